@@ -20,6 +20,7 @@ FLAGS = re.compile(r'^ *"\w+\.(?:set|wait)_flag".*\n', re.MULTILINE)
 BARRIER = re.compile(r'^ *"\w+\.pipe_barrier".*\n', re.MULTILINE)
 
 NEEDED = {
+    "decode": ("torch", "onnxscript", "transformers"),
     "torch_compile": ("torch", "onnxscript"),
     "torch_export": ("torch", "onnxscript"),
     "jax_function": ("jax",),

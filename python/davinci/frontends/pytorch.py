@@ -21,6 +21,7 @@ from typing import Any
 import onnx
 
 from davinci.errors import CompileError, InputError
+from davinci.frontends.pytorch_caches import register_caches, with_lists
 from davinci.frontends.pytorch_states import States, changes_of, functional, states_of
 from davinci.frontends.trees import arguments, place_name
 
@@ -120,6 +121,7 @@ def _exported(model: Any, args: Sequence[Any], kwargs: dict[str, Any], where: st
     import torch
 
     register_caches()
+    model, args, kwargs = with_lists(model, args, kwargs)
     training = [part for part in model.modules() if part.training]
     for part in training:  # not model.eval(), which models override
         part.training = False
@@ -130,18 +132,6 @@ def _exported(model: Any, args: Sequence[Any], kwargs: dict[str, Any], where: st
     finally:
         for part in training:
             part.training = True
-
-
-def register_caches() -> None:
-    """Has PyTorch look into caches of transformers, among inputs and outputs, if that is in use."""
-    if "transformers" not in sys.modules:
-        return
-    from transformers import DynamicCache
-    from transformers.integrations import executorch
-
-    register: Any = executorch.register_dynamic_cache_export_support
-    if DynamicCache not in sys.modules["torch"].utils._pytree.SUPPORTED_NODES:
-        register()
 
 
 UNKNOWN_TYPE = "not a known type"

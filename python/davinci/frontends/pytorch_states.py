@@ -58,14 +58,61 @@ class States:
 
 
 def changes_of(program: Any) -> Changes:
-    """What an exported program changes in place."""
-    schemas = (getattr(node.target, "_schema", None) for node in program.graph.nodes)
-    if not any(schema is not None and schema.is_mutable for schema in schemas):
-        signature = program.graph_signature
-    else:
-        signature = program.run_decompositions({}).graph_signature
-    buffers, inputs = signature.buffers_to_mutate, signature.user_inputs_to_mutate
-    return Changes(tuple(dict.fromkeys(buffers.values())), tuple(dict.fromkeys(inputs.values())))
+    """What an exported program changes in place: what its signature says, and what its operations
+    write. Tensors that the program makes itself, and constants of it, are nobody else's."""
+    signature = program.graph_signature
+    buffers = dict.fromkeys(signature.buffers_to_mutate.values())
+    inputs = dict.fromkeys(signature.user_inputs_to_mutate.values())
+    targets = {spec.arg.name: spec for spec in signature.input_specs if hasattr(spec.arg, "name")}
+    for node in program.graph.nodes:
+        for written in written_by(node):
+            spec = targets.get(base_of(written).name)
+            if spec is not None and spec.kind.name == "BUFFER":
+                buffers[spec.target] = None
+            elif spec is not None and spec.kind.name == "USER_INPUT":
+                inputs[spec.arg.name] = None
+    return Changes(tuple(buffers), tuple(inputs))
+
+
+def arguments_of(node: Any) -> list[tuple[Any, Any]]:
+    """The arguments of an operation that are given, each with what its schema says of it."""
+    schema = getattr(node.target, "_schema", None)
+    if node.op != "call_function" or schema is None:
+        return []
+    found = []
+    for number, argument in enumerate(schema.arguments):
+        value = node.args[number] if number < len(node.args) else node.kwargs.get(argument.name)
+        if value is not None:
+            found.append((argument, value))
+    return found
+
+
+def written_by(node: Any) -> list[Any]:
+    """The operands that an operation writes."""
+    found = []
+    for argument, value in arguments_of(node):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            found += value if isinstance(value, (list, tuple)) else [value]
+    return [value for value in found if hasattr(value, "op")]
+
+
+def base_of(node: Any) -> Any:
+    """The value whose memory a value has: what a view is of, as schemas tell it."""
+    while node.op == "call_function":
+        if getattr(node.target, "__name__", "") == "getitem":
+            node = node.args[0]
+            continue
+        returned = getattr(node.target, "_schema", None)
+        results = returned.returns if returned is not None else []
+        shared = [
+            value
+            for argument, value in arguments_of(node)
+            if argument.alias_info is not None and hasattr(value, "op")
+        ]
+        if not shared or all(result.alias_info is None for result in results):
+            return node
+        node = shared[0]
+    return node
 
 
 def functional(program: Any, changes: Changes) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

@@ -1,0 +1,112 @@
+"""Causal models of Hugging Face with their caches, token by token, against `generate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import davinci
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+transformers = pytest.importorskip("transformers")
+
+TOKENS, LONGEST, LAYERS = 32, 40, 2
+PROMPT = [5, 17, 3]
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> Any:
+    """A small random network whose tokens differ from each other."""
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=97, n_positions=64, n_embd=32, n_layer=LAYERS, n_head=2, initializer_range=0.5
+    )
+    config.bos_token_id = config.eos_token_id = None
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+def generated(model: Any) -> list[int]:
+    with torch.no_grad():
+        given = torch.tensor([PROMPT])
+        found = model.generate(given, max_new_tokens=TOKENS, do_sample=False, pad_token_id=0)
+    return list(found[0].tolist())
+
+
+def test_static_cache(gpt2: Any) -> None:
+    """32 tokens with one compilation; the cache is updated in place, without a copy."""
+    from transformers.integrations.executorch import convert_and_export_with_cache
+
+    wanted = generated(gpt2)
+    assert len(set(wanted)) > 8
+    settings = gpt2.generation_config
+    settings.use_cache, settings.cache_implementation = True, "static"
+    settings.cache_config = {"batch_size": 1, "max_cache_len": LONGEST, "device": "cpu"}
+    # Rounded products move logits further than the two largest are apart in a random network.
+    program = convert_and_export_with_cache(gpt2)
+    executable = davinci.compile(program, precision="fp32")
+    assert len(executable.inputs) - len(executable.states) == 2
+    tokens = list(PROMPT)
+    for position in range(len(PROMPT) + TOKENS - 1):
+        token, place = np.array([[tokens[position]]]), np.array([position])
+        (logits,) = executable.step(input_ids=token, cache_position=place).values()
+        if position + 1 == len(tokens):
+            tokens.append(int(logits[0, -1].argmax()))
+    assert tokens == wanted
+    record = executable.profile
+    caches = [state for state in record["state"] if "cache" in state["input"]]
+    assert len(caches) == 2 * LAYERS
+    assert all(state["in_place"] for state in caches)
+    copied = [k for k in record["kernels"] if k["op"] == "copy"]
+    # The length so far, which is counted for each layer.
+    assert sum(k["gm_write_bytes"] for k in copied) <= 32
+    updates = [k for k in record["kernels"] if k["op"] == "update_blocks"]
+    assert sum(k["launches"] for k in updates) == 2 * LAYERS
+    assert all(k["cycles"] / k["launches"] < 4000 for k in updates)
+
+
+def test_dynamic_cache_of_a_fixed_length(gpt2: Any) -> None:
+    """A cache of 8 tokens goes in, one of 9 comes out."""
+    past = 8
+    random = np.random.default_rng(0)
+    shape = (1, 2, past, 16)
+    arrays = [random.standard_normal(shape, dtype=np.float32) for _ in range(2 * LAYERS)]
+
+    def cache() -> Any:
+        made = transformers.DynamicCache(config=gpt2.config)
+        for layer in range(LAYERS):
+            keys, values = map(torch.from_numpy, arrays[2 * layer : 2 * layer + 2])
+            made.update(keys.clone(), values.clone(), layer)
+        return made
+
+    token = torch.tensor([[7]])
+    with torch.no_grad():
+        wanted = gpt2(token, past_key_values=cache())
+    example = {"input_ids": token, "past_key_values": cache()}
+    executable = davinci.compile(gpt2, example_inputs=example)
+    assert not executable.states
+    given = dict(zip(executable.input_names[1:], [*arrays[::2], *arrays[1::2]], strict=True))
+    found = executable.run({"input_ids": token, **given})
+    logits = wanted.logits.numpy()
+    np.testing.assert_allclose(found["logits"], logits, atol=0.02 * np.abs(logits).max())
+    kept = {name: array for name, array in found.items() if name != "logits"}
+    assert len(kept) == 2 * LAYERS
+    assert {array.shape for array in kept.values()} == {(1, 2, past + 1, 16)}
+    keys = wanted.past_key_values.layers[0].keys.numpy()
+    np.testing.assert_allclose(next(iter(kept.values())), keys, atol=0.02)
+
+
+def test_a_cache_that_is_returned(gpt2: Any) -> None:
+    """Of a prompt: keys and values of each layer are outputs."""
+    prompt = torch.tensor([PROMPT])
+    with torch.no_grad():
+        wanted = gpt2(prompt, use_cache=True).past_key_values.layers
+    found = davinci.compile(gpt2, example_inputs={"input_ids": prompt}).run(prompt)
+    assert len(found) == 1 + 2 * LAYERS
+    name = list(found)[1].partition(".")[0]  # `cache` of new versions, else `past_key_values`
+    for layer in range(LAYERS):
+        for part, array in (("key", wanted[layer].keys), ("value", wanted[layer].values)):
+            one = found[f"{name}.{part}_cache.{layer}"]
+            np.testing.assert_allclose(one, array.numpy(), atol=0.02)
