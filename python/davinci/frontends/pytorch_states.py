@@ -89,7 +89,7 @@ def arguments_of(node: Any) -> list[tuple[Any, Any]]:
 
 def written_by(node: Any) -> list[Any]:
     """The operands that an operation writes."""
-    found = []
+    found: list[Any] = []
     for argument, value in arguments_of(node):
         if argument.alias_info is not None and argument.alias_info.is_write:
             found += value if isinstance(value, (list, tuple)) else [value]
