@@ -8,7 +8,8 @@ what is another's, and nothing is read twice:
     vector unit     elementwise operators on rows of whole blocks: tiles do not overlap, and those
                     of values of one shape are the same elements
 
-Reductions go over their operands more than once, and are not asked.
+Reductions go over their operands more than once, and are not asked. An output that is not computed
+from the input is written whenever it is ready, perhaps before the tile of the input is read.
 """
 
 from __future__ import annotations
@@ -68,12 +69,23 @@ def _elementwise(graph: Graph) -> list[tuple[int, int]]:
 
 
 def _alike(graph: Graph, sources: list[int], outputs: list[int]) -> list[tuple[int, int]]:
-    """Pairs of outputs and inputs of the same shape, type and layout, each in one pair at most."""
+    """Pairs of outputs and inputs of the same shape, type and layout, each in one pair at most; the
+    output is computed from the input."""
     found: list[tuple[int, int]] = []
     left = list(dict.fromkeys(sources))
     for place, value in enumerate(graph.outputs):
-        fits = [v for v in left if graph.arrays[v] == graph.arrays[value]]
+        needed = _needed_for(graph, value)
+        fits = [v for v in left if v in needed and graph.arrays[v] == graph.arrays[value]]
         if value in outputs and value not in graph.inputs and fits:
             left.remove(fits[0])
             found.append((place, graph.inputs.index(fits[0])))
     return found
+
+
+def _needed_for(graph: Graph, value: int) -> set[int]:
+    """The values that a value is computed from, itself among them."""
+    needed = {value}
+    for node in reversed(graph.nodes):
+        if node.result in needed:
+            needed.update(node.values)
+    return needed
