@@ -37,7 +37,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "copies.md"
 INTRODUCTION = """# Copies and shared bytes
 
 Written by `python benchmarks/speed/copy_kernels.py --write`, simulated on {machine} without data.
-Names are those of the zoo's networks.
+Names are those of the zoo's networks; those that are missing here were not run.
 
 * `launches`: kernels started; `copies`: of those, kernels that only put elements in other places:
   changes of layout, transpositions, concatenations, slices, pads, copies.
