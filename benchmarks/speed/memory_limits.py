@@ -1,12 +1,12 @@
-"""How little memory each network's arena can have: what the remedies of a memory limit reach.
+"""Which limits of memory each network's arena fits, by which remedy, and what that costs.
 
-    python benchmarks/speed/memory_limits.py [network ...]
+    python benchmarks/speed/memory_limits.py [network ...] [--limit 60%] [--times]
 
-For each network at batch 1 on ascend910: KB of the arena as it is planned for time, with its
-launches reordered, with fewer kernels that share a launch, and with values computed again, each the
-least that the compiler found; what the largest kernel reads and writes, below which none of these
-can go; how many launches are repeated, and what the least arena costs in estimated cycles.
-Nothing is run. The seconds are those of the whole compilation until the arena is planned.
+For each network at batch 1 on ascend910: KB of the arena as it is planned for time, and with each
+remedy that the compiler tries until the limit holds (launches reordered, fewer kernels that share a
+launch, values computed again, chains of kernels computed in parts); the remedy that is enough, or
+"none"; and what it costs in estimated cycles. With --times both are simulated without data. The
+seconds are those of the processor for the compilation until the arena is planned.
 """
 
 from __future__ import annotations
@@ -14,67 +14,105 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
 from network_pages import NETWORKS
+from timed import timed
 
 from davinci import zoo
 from davinci.arena_problem import arena_problem
 from davinci.errors import CompileError
-from davinci.passes.ascend import memory_limit
-from davinci.passes.ascend.memory_limit import PLANNED, RECOMPUTE, REORDER, SPLIT, Attempt, Remedy
+from davinci.passes.ascend import ascend_bufferize
+from davinci.passes.ascend.memory_limit import (
+    CUT,
+    PLANNED,
+    RECOMPUTE,
+    REORDER,
+    SPLIT,
+    Attempt,
+    Cuts,
+    Fit,
+    Remedy,
+)
 from davinci.passes.pipeline import pipelines
 
-NAMES = (PLANNED, REORDER, SPLIT, RECOMPUTE)
+NAMES = (PLANNED, REORDER, SPLIT, RECOMPUTE, CUT)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("networks", nargs="*", metavar="NAME", help="networks of the zoo")
+    parser.add_argument("--limit", default="60%", help="of the arena; default: 60%%")
+    parser.add_argument("--times", action="store_true", help="simulate the networks, too")
     options = parser.parse_args()
-    line = "{:<50}" + "{:>12}" * len(NAMES) + "{:>12}{:>8}{:>9}{:>14}{:>6}"
-    print(line.format("network, KB", *NAMES, "kernel", "least", "repeated", "cycles", "s"))
+    line = "{:<50}" + "{:>11}" * len(NAMES) + "{:>11}{:>7}{:>26}{:>6}"
+    more = ("enough", "part", "cycles", "s", *(["us", "with limit"] * options.times))
+    line += "{:>11}{:>11}" * options.times
+    print(line.format("network, KB", *NAMES, *more))
     for network in options.networks or NETWORKS:
         began = time.process_time()
-        remedies, kernel = tried(network)
+        remedies, holds = tried(network, options.limit)
         seconds = time.process_time() - began
-        first, best = remedies[0], min(remedies, key=lambda each: each.arena_bytes)
-        found = [least(remedies, name) for name in NAMES]
-        part = f"{best.arena_bytes / max(first.arena_bytes, 1):.0%}"
-        cells = [f"{size / 1024:,.0f}" for size in (*found, kernel)]
-        more = f"{best.cycles - first.cycles:+,.0f} of {first.cycles:,.0f}"
-        print(line.format(network, *cells, part, best.repeated, more, f"{seconds:.0f}"), flush=True)
+        first, last = remedies[0], remedies[-1]
+        best = last if holds else min(remedies, key=lambda each: each.arena_bytes)
+        cells = [least(remedies, name) for name in NAMES]
+        cells += [best.name if holds else "none"]
+        cells += [f"{best.arena_bytes / max(first.arena_bytes, 1):.0%}"]
+        cells += [price(best, first)]
+        cells += [f"{seconds:.0f}"]
+        if options.times:
+            limits = ("", options.limit if holds else "")
+            cells += [f"{time_us(network, limit):,.1f}" if holds else "" for limit in limits]
+        print(line.format(network, *cells), flush=True)
     return 0
 
 
-def least(remedies: list[Remedy], name: str) -> int:
-    """The fewest bytes of a remedy or one in front of it."""
-    known = NAMES[: NAMES.index(name) + 1]
-    return min(each.arena_bytes for each in remedies if each.name in known)
+def price(best: Remedy, first: Remedy) -> str:
+    """Estimated cycles that a remedy takes more; nothing where they are not known."""
+    if best.cycles is None or first.cycles is None:
+        return ""
+    return f"{best.cycles - first.cycles:+,.0f} of {first.cycles:,.0f}"
 
 
-def tried(network: str) -> tuple[list[Remedy], int]:
-    """All remedies, and the bytes of the arena that the kernel with most of them touches."""
-    found: dict[str, Any] = {}
+def least(remedies: Sequence[Remedy], name: str) -> str:
+    """The fewest KB of a remedy; nothing where it was not tried."""
+    sizes = [each.arena_bytes for each in remedies if each.name == name]
+    return f"{min(sizes) / 1024:,.0f}" if sizes else ""
 
-    def noted(best: Attempt, remedies: list[Remedy], limit: int) -> CompileError:
-        launches = [launch for stage in best.staged.launches for launch in stage]
-        touched = [{place.storage for place, _ in launch.buffers} for launch in launches]
-        sums = [sum(s.size for s in each if s.kind == "arena") for each in touched]
-        found["remedies"], found["kernel"] = remedies, max(sums, default=0)
+
+def tried(network: str, limit: str) -> tuple[list[Remedy], bool]:
+    """What each remedy gave, and whether the last one is enough."""
+    found: list[Remedy] = []
+    holds = True
+
+    def noted(cuts: Cuts, fitted: Fit) -> list[Remedy]:
+        found.extend(remedies := remedies_of(cuts, fitted))
+        return remedies
+
+    def failed(best: Attempt, remedies: Sequence[Remedy], limit_bytes: int) -> CompileError:
+        nonlocal holds
+        holds = False
         return CompileError("no memory")
 
-    options = pipelines.Options(memory_limit="1")
-    with mock.patch.object(memory_limit, "_does_not_fit", noted):
+    remedies_of = Cuts.remedies
+    with (
+        mock.patch.object(Cuts, "remedies", noted),
+        mock.patch.object(ascend_bufferize, "does_not_fit", failed),
+    ):
         try:
-            arena_problem(zoo.find(network).proto, options)
+            arena_problem(zoo.find(network).proto, pipelines.Options(memory_limit=limit))
         except CompileError:
-            if not found:
+            if holds:
                 raise
-    if not found:  # nothing is in the arena
-        return [Remedy(PLANNED, 0, 0.0)], 0
-    return found["remedies"], found["kernel"]
+    return found, holds
+
+
+def time_us(network: str, limit: str) -> float:
+    """Microseconds of a network with its launches."""
+    options: dict[str, Any] = {"memory_limit": limit} if limit else {}
+    return float(timed(zoo.find(network), **options).profile["time_us"])
 
 
 if __name__ == "__main__":

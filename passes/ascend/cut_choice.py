@@ -267,17 +267,23 @@ class Room:
             whole: launches whose results are computed as a whole.
         """
         first, last = self.chain.first, self.chain.last
-        kept = 0
+        near = (v for v in self.profile.values if v.last >= first and v.first <= last)
+        kept = sum(v.size for v in near if not self._is_inside(v, whole))
+        return int(kept + self.inside(whole) * share)
+
+    def inside(self, whole: frozenset[int]) -> int:
+        """The most bytes that are live at once of what launches of the chain make and read up."""
+        first, last = self.chain.first, self.chain.last
         live = [0] * (last - first + 1)
         for value in self.profile.values:
-            if value.last < first or value.first > last:
-                continue
-            if value.first < first or value.last > last or value.first in whole:
-                kept += value.size
-                continue
-            for at in range(value.first, value.last + 1):
-                live[at - first] += value.size
-        return int(kept + max(live) * share)
+            if self._is_inside(value, whole):
+                for at in range(value.first, value.last + 1):
+                    live[at - first] += value.size
+        return max(live)
+
+    def _is_inside(self, value: Value, whole: frozenset[int]) -> bool:
+        inside = self.chain.first <= value.first and value.last <= self.chain.last
+        return inside and value.first not in whole
 
 
 class Graph:
@@ -306,7 +312,8 @@ class Graph:
         return [number for number in numbers if number in self._home]
 
     def chain(self, first: int, last: int) -> Chain | None:
-        """The operators of launches from one to another; None if they have several results."""
+        """The operators that lead to a result of launches from one to another, where no other of
+        their results is among them; of several results that with most operators."""
         if (first, last) not in self._chains:
             self._chains[first, last] = self._found(first, last)
         return self._chains[first, last]
@@ -321,9 +328,13 @@ class Graph:
                 ends.add(number)
             else:
                 waiting += (n for n in self._read(self._operations[number]) if n in inside)
-        if len(ends) != 1:
-            return None
-        chain, waiting = set[int](), list(ends)
+        chains = (self._to(end, inside, first, last) for end in sorted(ends))
+        alone = (each for each in chains if each is not None and len(ends & each.own) == 1)
+        return max(alone, key=lambda each: len(each.own), default=None)
+
+    def _to(self, end: int, inside: set[int], first: int, last: int) -> Chain | None:
+        """The operators of a set that lead to the result of one of them."""
+        chain, waiting = set[int](), [end]
         while waiting:
             number = waiting.pop()
             op = self._operations[number]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import davinci
+from davinci import zoo
 from davinci.errors import CompileError
 from davinci.passes.ascend.memory_limit import CUT
 
@@ -123,6 +124,15 @@ def test_chains_are_cut_where_nothing_else_helps(text: str, limit: str) -> None:
     assert limited["time_us"] > free["time_us"]
     largest = float(np.abs(wanted).max())
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-3 * largest)
+
+
+def test_a_transformer_at_60_percent_of_its_arena() -> None:
+    model = zoo.find("bert,layers=1,hidden=256,heads=4,seq=128").proto
+    executable = davinci.compile(model, memory_limit="60%", timing_only=True)
+    executable.run()
+    memory = executable.profile["memory"]
+    assert memory["arena_bytes"] <= memory["limit_bytes"]
+    assert memory["remedies"][-1].startswith(f"{CUT} of ")
 
 
 def test_chains_stay_whole_where_the_limit_holds() -> None:
