@@ -74,6 +74,20 @@ def make_parser() -> Parser:
         help="most bytes of the values that kernels hand to each other, as 4000000, 4MB, 4MiB or "
         "60%% of what they take: launches are reordered, split and repeated until they fit",
     )
+    add(
+        "--state",
+        metavar="IN=OUT",
+        action="append",
+        help="an input and the output that is its next value, kept from step to step; caches are "
+        "found by their names",
+    )
+    add(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="run N steps with state; of inputs with one more dimension in front, of N, a step "
+        "takes one value",
+    )
     add("--winograd", metavar="W", help="3x3 convolutions by tiles: cost (default), none, 2x2, 4x4")
     add(
         "--rewrites",
@@ -226,6 +240,10 @@ def execute(options: Any) -> int:
     if options.range is not None:
         chosen["ranges"] = input_ranges.parsed(options.range)
         input_ranges.require_scaling(chosen.get("precision", "mixed"), "--range")
+    if options.state is not None:
+        chosen["state"] = job.state_pairs(options.state)
+    if options.steps is not None and (options.check or options.what_if is not None):
+        raise errors.InputError("only single runs are checked and asked", where="--steps")
     processes = processors() if options.processes is None else options.processes
     job.require_numbers(options.seed, processes, options.instruction_limit)
     if options.what_if is not None and not options.model.endswith(".davinci"):
@@ -295,6 +313,7 @@ def execute(options: Any) -> int:
             what_if=options.what_if,
             launching=options.launch,
             processes=processes,
+            steps=options.steps,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
         )

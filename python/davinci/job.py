@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from davinci.report.launching import LAUNCHING
 from davinci.report.value_range import range_summary
 from davinci.report.what_if import check as check_question
 from davinci.runtime import saved
+from davinci.runtime.arguments import Spec
 from davinci.runtime.executable import Executable, TimelineChoice
 
 ZOO = "zoo:"
@@ -233,6 +234,7 @@ def run(
     launching: str = LAUNCHING[0],
     processes: int = 1,
     poison: bool = False,
+    steps: int | None = None,
     **options: Any,
 ) -> JobResult:
     """Compiles and runs; `options` are those of `davinci.compile`.
@@ -247,6 +249,7 @@ def run(
         launching: how kernels are launched, see `Executable`.
         processes: that compute data, see `Executable`; 1 or more.
         poison: whether bytes of the arena that no value needs are made to spoil results.
+        steps: how many steps with state are run; None for one run without.
         what_if: changes whose gains are put into the record, see `davinci.report.what_if`.
     """
     require_numbers(seed, processes, instruction_limit)
@@ -264,15 +267,19 @@ def run(
         inputs = (
             source.example(seed)
             if source.example
-            else arrays.random_inputs(executable.inputs, seed)
+            else arrays.random_inputs(drawn_inputs(executable, steps), seed)
         )
     if what_if is not None:
         check_question(executable.machine, what_if, executable.kernels)
     if reference is not None:
         reference.require(executable)
     progress("simulating")
-    outputs = executable.run(inputs, timeline=timeline)
-    record = executable.profile
+    if steps is None:
+        outputs = executable.run(inputs, timeline=timeline)
+        record = executable.profile
+    else:
+        outputs, taken = run_steps(executable, inputs, steps, timeline)
+        record = {**executable.profile, "steps": taken}
     if source.floats is not None:
         progress("timing the model of floats")
         plain = {key: value for key, value in options.items() if key != "schedules"}
@@ -301,6 +308,57 @@ def measured(source: Source, inputs: Arrays | None, seed: int) -> dict[str, Any]
     elif inputs is None and (proto := source.proto()) is not None:
         inputs = arrays.random_inputs(input_specs(proto), seed)
     return {} if inputs is None else dict(input_ranges.measured([inputs], "inputs of the run"))
+
+
+def drawn_inputs(executable: Executable, steps: int | None) -> list[Spec]:
+    """The inputs that are drawn: all of a run, of steps those that are no states."""
+    kept = {state.input.name for state in executable.states} if steps is not None else set()
+    return [spec for spec in executable.inputs if spec.name not in kept]
+
+
+def state_pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Pairs IN=OUT as `state` of `davinci.compile`.
+
+    Raises:
+        InputError: one has another form.
+    """
+    for text in texts:
+        if not all(text.partition("=")):
+            raise InputError("bad value", where="--state", found=repr(text), expected="IN=OUT")
+    return {text.partition("=")[0]: text.partition("=")[2] for text in texts}
+
+
+def run_steps(
+    executable: Executable, inputs: Arrays, steps: int, timeline: TimelineChoice
+) -> tuple[Arrays, list[report.Record]]:
+    """Runs steps with state; the outputs of the last one, and the times of all.
+
+    Args:
+        inputs: by name; those of states are what they begin with. One with one more dimension in
+            front, of the number of steps, has a value for each.
+
+    Raises:
+        InputError: fewer than one step, no states, or inputs that do not fit.
+    """
+    if steps < 1:
+        raise InputError("bad value", where="--steps", found=str(steps), expected="1 or more")
+    kept = {state.input.name for state in executable.states}
+    executable.reset({name: array for name, array in inputs.items() if name in kept})
+    ranks = {spec.name: len(spec.shape) for spec in executable.inputs}
+
+    def value(name: str, step: int) -> Any:
+        array = inputs[name]
+        each = name in ranks and array.ndim == ranks[name] + 1 and len(array) == steps
+        return array[step] if each else array
+
+    outputs: Arrays = {}
+    taken: list[report.Record] = []
+    for step in range(steps):
+        given = {name: value(name, step) for name in inputs if name not in kept}
+        outputs = executable.step(given, timeline=timeline)
+        record = executable.profile
+        taken.append({key: record[key] for key in ("total_cycles", "time_us")})
+    return outputs, taken
 
 
 def require_numbers(seed: int, processes: int, instruction_limit: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from onnx import helper
 
 import davinci
 from davinci import InputError
+from davinci.tools import npu_run
 from onnx_support import model_of
 from support import compile_text
 
@@ -211,6 +213,40 @@ def test_caches_are_known_by_their_names(past: str, present: str) -> None:
     nodes = [helper.make_node("Concat", [past, "new"], [present], axis=0)]
     grown = davinci.compile(model_of(nodes, {past: x, "new": new}, [present]))
     assert not grown.states
+
+
+def test_steps_of_npu_run(tmp_path: Path) -> None:
+    """One value a step of the inputs that have as many; the others stay as they are."""
+    source, inputs = tmp_path / "cache.mlir", tmp_path / "inputs.npz"
+    source.write_text(cache())
+    new = np.stack([rows(step) for step in range(3)])
+    past = np.ones((2, 9, 64), np.float32)
+    np.savez(inputs, arg0=past, arg1=new, arg2=np.array([4, 0, 7], np.int32))
+    record, outputs = tmp_path / "record.json", tmp_path / "outputs.npz"
+    words = ["--state", "arg0=out0", "--steps", "3", "--no-cache"]
+    files = ["--inputs", str(inputs), "--outputs", str(outputs), "--json", str(record)]
+    assert npu_run.main([str(source), *words, *files]) == 0
+    for step, place in enumerate((4, 0, 7)):
+        past[:, place] = new[step][:, 0]
+    np.testing.assert_array_equal(np.load(outputs)["out1"], 2 * past)
+    assert len(json.loads(record.read_text())["steps"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--state", "arg0"], "--state: bad value; found 'arg0'; expected IN=OUT"),
+        (["--state", "arg0=out0", "--steps", "0"], "--steps: bad value; found 0"),
+        (["--steps", "2"], "the model has no state"),
+    ],
+)
+def test_bad_steps(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "cache.mlir"
+    source.write_text(cache())
+    assert npu_run.main([str(source), *words, "--no-cache"]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_donated_arguments_of_jax() -> None:
