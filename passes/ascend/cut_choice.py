@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -98,12 +98,14 @@ class Chain:
         ops: numbers of the operators, in order; the last one has the result.
         own: of these the ones that do not only lead on to what they read, which other chains may
             compute as well.
+        alone: whether the launches have no other result.
     """
 
     first: int
     last: int
     ops: tuple[int, ...]
     own: frozenset[int]
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -203,9 +205,10 @@ class Chooser:
         return True
 
     def _best(self, first: int, last: int, target: int) -> Choice | None:
-        """The choice with the fewest launches."""
+        """The choice with the fewest launches, of chains that are all of their launches if there
+        are such: of others it is less sure what is live."""
         choices = self._near(first, last, target, PARTS)
-        return min(choices, key=lambda each: each.launches, default=None)
+        return min(choices, key=lambda each: (not each.chain.alone, each.launches), default=None)
 
     def _near(self, first: int, last: int, target: int, counts: Sequence[int]) -> Iterator[Choice]:
         """Choices with at most `target` live bytes, of chains that hold launches and some near."""
@@ -330,7 +333,8 @@ class Graph:
                 waiting += (n for n in self._read(self._operations[number]) if n in inside)
         chains = (self._to(end, inside, first, last) for end in sorted(ends))
         alone = (each for each in chains if each is not None and len(ends & each.own) == 1)
-        return max(alone, key=lambda each: len(each.own), default=None)
+        best = max(alone, key=lambda each: len(each.own), default=None)
+        return best and replace(best, alone=len(ends) == 1)
 
     def _to(self, end: int, inside: set[int], first: int, last: int) -> Chain | None:
         """The operators of a set that lead to the result of one of them."""
