@@ -237,6 +237,14 @@ VECTOR |= {
         %1 = stablehlo.add %x, %0 : tensor<3x5xf32>
         return %1 : tensor<3x5xf32>""",
     ),
+    "dynamic_update_slice": function(
+        "%x: tensor<6x4xf32>, %u: tensor<2x4xf32>, %i: tensor<i32>",
+        "tensor<6x4xf32>",
+        """%c = stablehlo.constant dense<0> : tensor<i32>
+        %0 = stablehlo.dynamic_update_slice %x, %u, %i, %c
+          : (tensor<6x4xf32>, tensor<2x4xf32>, tensor<i32>, tensor<i32>) -> tensor<6x4xf32>
+        return %0 : tensor<6x4xf32>""",
+    ),
 }
 """Programs of operators that have a form in the ascend dialect."""
 
@@ -306,14 +314,6 @@ SCALAR = {
             index_vector_dim = 1>, slice_sizes = array<i64: 1, 1>}
           : (tensor<6x4xf32>, tensor<3x2xi32>) -> tensor<3xf32>
         return %0 : tensor<3xf32>""",
-    ),
-    "dynamic_update_slice": function(
-        "%x: tensor<6x4xf32>, %u: tensor<2x4xf32>, %i: tensor<i32>",
-        "tensor<6x4xf32>",
-        """%c = stablehlo.constant dense<0> : tensor<i32>
-        %0 = stablehlo.dynamic_update_slice %x, %u, %i, %c
-          : (tensor<6x4xf32>, tensor<2x4xf32>, tensor<i32>, tensor<i32>) -> tensor<6x4xf32>
-        return %0 : tensor<6x4xf32>""",
     ),
     "matmul_i32": dot("3x4xi32", "4x5xi32", "3x5xi32", "contracting_dims = [1] x [0]"),
 }
