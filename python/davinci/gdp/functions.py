@@ -145,8 +145,7 @@ def _wide(x: Array) -> Array:
 
 def mean(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
     """Averages of floats; of f16 they are computed in f32."""
-    made = _of_float(lambda t: ops.mean(t, axes_of(axis, t), keepdims), _wide(x))
-    return made.astype(x.dtype)
+    return _of_float(lambda t: ops.mean(t, axes_of(axis, t), keepdims), x)
 
 
 def var(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import davinci
 from davinci.errors import CompileError
 from onnx_support import against_onnxruntime, against_reference, node_model, run
 
@@ -55,6 +56,15 @@ def test_no_axes_and_no_reduction(operator: str) -> None:
 def test_of_no_elements(operator: str) -> None:
     x, axes = np.zeros((2, 0, 3), np.float32), np.array([1])
     against_reference(*node_model(operator, x, axes, known=[1], opset=20))
+
+
+@pytest.mark.parametrize("precision", ["mixed", "fp16"])
+def test_mean_of_more_halves_than_a_half_can_count(precision: str) -> None:
+    """70,000 elements, whose sum no f16 holds either."""
+    x = (np.arange(70_000) % 4).astype(np.float16).reshape(1, 70_000)
+    model, inputs = node_model("ReduceMean", x, np.array([1]), known=[1], opset=18, keepdims=0)
+    (found,) = davinci.compile(model, precision=precision).run(inputs).values()
+    assert found.tolist() == [1.5]
 
 
 @pytest.mark.parametrize("operator", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceL1"])

@@ -34,8 +34,9 @@ def least(x: Tensor, axes: list[int]) -> Tensor:
 def average(x: Tensor, axes: list[int]) -> Tensor:
     """The mean over axes: rounded towards zero for integers; over no elements NaN, or 0 for
     integers."""
-    count = math.prod(x.shape[i] for i in axes)
-    return total(x, axes) / (count if x.is_float else max(1, count))
+    if x.is_float:
+        return ops.mean(x, axes, keepdims=True)
+    return total(x, axes) / max(1, math.prod(x.shape[i] for i in axes))
 
 
 def log_sum_exp(x: Tensor, axes: list[int]) -> Tensor:

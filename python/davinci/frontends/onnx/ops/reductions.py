@@ -10,7 +10,15 @@ import numpy as np
 
 from davinci.frontends.onnx.ops.arithmetic import BOOL, exp
 from davinci.frontends.onnx.ops.shapes import axes_of, expand_dims
-from davinci.frontends.onnx.tensor import Tensor, binary, bounds, constant, emit_all, is_float
+from davinci.frontends.onnx.tensor import (
+    Tensor,
+    binary,
+    bounds,
+    constant,
+    convert,
+    emit_all,
+    is_float,
+)
 from davinci.mlir import ir
 
 
@@ -87,9 +95,11 @@ def combined(
 
 
 def mean(x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
-    """Average over some axes, of floats."""
+    """Average over some axes, of floats; of halves it is computed in f32, for their number and
+    their sum may be beyond what f16 holds."""
     count = math.prod(x.shape[i] for i in axes_of(axes, x.rank))
-    return reduce("add", x, axes, keepdims) / count
+    wide = convert(x, np.float32) if x.dtype.itemsize < 4 else x
+    return convert(reduce("add", wide, axes, keepdims) / count, x.dtype)
 
 
 def softmax(x: Tensor, axis: int) -> Tensor:
