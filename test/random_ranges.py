@@ -24,7 +24,7 @@ RANGES = (
     (0.0, 255.0), (0.0, 255.0), (-128.0, 127.0), (0.0, 1.0), (-1.0, 1.0), (0.0, 1023.0),
     (100.0, 5000.0), (-3e4, 3e4), (1e-4, 1e-2), (-1e-3, 1e-3), (0.0, 65535.0), (0.5, 2.0),
 )  # fmt: skip
-"""Of images, sensors, probabilities and small numbers."""
+"""Ranges of inputs: those of images, sensors, probabilities and small numbers."""
 
 SHAPES = ((16, 16), (17, 33), (8, 100), (31, 15), (1, 129), (40, 48))
 
@@ -337,7 +337,7 @@ STEPS: tuple[Callable[[RangedGraph], str], ...] = (
 
 
 def lost(record: Mapping[str, Any]) -> int:
-    """How many values became infinite in a run, constants among them."""
+    """Number of values that became infinite in a run, constants among them."""
     constants = sum(row["overflows"] for row in record["range_of_constants"])
     return int(record["range"]["overflows"] + constants)
 

@@ -35,7 +35,8 @@ WHOLE_HALVES = 2048.0
 """Whole numbers up to this are f16 numbers."""
 
 SINGLE_ROUNDOFF, SINGLE_FLOOR = 2.0**-23, 2.0**-126
-"""Of f32, with room for a kernel that takes another order."""
+"""Relative error of an operation in f32 and the least normal number; twice the unit roundoff, for
+a kernel may take another order of operations."""
 
 FUNCTION_ROUNDOFF, FUNCTION_FLOOR = 2.0**-19, 2.0**-35
 """The same of functions that kernels compute in f32 by several instructions."""

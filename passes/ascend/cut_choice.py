@@ -66,7 +66,7 @@ class Profile:
 
     @staticmethod
     def of(attempt: Attempt) -> Profile:
-        """Of launches whose operators have numbers for names."""
+        """The profile of an attempt whose launches name their operators by numbers."""
         stages = [
             frozenset(int(name) for launch in launches for name in launch.operators)
             for launches in attempt.staged.launches

@@ -166,7 +166,7 @@ class Filter:
 
     @property
     def banded(self) -> Geometry:
-        """How windows lie on the image whose pixels are blocks of 16."""
+        """The geometry of the convolution on the image whose pixels are blocks of 16 pixels."""
         (height, width), top, bottom = self.lies.image, *self.lies.pads[:2]
         wide, blocks = ceil_div(width, BLOCK), self.blocks
         results = ceil_div(self.lies.windows[1], BLOCK)

@@ -99,7 +99,7 @@ def test_dynamic_cache_of_a_fixed_length(gpt2: Any) -> None:
 
 
 def test_a_cache_that_is_returned(gpt2: Any) -> None:
-    """Of a prompt: keys and values of each layer are outputs."""
+    """The keys and values of each layer for a prompt are outputs of the model."""
     prompt = torch.tensor([PROMPT])
     with torch.no_grad():
         wanted = gpt2(prompt, use_cache=True).past_key_values.layers

@@ -41,7 +41,7 @@ output is `COPIED` into it at the end."""
 COPIED = "ascend.copied"
 
 INITIAL = "ascend.initial"
-"""Of a module: what states hold at first, by name."""
+"""Attribute of a module: the values that its states have before the first step, by name."""
 
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""

@@ -16,7 +16,7 @@ from davinci.simulator import Device
 from split_support import ALL, Split, signal, wait
 
 BYTES = 64
-"""Of a buffer: two blocks."""
+"""Size of a buffer: two blocks."""
 
 New = Callable[[], Any]
 

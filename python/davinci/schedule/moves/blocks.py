@@ -95,7 +95,7 @@ class BlockMove:
 
 @dataclass(frozen=True)
 class BlockSchedule:
-    """How blocks are moved.
+    """The schedule of a kernel that moves blocks to or from places that an index in GM names.
 
     Attributes:
         way: `BY_RUNS`, `IN_LINES` or `BY_SCALARS`.

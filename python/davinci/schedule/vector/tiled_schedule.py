@@ -14,7 +14,7 @@ from davinci.schedule.vector.tile_layout import CHAINS, Tile
 
 @dataclass(frozen=True)
 class VectorSchedule:
-    """How a group is computed.
+    """The schedule of a vector group: its tiles, the cores that share them, and their buffers.
 
     Attributes:
         cut: the axis that is cut.
