@@ -145,7 +145,8 @@ def _wide(x: Array) -> Array:
 
 def mean(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
     """Averages of floats; of f16 they are computed in f32."""
-    return _of_float(lambda t: ops.mean(t, axes_of(axis, t), keepdims), x)
+    made = _of_float(lambda t: ops.mean(t, axes_of(axis, t), keepdims), _wide(x))
+    return made.astype(x.dtype)
 
 
 def var(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:

@@ -129,7 +129,7 @@ def root(x: Tensor, p: float) -> Tensor:
 @operator("GlobalAveragePool")
 def lower_global_average_pool(node: Call) -> Tensor:
     x = node.take(0)
-    return ops.mean(x, range(2, x.rank), keepdims=True)
+    return convert(ops.mean(summable(x), range(2, x.rank), keepdims=True), x.dtype)
 
 
 @operator("GlobalMaxPool")

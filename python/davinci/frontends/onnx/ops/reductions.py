@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from davinci.frontends.onnx.ops.arithmetic import BOOL, exp
@@ -95,10 +96,11 @@ def combined(
 
 
 def mean(x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
-    """Average over some axes, of floats; of halves it is computed in f32, for their number and
-    their sum may be beyond what f16 holds."""
+    """Average over some axes, of floats; of more elements than their type can count in f32."""
     count = math.prod(x.shape[i] for i in axes_of(axes, x.rank))
-    wide = convert(x, np.float32) if x.dtype.itemsize < 4 else x
+    # Not always: what is converted is rounded to its type before, squares of halves for example.
+    limits: Any = ml_dtypes.finfo(x.dtype)  # type: ignore[no-untyped-call]
+    wide = convert(x, np.float32) if count > float(limits.max) else x
     return convert(reduce("add", wide, axes, keepdims) / count, x.dtype)
 
 
