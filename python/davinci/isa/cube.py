@@ -83,16 +83,16 @@ class Product:
         if self.a == np.float32:
             return [self._in_single_precision(a, b, start, (m1, k1, n1))]
         space: Array = np.empty(a.size + 2 * b.size, np.float32)
-        sums = start.astype(np.float32)
         if self.a == np.float16:
+            sums = start.astype(np.float32)
             LIBRARY.call("multiply_halves", a, b, sums, space, m1, k1, n1)
             return [converted(sums, self.c) if self.c == np.float16 else sums]
         space[: a.size], space[a.size + b.size :] = a, b
         LIBRARY.call("turn", space, a.size + b.size, a.size, k1 * n1, self.columns)
-        if self.c == np.float32:
-            LIBRARY.call("multiply", space, sums, m1, k1, n1, self.columns, 0, k1)
-            return [sums]
         total = start.copy()
+        if self.c == np.float32:
+            LIBRARY.call("multiply", space, total, m1, k1, n1, self.columns, 0, k1)
+            return [total]
         for first in range(0, k1, EXACT_FRACTALS):
             sums = np.zeros(total.size, np.float32)
             last = min(first + EXACT_FRACTALS, k1)
