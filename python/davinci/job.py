@@ -156,7 +156,8 @@ def batched(source: Source, count: int) -> Source:
         each = [output[name] for output in wanted]
         if len(each[0].shape) == 0 or each[0].shape[0] != 1:
             raise InputError("an output that has no batch", where=f"--batch: {name}", hint=hint)
-        if not np.allclose(values, np.concatenate(each), rtol=1e-3, atol=1e-3):
+        apart = np.concatenate(each)
+        if values.shape != apart.shape or not np.allclose(values, apart, rtol=1e-3, atol=1e-3):
             raise InputError("samples of a batch meet", where=f"--batch: {name}", hint=hint)
     return Source(source.name, made, details=source.details)
 
