@@ -51,9 +51,9 @@ def ascend_text(case: Case) -> str:
     )
 
 
-def by_kernel(case: Case) -> Array:
+def by_kernel(case: Case, machine: str = "ascend910") -> Array:
     """The result of the kernel that the compiler makes, on the simulator with all its checks."""
-    (found,) = run_text(ascend_text(case), *case.inputs, cores=1)
+    (found,) = run_text(ascend_text(case), *case.inputs, cores=1, machine=machine)
     return found
 
 

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from davinci import machine as machines
+from davinci.dialects.base import attribute
+from davinci.machine import Machine
 from davinci.mlir import Op, ir
 
 CORES = "ascend.cores"
 """Of a kernel that shares launches: the number of cores that it is made for."""
+
+
+CORE = "ascend.core"
+"""Of a kernel for a split machine: the kind of core that runs it."""
+
+UNIT = "ascend.unit"
+"""Of a kernel: the unit that does its work, "cube", "vector" or "scalar"."""
+
+
+def seen_by(kernel: Op, machine: Machine) -> Machine:
+    """The machine as a kernel sees it: on a split one the cores that run it."""
+    core = attribute(kernel, CORE, "")
+    on_vector = core == "aiv" if core else attribute(kernel, UNIT, "vector") != "cube"
+    return machines.for_vector(machine) if on_vector else machine
 
 
 def kernels(root: Op) -> list[Any]:

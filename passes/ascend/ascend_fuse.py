@@ -41,25 +41,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
+from davinci.errors import shipped
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
-from davinci.passes.ascend.group_preparation import round_behind_reshapes, sink
+from davinci.passes.ascend.group_preparation import (
+    cast_before_broadcasts,
+    round_behind_reshapes,
+    sink,
+)
 from davinci.passes.ascend.grouping import Group, Grouping, judge_of
 from davinci.passes.ascend.layout_support import takes_nz
 from davinci.passes.ascend.memory_limit import are_cut
 from davinci.passes.ascend.product_grouping import product_groups
 from davinci.passes.ascend.sums_by_cube import sums_by_cube
 from davinci.passes.ascend.tensor_ops import (
+    ON_CUBE,
     erase_unused,
     fold_numbers,
     is_elementwise,
     merge_equal,
     tensor_functions,
 )
-from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION, REWRITES_HELP
 from davinci.passes.pipeline.rewrites import chosen, expected
 
@@ -77,10 +83,11 @@ class AscendFusePass(Pass):
     rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
     def run(self, op: Any) -> None:
-        machine = machines.load(self.machine)
-        if machine.split:
-            return
-        cores, together = self.cores or machine.cores, self.fusion == "all"
+        chip = machines.load(self.machine)
+        if chip.split:
+            refuse_cube(op, chip.name)
+        machine, cores = machines.for_vector(chip), machines.vector_cores_for(chip, self.cores)
+        together = self.fusion == "all"
         names = chosen(self.rewrites) if together else frozenset[str]()
         behind, counts = "product-epilogues" in names, Counter[str]()
         for function in tensor_functions(op):
@@ -88,17 +95,22 @@ class AscendFusePass(Pass):
             fold_numbers(block)
             if together:
                 round_behind_reshapes(block)
+                cast_before_broadcasts(block)
             else:
                 expand(block)
             sink(block)
             outliner = Outliner(op)
-            if together:
+            if together and not chip.split:
                 for ops in attention_groups(block, machine, cores):
                     outliner.outline(Group(ops))
             for ops in product_groups(block, behind):
                 outliner.outline(Group(ops))
                 counts["product-epilogues"] += len(ops) > 1
-            if "sums-by-cube" in names and (sums := sums_by_cube(block, machine, cores)):
+            if (
+                not chip.split
+                and "sums-by-cube" in names
+                and (sums := sums_by_cube(block, machine, cores))
+            ):
                 counts["sums-by-cube"] += sums
                 erase_unused(block)
                 for ops in product_groups(block, behind):
@@ -114,6 +126,22 @@ class AscendFusePass(Pass):
             merge_equal(block)
         for name, count in counts.items():
             note(op, name, count)
+
+
+def refuse_cube(root: Any, machine: str) -> None:
+    """Raises a `CompileError` where an operator needs the cube, of which no kernels are made on a
+    machine whose cube and vector cores run programs of their own."""
+    for function in tensor_functions(root):
+        for operation in function.regions[0].blocks[0].operations:
+            if operation.operation.name in ON_CUBE:
+                fail(
+                    operation.operation,
+                    f"needs the cube, and the compiler makes kernels of {machine} for its vector "
+                    "cores alone",
+                    expected="operators of the vector unit",
+                    hint="compile for a machine whose cores have both units (ascend910, "
+                    f"ascend310), or write kernels by hand, see {shipped('split_matmul_add.mlir')}",
+                )
 
 
 def rows_of_what_is_left(block: Any) -> None:

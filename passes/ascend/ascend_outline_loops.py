@@ -29,6 +29,7 @@ from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import func, ir, operations, symbol_name
 from davinci.passes import builder
+from davinci.passes.analysis.kernels import UNIT
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
@@ -53,8 +54,9 @@ class AscendOutlineLoopsPass(Pass):
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
 
     def run(self, op: Any) -> None:
-        machine = machines.load(self.machine)
-        outliner = Outliner(op, machine, self.cores or machine.cores)
+        chip = machines.load(self.machine)
+        cores = machines.vector_cores_for(chip, self.cores)
+        outliner = Outliner(op, machines.for_vector(chip), cores, with_cube=not chip.split)
         for function in tensor_functions(op):
             calls = operations(function, CALL)
             loops = [c for c in calls if attribute(c, "call_target_name") == TARGET]
@@ -65,10 +67,14 @@ class AscendOutlineLoopsPass(Pass):
 
 
 class Outliner:
-    """Makes kernels; equal ones are one."""
+    """Makes kernels; equal ones are one.
 
-    def __init__(self, root: Any, machine: Machine, cores: int) -> None:
-        self.root, self.machine, self.cores = root, machine, cores
+    Args:
+        with_cube: whether the cores have a cube; loops around products are repeated without one.
+    """
+
+    def __init__(self, root: Any, machine: Machine, cores: int, with_cube: bool) -> None:
+        self.root, self.machine, self.cores, self.with_cube = root, machine, cores, with_cube
         self.known: dict[str, str] = {}
 
     def outline_all(self, calls: Sequence[Any]) -> None:
@@ -91,12 +97,12 @@ class Outliner:
     def alone(self, loop: LoopCall) -> tuple[LoopOutliner, int] | None:
         """A loop that a core can hold, and how many cores it takes; None if it is repeated."""
         try:
-            if self.machine.split:
-                raise NoSpace("a loop on cores of two kinds")
             self.require_range(loop)
             outliner = LoopOutliner(loop)
             kernel = build_kernel([outliner], kernels_module(self.root))
             try:
+                if not self.with_cube and attribute(kernel, UNIT) == "cube":
+                    raise NoSpace("a loop on cores of two kinds")
                 (around,) = loops_of(kernel)
                 group = loop_graph_of(kernel, around).group()
                 return LoopOutliner(loop), schedule_of(group, self.machine, self.cores).units

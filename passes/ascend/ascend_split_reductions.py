@@ -47,9 +47,9 @@ class AscendSplitReductionsPass(Pass):
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
 
     def run(self, op: Any) -> None:
-        machine = machines.load(self.machine)
-        cores = self.cores or machine.cores
-        if machine.split or cores == 1:
+        chip = machines.load(self.machine)
+        machine, cores = machines.for_vector(chip), machines.vector_cores_for(chip, self.cores)
+        if cores == 1:
             return
         judge, count = Judge(machine, cores), 0
         for function in tensor_functions(op):

@@ -2,6 +2,7 @@
 
 sink                     %b = broadcast %s, used twice    becomes    a broadcast for each user
 round_behind_reshapes    reshape(cast(x))                 becomes    cast(reshape(x))
+cast_before_broadcasts   cast(broadcast(s))               becomes    broadcast(cast(s))
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
 from davinci.mlir import ir
-from davinci.passes.ascend.grouping import is_free
+from davinci.passes.ascend.grouping import is_candidate, is_free
 from davinci.passes.ascend.product_grouping import is_rounding
 from davinci.passes.ascend.tensor_ops import (
     ON_CUBE,
@@ -30,6 +32,27 @@ def sink(block: Any) -> None:
         for user, number in uses[1:]:
             with ir.InsertionPoint(user):
                 user.operands[number] = op.clone().operation.results[0]
+
+
+def cast_before_broadcasts(block: Any) -> None:
+    """Converts computed values before they are repeated: fewer elements are converted, and what
+    reads the repeated values finds what computes them behind operators that cost nothing.
+
+    A broadcast of a constant stays as it is, which products and foldings look for.
+    """
+    for cast in [o.operation for o in block.operations if o.operation.name == "ascend.cast"]:
+        broadcast = defining_op(cast.operands[0])
+        if broadcast is None or broadcast.name != "ascend.broadcast":
+            continue
+        source = broadcast.operands[0]
+        if defining_op(source) is None or not is_candidate(defining_op(source)):
+            continue
+        ops, result = TensorOps(), tensor_of(cast.results[0].type)
+        with ir.InsertionPoint(cast), cast.location:
+            converted = ops.cast(source, result.element)
+            repeated = ops.broadcast(converted, result.shape, attribute(broadcast, "dims"))
+        cast.results[0].replace_all_uses_with(repeated)
+    erase_unused(block)
 
 
 def round_behind_reshapes(block: Any) -> None:

@@ -56,7 +56,7 @@ class Costs:
     @staticmethod
     def of(machine: Machine) -> Costs:
         cube = machine.cube.m * machine.cube.n * machine.cube.k_b16
-        rate = machine.gm.read_bytes_per_cycle * machine.cores
+        rate = int(machine.gm.read_bytes_per_cycle * machine.cores)
         return Costs(machine.launch_cycles * UNIT, rate, machine.cores, cube)
 
     def moved(self, size_bytes: int) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+from davinci import machine as machines
 from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.mlir import ir
@@ -112,7 +113,10 @@ class Staging:
     """
 
     def __init__(self, root: Any, launches: list[Launch], machine: Machine, cores: int) -> None:
-        self._root, self._launches, self._machine, self._cores = root, launches, machine, cores
+        self._root, self._launches = root, launches
+        self._machine = machines.for_vector(machine)
+        self._cores = machines.vector_cores_for(machine, cores)
+        self._chip = machine
         self._needs = needs_of(launches)
         self._ways: dict[str, tuple[Way, ...] | None] = {}
 
@@ -195,6 +199,9 @@ class Staging:
             ways = self._ways_of(launch.kernel) if beside else None
             if ways is None:
                 tasks.append(Task((Way(1, 0.0),), needs, shares=False))
+                continue
+            if self._chip.split:
+                tasks.append(Task(ways, needs, shares=False))
                 continue
             sizes = {place.storage.kind: 0 for place, _ in launch.buffers}
             for place, kind in launch.buffers:

@@ -18,7 +18,7 @@ Needs kernels on memrefs (`ascend-bufferize`). The lowering of each operator lie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci import machine as machines
@@ -26,7 +26,7 @@ from davinci.dialects.base import attribute
 from davinci.errors import InputError
 from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.kernels import CORE, UNIT, kernels, seen_by
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.given_choices import KEY
 from davinci.passes.ascend_to_cce.groups import is_group, lower_group
@@ -68,14 +68,24 @@ class ConvertAscendToCcePass(Pass):
         )
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
-            if is_group(kernel):
-                count = lower_group(kernel, target)
+            group = is_group(kernel)
+            if machine.split and (group or attribute(kernel, UNIT, "") == "scalar"):
+                kernel.attributes[CORE] = ir.StringAttr.get("aiv")
+            if group:
+                count = lower_group(kernel, seen(kernel, target))
                 kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
                 blocks[symbol_name(kernel)] = count
         if blocks:
             update_launches(op, blocks)
         if file is not None:
             require_used(op, file, self.schedules)
+
+
+def seen(kernel: Any, target: Target) -> Target:
+    """The target with the cores that run a kernel, on a machine with several kinds of them."""
+    machine = seen_by(kernel, target.machine)
+    cores = target.cores * machine.cores // target.machine.cores
+    return replace(target, machine=machine, cores=cores)
 
 
 def require_used(root: Any, file: schedule_file.ScheduleFile, path: str) -> None:

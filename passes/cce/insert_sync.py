@@ -52,7 +52,7 @@ from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.cce.sync_completion import Resources
 from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Action
@@ -78,7 +78,7 @@ class InsertSyncPass(Pass):
         machine = machines.load(self.machine)
         for kernel in kernels(op):
             if "cce.synced" not in kernel.attributes:
-                _synchronise(kernel, machine)
+                _synchronise(kernel, seen_by(kernel, machine))
                 kernel.attributes["cce.synced"] = ir.UnitAttr.get()
 
 

@@ -39,7 +39,7 @@ from davinci import machine as machines
 from davinci.dialects.cce.effects import SYNC_OPS
 from davinci.machine import Machine
 from davinci.mlir import operations, run_unverified
-from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.cce.list_scheduler import Plan
 from davinci.passes.cce.ordering import Orderer, Ordering
 from davinci.passes.cce.plan_memory import needed_bytes
@@ -64,7 +64,7 @@ class MultiBufferPass(Pass):
     def run(self, op: Any) -> None:
         machine = machines.load(self.machine)
         for kernel in kernels(op):
-            _transform(kernel, machine)
+            _transform(kernel, seen_by(kernel, machine))
 
 
 def _transform(kernel: Any, machine: Machine) -> None:

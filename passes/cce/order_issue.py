@@ -34,7 +34,7 @@ from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import Op, operations
 from davinci.passes.analysis.durations import Durations
-from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.cce.issue_model import Item, Rules, by_start
 from davinci.passes.cce.ordering import is_free, place
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -53,7 +53,7 @@ class OrderIssuePass(Pass):
         machine = machines.load(self.machine)
         for kernel in kernels(op):
             if "cce.synced" in kernel.attributes:
-                _order(kernel, machine)
+                _order(kernel, seen_by(kernel, machine))
 
 
 def _order(kernel: Op, machine: Machine) -> None:

@@ -37,7 +37,7 @@ from davinci.machine import Machine, OnChipMemory, Vector
 from davinci.mlir import location_text, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.bank_conflicts import BankConflicts
-from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.analysis.lifetimes import Buffer, alloc_bytes, lifetimes
 from davinci.passes.cce.placement import Cost, Free, Piece, Steps, place
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -63,7 +63,7 @@ class PlanMemoryPass(Pass):
         machine = machines.load(self.machine)
         for kernel in kernels(op):
             for space, buffers in _by_space(kernel).items():
-                _plan(kernel, buffers, machine, space)
+                _plan(kernel, buffers, seen_by(kernel, machine), space)
 
 
 def needed_bytes(kernel: Any, machine: Machine) -> dict[str, int]:

@@ -32,7 +32,7 @@ from davinci import machine as machines
 from davinci.isa import Space
 from davinci.mlir import Op, ir, operations, run_unverified
 from davinci.passes import cce_to_hivm
-from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.cce_to_hivm import LOWERINGS
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, pointer_type
@@ -57,7 +57,7 @@ class ConvertCceToHivmPass(Pass):
             importlib.import_module(f"{cce_to_hivm.__name__}.{module.name}")
         machine = machines.load(self.machine)
         for kernel in kernels_on_arrays(op):
-            lower_kernel(kernel, Emitter(machine))
+            lower_kernel(kernel, Emitter(seen_by(kernel, machine)))
             run_unverified(kernel, CLEAN_UP)
 
 

@@ -26,7 +26,7 @@ from random_graphs import INFINITY, MINUS_INFINITY, Graph, Step
 Outputs = Mapping[str, npt.NDArray[Any]]
 
 MACHINES = ("ascend910", "small", "ascend310")
-"""ascend910b has split cores, for which the compiler makes no kernels."""
+"""On ascend910b the compiler makes no kernels for the cube."""
 
 SMALLER = (
     ("UB  = { bytes = 262144,", "UB  = { bytes = 65536,"),

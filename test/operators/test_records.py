@@ -78,8 +78,8 @@ def has_kernel(case: Case) -> bool:
 
 
 @cache
-def kernel_result(number: int) -> Array:
-    return by_kernel(CASES[number])
+def kernel_result(number: int, machine: str = "ascend910") -> Array:
+    return by_kernel(CASES[number], machine)
 
 
 KERNELS = [i for i, case in enumerate(CASES) if has_kernel(case)]
@@ -89,6 +89,18 @@ KERNELS = [i for i, case in enumerate(CASES) if has_kernel(case)]
 def test_kernel(number: int) -> None:
     case = CASES[number]
     assert_same(case, values(case), kernel_result(number))
+
+
+ON_VECTOR_CORES = {
+    CASES[i].name: i for i in reversed(KERNELS) if of(CASES[i]).unit_of(CASES[i].call) != "cube"
+}
+"""One case of each operator that needs no cube."""
+
+
+@pytest.mark.parametrize("name", ON_VECTOR_CORES)
+def test_kernel_on_the_vector_cores_of_a_split_machine(name: str) -> None:
+    number = ON_VECTOR_CORES[name]
+    assert_same(CASES[number], values(CASES[number]), kernel_result(number, "ascend910b"))
 
 
 PROGRAMS = [case for case in CASES if stablehlo_text(case)]

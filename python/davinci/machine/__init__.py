@@ -4,6 +4,7 @@ from davinci.machine.compiled import not_compilable
 from davinci.machine.reader import DIRECTORY, check_cores, load, names, parse, read, read_once
 from davinci.machine.schema import CrossCore, Machine, OnChipMemory, Vector
 from davinci.machine.vector_cores import SUFFIX as VECTOR_SUFFIX
+from davinci.machine.views import for_vector, vector_cores_for
 
 __all__ = [
     "DIRECTORY",
@@ -13,10 +14,12 @@ __all__ = [
     "OnChipMemory",
     "Vector",
     "check_cores",
+    "for_vector",
     "load",
     "names",
     "not_compilable",
     "parse",
     "read",
     "read_once",
+    "vector_cores_for",
 ]

@@ -11,6 +11,7 @@ from davinci.errors import CompileError, shipped
 from davinci.isa import BY_NAME
 from davinci.machine.legality import missing_units
 from davinci.machine.schema import Machine
+from davinci.machine.views import for_vector
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
 
 REAL = ("f16", "f32")
@@ -53,16 +54,11 @@ MOST_ALIGN = {
 
 def not_compilable(machine: Machine) -> CompileError | None:
     """Why the compiler makes no kernels for a machine like this, with the key of its file; None if
-    it does."""
-    if machine.split:
-        return CompileError(
-            f"the compiler makes no kernels for {machine.name}, whose cube and vector cores run "
-            "programs of their own",
-            expected="kernels written by hand in hivm instructions",
-            hint=f"see {shipped('split_matmul_add.mlir')}, or compile for a coupled machine "
-            "(ascend910, ascend310)",
-        )
-    for key, found, expected in _limits(machine):
+    it does.
+
+    On a split machine kernels are made for the vector cores; `ascend-fuse` refuses the others.
+    """
+    for key, found, expected in _limits(for_vector(machine)):
         return CompileError(
             f"the compiler makes no kernels for {machine.name} as its file describes it in {key}",
             found=found,

@@ -23,6 +23,7 @@ MOST = 10**9
 """The largest number that is no size: products of two such numbers are exact in 64 bits."""
 
 Positive = Annotated[int, pydantic.Field(gt=0, le=MOST)]
+Rate = Annotated[float, pydantic.Field(gt=0, le=MOST)] | Positive
 Cycles = Annotated[int, pydantic.Field(ge=0, le=MOST)]
 Amount = Annotated[float, pydantic.Field(ge=0, le=MOST)] | Cycles
 MemoryBytes = Annotated[int, pydantic.Field(gt=0, le=1 << 48)]
@@ -73,8 +74,8 @@ class GlobalMemorySection(Section):
 
     bytes: MemoryBytes
     align_bytes: Positive
-    read_bytes_per_cycle: Positive
-    write_bytes_per_cycle: Positive
+    read_bytes_per_cycle: Rate
+    write_bytes_per_cycle: Rate
     line_bytes: Positive
     same_line_percent: Amount
     idle_credit_cycles: Cycles
@@ -92,8 +93,8 @@ class L2Section(Section):
     """
 
     bytes: MemoryBytes
-    read_bytes_per_cycle: Positive
-    write_bytes_per_cycle: Positive
+    read_bytes_per_cycle: Rate
+    write_bytes_per_cycle: Rate
     separate_writes: bool = False
     bypass_offset_bytes: MemoryBytes | None = None
 

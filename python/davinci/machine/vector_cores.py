@@ -9,9 +9,8 @@ any other.
 from __future__ import annotations
 
 from davinci.errors import InputError
-from davinci.isa import BY_NAME
-from davinci.machine.legality import illegal_instruction
 from davinci.machine.schema import CoreType, CoreTypes, Machine
+from davinci.machine.views import legal_intrinsics
 
 SUFFIX = ":vector"
 """Behind the name of a machine: its vector cores."""
@@ -52,10 +51,4 @@ def machine_of_vector_cores(machine: Machine) -> Machine:
             "vector_cores": None,
         }
     )
-    kept = {}
-    for name, types in machine.intrinsics.items():
-        records = {kind: BY_NAME[name][kind] for kind in types}
-        legal = [kind for kind in types if not illegal_instruction(made, "AICORE", records[kind])]
-        if legal:
-            kept[name] = legal
-    return made.model_copy(update={"intrinsics": kept})
+    return made.model_copy(update={"intrinsics": legal_intrinsics(made)})

@@ -1,0 +1,65 @@
+"""What a kernel sees of a split machine: the cores that run it, as a machine of cores of one kind.
+
+A kernel for vector cores alone runs on all of them, each with a block of its own: `for_vector`
+gives them as a machine like any other, with a vector core's share of the memory and of the L2.
+A coupled machine is seen as it is.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from davinci.isa import BY_NAME
+from davinci.machine.legality import illegal_instruction
+from davinci.machine.schema import CoreTypes, Machine
+
+VECTOR_CORE = "AIV"
+"""Kind of core of kernels for vector cores, as `ascend.core` has it in small letters."""
+
+
+@lru_cache(maxsize=64)
+def for_vector(machine: Machine) -> Machine:
+    """The machine as a kernel without work for the cube sees it."""
+    if not machine.split:
+        return machine
+    kind = machine.core_types[VECTOR_CORE]
+    core = kind.model_copy(update={"count": 1})
+
+    def shared(rate: float) -> float:
+        return rate / kind.count
+
+    rates = ("read_bytes_per_cycle", "write_bytes_per_cycle")
+    made = machine.model_copy(
+        update={
+            "kind": "coupled",
+            "cores": machine.cores * kind.count,
+            "core": CoreTypes(AICORE=core),
+            "gm": machine.gm.model_copy(
+                update={rate: shared(getattr(machine.gm, rate)) for rate in rates}
+            ),
+            "l2": machine.l2.model_copy(
+                update={rate: shared(getattr(machine.l2, rate)) for rate in rates}
+            ),
+        }
+    )
+    return made.model_copy(update={"intrinsics": legal_intrinsics(made)})
+
+
+def vector_cores_for(machine: Machine, cores: int) -> int:
+    """The cores that a kernel without work for the cube may have, where a kernel may have at most
+    `cores` of the machine's; 0 is all of them."""
+    view = for_vector(machine)
+    return (cores or machine.cores) * (view.cores // machine.cores)
+
+
+def legal_intrinsics(machine: Machine) -> dict[str, list[str]]:
+    """The instructions of a coupled machine's file that need no pipe or memory which it lacks."""
+    kept = {}
+    for name, types in machine.intrinsics.items():
+        records = {kind: BY_NAME[name][kind] for kind in types}
+        legal = [
+            kind for kind in types if not illegal_instruction(machine, "AICORE", records[kind])
+        ]
+        if legal:
+            kept[name] = legal
+    return kept

@@ -1,0 +1,93 @@
+"""Networks without products on the 48 vector cores of the 910B, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from onnx import TensorProto, helper
+
+import davinci
+from davinci import machine as machines
+
+Array = npt.NDArray[Any]
+
+MACHINE = "ascend910b"
+
+SHAPES = ((1, 1), (17, 33), (97, 1031), (3, 20000))
+"""One element, rows that end in a block, more rows than cores with a prime, rows UB has to part."""
+
+
+def rows_of(operator: str, shape: tuple[int, int], **attributes: Any) -> Any:
+    """A model of one operator on rows of f16; a layer norm has a scale and a bias."""
+    weights = ["scale", "bias"] if operator == "LayerNormalization" else []
+    half = TensorProto.FLOAT16
+    inputs = [helper.make_tensor_value_info("x", half, shape)]
+    inputs += [helper.make_tensor_value_info(name, half, shape[1:]) for name in weights]
+    node = helper.make_node(operator, ["x", *weights], ["y"], **attributes)
+    outputs = [helper.make_tensor_value_info("y", half, shape)]
+    graph = helper.make_graph([node], operator, inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def layer_norm(x: Array, scale: Array, bias: Array) -> Array:
+    d = x - x.mean(-1, keepdims=True)
+    return d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5) * scale + bias
+
+
+def gelu(x: Array) -> Array:
+    return x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))) / 2
+
+
+CASES = (
+    ("Softmax", softmax, {"axis": -1}),
+    ("LayerNormalization", layer_norm, {"axis": -1}),
+    ("Gelu", gelu, {"approximate": "tanh"}),
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("operator", "formula", "attributes"), CASES, ids=lambda x: str(x)[:10])
+def test_rows(
+    operator: str, formula: Any, attributes: dict[str, Any], shape: tuple[int, int]
+) -> None:
+    executable = davinci.compile(rows_of(operator, shape, **attributes), machine=MACHINE)
+    random = np.random.default_rng(0)
+    inputs = {s.name: random.standard_normal(s.shape).astype(s.dtype) for s in executable.inputs}
+    (found,) = executable.run(inputs).values()
+    wanted = formula(*(x.astype(np.float64) for x in inputs.values()))
+    np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
+
+
+def test_all_vector_cores_share_the_work() -> None:
+    executable = davinci.compile(
+        rows_of("Softmax", (96, 512), axis=-1), machine=MACHINE, core_choice="all"
+    )
+    executable.run({"x": np.zeros((96, 512), np.float16)})
+    assert [launch.blocks for launch in executable.launches] == [48]
+
+
+def test_cores_are_counted_in_cube_cores() -> None:
+    executable = davinci.compile(
+        rows_of("Softmax", (96, 512), axis=-1), machine=MACHINE, core_choice="all", cores=3
+    )
+    executable.run({"x": np.zeros((96, 512), np.float16)})
+    assert [launch.blocks for launch in executable.launches] == [6]
+
+
+def test_a_vector_core_as_a_machine() -> None:
+    """Half of a core's share of the memory and of the L2, and no instruction of the cube's."""
+    chip = machines.load(MACHINE)
+    seen = machines.for_vector(chip)
+    assert (seen.split, seen.cores) == (False, 48)
+    assert seen.gm.read_bytes_per_cycle * seen.cores == chip.gm.read_bytes_per_cycle * chip.cores
+    assert "vmadd" in seen.intrinsics and "mad" not in seen.intrinsics
+    assert machines.for_vector(machines.load("ascend910")) is machines.load("ascend910")
+    assert machines.vector_cores_for(chip, 0) == 48
