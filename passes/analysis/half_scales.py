@@ -39,7 +39,7 @@ FARTHEST = 2.0**64
 it a bound is of the kind that grows with each layer, whatever the numbers are."""
 
 FEW = 8
-"""Elements of which a sum makes values so few that f32 costs nothing."""
+"""Elements for each one of a sum, or of what is repeated, of which f32 thus costs nothing."""
 
 MOST_TRIES = 20
 
@@ -108,6 +108,50 @@ class Planner(ScaledGraph):
         for number, node in enumerate(self.graph.nodes):
             if node.name != ARGUMENT and not node.fixed and node.known is None:
                 self._visit(number, node)
+        self._drop_unread()
+
+    def _drop_unread(self) -> None:
+        """Leaves in f32 what is computed in f32, or comes out of the cube so, and is read in f32
+        only, like scores with a mask that f16 does not hold: two conversions and a product by the
+        scale less."""
+        dropped = set(self.plan.exponents) - (self.results - self.converted)
+        while wrong := {n for n in dropped if not self._is_f32_only(n, dropped)}:
+            dropped -= wrong
+        for number in dropped:
+            del self.plan.exponents[number]
+            node = self.graph.nodes[number]
+            if node.name in PRODUCTS:
+                self._unscale(number)
+                continue
+            self.converted.discard(number)
+            for place in range(len(node.operands)):
+                self.plan.reads.pop((number, place), None)
+
+    def _is_f32_only(self, number: int, dropped: set[int]) -> bool:
+        """Whether no operator reads a value in f16 but dropped ones, and computing it in f32 takes
+        no conversion: it is so anyway, or comes from dropped values, constants and small ones."""
+        for reader in self.readers[number]:
+            operands = self.graph.nodes[reader].operands
+            places = [place for place, operand in enumerate(operands) if operand == number]
+            halves = any(map(self.plan.reads_half, ((reader, place) for place in places)))
+            if halves and (reader not in dropped or self.graph.nodes[reader].name in PRODUCTS):
+                return False
+        node = self.graph.nodes[number]
+        if node.name in PRODUCTS or number in self.converted:
+            return True
+        computed = [x for x in self._operands(node) if not self.is_fixed(x)]
+        return bool(computed) and all(
+            x in dropped or self._is_computed_in_f32(x) or self._is_spread(x, node)
+            for x in computed
+        )
+
+    def _is_computed_in_f32(self, number: int) -> bool:
+        return number not in self.plan.exponents and self.graph.nodes[number].name != ARGUMENT
+
+    def _is_spread(self, number: int, node: Node) -> bool:
+        """Whether a node has many elements for each one of an operand, whose conversion is thus
+        nothing beside it."""
+        return FEW * self.graph.nodes[number].count <= node.count
 
     def _only_summed(self) -> set[int]:
         """Growing operators that only sums in f32 read, directly or through others of them."""
@@ -289,8 +333,14 @@ class Planner(ScaledGraph):
     def _settle(self, number: int, signs: tuple[int, int]) -> None:
         """Brings a result back to a scale of 1 where that fits and a constant takes the rest: what
         comes next then meets others without a multiplication."""
-        limits, natural = self.limits[number], self.natural(number, signs)
-        if limits is None or not natural or 0 not in limits:
+        limits = self.limits[number]
+        if limits is not None and 0 in limits:
+            self._unscale(number, signs)
+
+    def _unscale(self, number: int, signs: tuple[int, int] = (1, 1)) -> None:
+        """Brings a result back to a scale of 1 where a constant operand takes the rest."""
+        natural = self.natural(number, signs)
+        if not natural:
             return
         for place in (1, 0):
             operand = self.graph.nodes[number].operands[place]
@@ -327,6 +377,7 @@ class Planner(ScaledGraph):
             self.left[number] = self._why(number)
             return
         if self._is_result(number):
+            self._unscale(number)
             return
         natural = self.natural(number, (1, 1))
         if natural not in limits:

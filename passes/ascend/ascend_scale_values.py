@@ -31,6 +31,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
+from davinci.operators.arithmetic import is_power_of_two
 from davinci.operators.tensors import Tensor
 from davinci.passes import builder
 from davinci.passes.analysis.half_scales import Scales, plan_scales
@@ -48,7 +49,9 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
     is_f32,
     merge_equal,
+    read_once,
     tensor_functions,
+    users_of,
 )
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS, SCALED
@@ -104,6 +107,7 @@ class Emitter:
             else:
                 with op.location, ir.InsertionPoint(op):
                     self._widen(op, TensorOps())
+        join_factors(block)
         erase_unused(block)
 
     def _visit(self, number: int, op: Any) -> None:
@@ -261,6 +265,46 @@ def _times(value: Any, exponent: int, ops: TensorOps) -> Any:
     found = tensor_of(value.type)
     factor = ops.full(found.shape, found.element, math.ldexp(1.0, exponent))
     return ops.binary("mul", value, factor)
+
+
+def join_factors(block: Any) -> None:
+    """Multiplies powers of two by the number that their product is multiplied or divided by next:
+    (x * 16) / 8 -> x / 0.5, which is exact."""
+    for operation in list(block.operations):
+        op = operation.operation
+        if op.name != "ascend.mul" or not is_f32(op.result):
+            continue
+        value, known = op.operands[0], full_value(op.operands[1])
+        if known is None or not is_power_of_two(float(known)) or not read_once(op.result):
+            continue
+        last = op
+        while len(users := users_of(last)) == 1 and users[0].name in KEPT:
+            last = users[0]
+        if len(users) == 1 and joined(users[0], last.results[0], float(known)):
+            op.result.replace_all_uses_with(value)
+
+
+def joined(op: Any, scaled: Any, factor: float) -> bool:
+    """Gives the number that a value is multiplied or divided by a factor of the value; whether
+    there is such a number."""
+    if op.name not in ("ascend.mul", "ascend.div") or not is_f32(op.results[0]):
+        return False
+    place = 1 if op.operands[0] == scaled else 0
+    known = full_value(op.operands[place])
+    if known is None:
+        return False
+    divided = op.name == "ascend.div" and place == 1
+    number = float(known) / factor if divided else float(known) * factor
+    if not LEAST_FACTOR <= abs(number) <= 1 / LEAST_FACTOR:
+        return False
+    with ir.InsertionPoint(op), op.location:
+        found = tensor_of(op.results[0].type)
+        op.operands[place] = TensorOps().full(found.shape, found.element, number)
+    return True
+
+
+LEAST_FACTOR = 2.0**-100
+"""Factors from this to its inverse are joined: f32 has all their digits."""
 
 
 def scaling_of(module: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from davinci.operators.constraints import same_shape, same_types
 from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
 from davinci.operators.formulas import to_byte, whole
 from davinci.operators.tensors import Tensor
-from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
+from davinci.operators.vector_program import DTYPE_OF, Value, VectorProgram
 
 
 def converted(x: Array, *, result: Tensor) -> Any:
@@ -114,9 +115,8 @@ def to_long(p: VectorProgram, a: Value) -> Value:
     return p.join(p.convert(low, "s32", "trunc"), p.convert(high, "s32", "trunc"))
 
 
-SCALE_DOWN = (32, 16, 8, 4, 2, 1)
-SCALE_UP = (32, *SCALE_DOWN)
-"""Exponents that are tried in turn to bring a number to [2^13, 2^15), twice each."""
+LEAST_SCALED = 2.0**-125
+"""What `cube_scale` takes smaller numbers for; four times its inverse is in the range of f32."""
 
 
 def single_operand(call: Call) -> None:
@@ -126,28 +126,23 @@ def single_operand(call: Call) -> None:
 
 def scale_of(x: Array) -> Array:
     """The power of two of `cube_scale`."""
-    exponent = np.frexp(x)[1] - 1
+    exponent = np.frexp(np.maximum(x, np.float32(LEAST_SCALED)))[1] - 1
     scale = np.ldexp(np.float32(1), (14 - exponent) // 2)
-    special = np.where(x == 0, np.float32(2.0**95), np.where(np.isinf(x), np.float32(2.0**-63), 1))
-    return np.where((x > 0) & np.isfinite(x), scale, special).astype(np.float32)
+    return np.where(np.isfinite(x), scale, 2.0**-57).astype(np.float32)
 
 
 @elementwise(values=scale_of, types=frozenset({"f32"}), constraints=(same_types, single_operand))
 def cube_scale(p: VectorProgram, a: Value) -> Value:
-    """A power of two h for which a h h lies in [2^13, 2^15), for a >= 0.
+    """A power of two h for which a h h lies in [2^13, 2^15), for a >= 2^-125.
 
-    2^95 for 0, 2^-63 for an infinity, 1 for NaN. By halving intervals; every factor is exact.
+    2^69 for what is less, 2^-57 for an infinity and NaN. The bits of infinity are those of the
+    exponent: they leave a power of two 2^e of a. 64 times the root of 4.25 / 2^e lies well inside
+    the numbers that have the exponent of h, also where quotients and roots are off by digits.
     """
-    scale: Operand = 1.0
-    for bits, predicate, limit in (
-        *((-b, "ge", 2.0 ** (13 + 2 * b)) for b in SCALE_DOWN),
-        *((b, "lt", 2.0 ** (15 - 2 * b)) for b in SCALE_UP),
-    ):
-        factor = p.choose(predicate, a, limit, 2.0**bits, 1.0)
-        a = p.mul(p.mul(a, factor), factor)
-        scale = p.mul(factor, scale) if isinstance(scale, Value) else factor
-    assert isinstance(scale, Value), "there are several scales, so the first one is replaced"
-    return scale
+    exponent_bits = p.constant("f32", math.inf)
+    power = p.max(p.step("vand", [a, exponent_bits]), LEAST_SCALED)
+    square = p.max(p.div(4.25, power), 2.0**-126)
+    return p.step("vand", [p.mul(p.unary("vsqrt", square), 64.0), exponent_bits])
 
 
 def known_part(call: Call) -> None:

@@ -52,3 +52,25 @@ func.func @main(%x: tensor<4x64xf32> {ascend.range = [0.0, 1.0e6]}) -> (tensor<4
   %1 = "ascend.reduce"(%0) {kind = "add", dims = array<i64: 1>} : (tensor<4x64xf32>) -> tensor<4xf32>
   return %1, %0 : tensor<4xf32>, tensor<4x64xf32>
 }
+
+// -----
+
+// Scores that are read in f32 only, beside a mask that f16 does not hold, stay as the cube gives
+// them; the scale of the factors meets the divisor: 8 / 4.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[S:.*]] = "ascend.batch_matmul"{{.*}}tensor<2x4x8xf16>{{.*}}tensor<2x4x4xf32>
+// CHECK-DAG: %[[C:.*]] = "ascend.full"() {value = 2.000000e+00 : f32}
+// CHECK: %[[D:.*]] = "ascend.div"(%[[S]], %[[C]])
+// CHECK-NEXT: %[[M:.*]] = "ascend.add"(%[[D]], %{{.*}}) : (tensor<2x4x4xf32>
+// CHECK: return
+func.func @main(%q: tensor<2x4x8xf32> {ascend.range = [-300.0, 300.0]},
+                %k: tensor<2x8x4xf32> {ascend.range = [-1000.0, 1000.0]}) -> tensor<2x4x4xf32> {
+  %m = "ascend.full"() {value = -1.0e30 : f32} : () -> tensor<2x4x4xf32>
+  %h = "ascend.mul"(%q, %q) : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %s = "ascend.batch_matmul"(%h, %k) : (tensor<2x4x8xf32>, tensor<2x8x4xf32>) -> tensor<2x4x4xf32>
+  %c = "ascend.full"() {value = 8.0 : f32} : () -> tensor<2x4x4xf32>
+  %d = "ascend.div"(%s, %c) : (tensor<2x4x4xf32>, tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
+  %0 = "ascend.add"(%d, %m) : (tensor<2x4x4xf32>, tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
+  %1 = "ascend.exp"(%0) : (tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
+  return %1 : tensor<2x4x4xf32>
+}
