@@ -67,6 +67,38 @@ def test_static_cache(gpt2: Any) -> None:
     assert all(k["cycles"] / k["launches"] < 4000 for k in updates)
 
 
+class WithStaticCache(torch.nn.Module):
+    """A model whose cache is an attribute, which torch.export takes for constants."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.cache = transformers.StaticCache(model.config, max_cache_len=8)
+        self.cache.early_initialization(1, 2, 16, torch.float32, "cpu")
+
+    def forward(self, token: Any, position: Any) -> Any:
+        cache = {"past_key_values": self.cache, "cache_position": position}
+        return self.model(token, **cache).logits
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_static_cache_that_was_exported_by_hand(gpt2: Any, strict: bool) -> None:
+    tokens = [5, 17, 3]
+    with torch.no_grad():
+        wanted = gpt2(torch.tensor([tokens])).logits[0].numpy()
+        example = (torch.tensor([[3]]), torch.tensor([0]))
+        module = WithStaticCache(gpt2)
+        program = torch.export.export(module, example, strict=strict)
+    module.cache.reset()  # PyTorch counts the call that it traces, in tensors that the program has
+    executable = davinci.compile(program, precision="fp32")
+    # Keys and values, and how many each layer has.
+    assert len(executable.states) == 3 * LAYERS
+    for position, token in enumerate(tokens):
+        given = {"token": np.array([[token]]), "position": np.array([position])}
+        (logits,) = executable.step(given).values()
+        np.testing.assert_allclose(logits[0, -1], wanted[position], atol=1e-3)
+
+
 def test_dynamic_cache_of_a_fixed_length(gpt2: Any) -> None:
     """A cache of 8 tokens goes in, one of 9 comes out."""
     past = 8

@@ -21,8 +21,19 @@ from typing import Any
 import onnx
 
 from davinci.errors import CompileError, InputError
+from davinci.frontends.pytorch_attributes import without_kept_values
 from davinci.frontends.pytorch_caches import register_caches, with_lists
-from davinci.frontends.pytorch_states import States, changes_of, functional, states_of
+from davinci.frontends.pytorch_states import (
+    Changes,
+    States,
+    changes_of,
+    functional,
+    in_training,
+    own_name,
+    signed_changes,
+    states_of,
+    written_by,
+)
 from davinci.frontends.trees import arguments, place_name
 
 LARGEST_MODEL_BYTES = (1 << 31) - (1 << 20)
@@ -84,31 +95,48 @@ def export(model: Any, example_inputs: Any = None, stateful: bool = True) -> Exp
         if isinstance(model, torch.export.ExportedProgram):
             program = model
         else:
-            program = _exported(model, *arguments(example_inputs, "a PyTorch module", where), where)
+            args, kwargs = arguments(example_inputs, "a PyTorch module", where)
+            program = without_kept_values(
+                model, lambda: _exported(model, args, kwargs, where), where
+            )
         _check(program, where)
         changes = changes_of(program)
-        if str(changes) and not stateful:
-            raise InputError(
-                "the model changes a tensor in place",
-                where=where,
-                found=str(changes),
-                hint=MUTABLE_HINT,
-            )
-        results, states = _result_names(program), states_of(program, changes)
-        if str(changes):
-            outer, args, kwargs = functional(program, changes)
-            program = _exported(outer, args, kwargs, where)
-        specs = program.graph_signature.output_specs
-        kinds = [type(spec.arg).__name__ for spec in specs]
-        tensors = [number for number, kind in enumerate(kinds) if kind == "TensorArgument"]
-        constants = {
-            n: getattr(s.arg, "value", None) for n, s in enumerate(specs) if n not in tensors
-        }
-        names = [*results, *states.outputs.values()]
-        if constants:
-            program = _with_results(program, tensors, where)
-        proto = _as_onnx(program, [names[number] for number in tensors], where)
-    return Exported(proto, len(results), constants, states)
+        exported, missed = _without_changes(program, changes, stateful, where)
+        if str(missed):  # what operations change and only their decompositions tell
+            changes = changes.joined(missed)
+            exported, missed = _without_changes(program, changes, stateful, where)
+            assert not str(missed), "what is changed is an argument now, of which there is a copy"
+    return exported
+
+
+def _without_changes(
+    program: Any, changes: Changes, stateful: bool, where: str
+) -> tuple[Exported, Changes]:
+    """A program as ONNX, what it changes as states, and what it was found to change besides."""
+    if str(changes) and not stateful:
+        raise InputError(
+            "the model changes a tensor in place",
+            where=where,
+            found=str(changes),
+            hint=MUTABLE_HINT,
+        )
+    held = {*program.state_dict, *program.constants}
+    results, states = _result_names(program), states_of(program, changes)
+    if str(changes):
+        outer, args, kwargs = functional(program, changes)
+        program = _exported(outer, args, kwargs, where)
+    specs = program.graph_signature.output_specs
+    # A program that is decomposed already has what it changes among its outputs.
+    specs = [spec for spec in specs if spec.kind.name == "USER_OUTPUT"]
+    kinds = [type(spec.arg).__name__ for spec in specs]
+    tensors = [number for number, kind in enumerate(kinds) if kind == "TensorArgument"]
+    constants = {n: getattr(s.arg, "value", None) for n, s in enumerate(specs) if n not in tensors}
+    names = [*results, *states.outputs.values()]
+    if constants:
+        program = _with_results(program, tensors, where)
+    proto, signed = _as_onnx(program, [names[number] for number in tensors], where)
+    missed = Changes(tuple(own_name(name, held) for name in signed.buffers), signed.inputs)
+    return Exported(proto, len(results), constants, states), missed
 
 
 def name_of(model: Any) -> str:
@@ -183,6 +211,13 @@ def _check(program: Any, where: str) -> None:
                 where=where,
                 hint="call model.eval() before it is exported",
             )
+        elif str(node.target) == "aten.instance_norm.default" and any(written_by(node)):
+            raise InputError(
+                "running statistics of an instance normalisation in training, which PyTorch does "
+                "not decompose",
+                where=f"{where}: {node.name!r}",
+                hint="call model.eval() before it is exported, or track_running_stats=False",
+            )
     weights = [*program.state_dict.values(), *program.constants.values()]
     tensors = {id(t): t for t in weights if isinstance(t, torch.Tensor)}.values()
     size = sum(t.numel() * t.element_size() for t in tensors)
@@ -219,7 +254,8 @@ def _part(key: Any) -> str | int:
     return str(key)
 
 
-def _as_onnx(program: Any, results: Sequence[str], where: str) -> onnx.ModelProto:
+def _as_onnx(program: Any, results: Sequence[str], where: str) -> tuple[onnx.ModelProto, Changes]:
+    """A program as ONNX, and what its decomposed form says that it changes."""
     import torch
 
     try:
@@ -231,6 +267,11 @@ def _as_onnx(program: Any, results: Sequence[str], where: str) -> onnx.ModelProt
             hint="pip install 'davinci-mlir[torch]'",
         ) from None
     try:
+        # The exporter takes such normalisations for those of evaluation.
+        if any(in_training(node) for node in program.graph.nodes):
+            legit = torch.ops.aten._native_batch_norm_legit_functional.default
+            table = torch._decomp.get_decompositions([legit])
+            program = program.run_decompositions(table)
         exported = torch.onnx.export(program, dynamo=True, verbose=False)
     except Exception as error:
         raise _failed(error, where) from None
@@ -245,7 +286,7 @@ def _as_onnx(program: Any, results: Sequence[str], where: str) -> onnx.ModelProt
     )
     graph.name = where
     proto: onnx.ModelProto = exported.model_proto
-    return proto
+    return proto, signed_changes(exported.exported_program)
 
 
 def _rename(graph: Any, wanted: Sequence[tuple[Any, str]]) -> None:

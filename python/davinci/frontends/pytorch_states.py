@@ -15,12 +15,21 @@ after:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from davinci.errors import InputError
+
+HELD = ("BUFFER", "PARAMETER", "CONSTANT_TENSOR")
+"""Kinds of inputs of a program's graph that the program holds, as its signature calls them."""
+
+TRAINING, STATISTICS = ("training", "train", "use_input_stats"), ("running_mean", "running_var")
+"""Names of arguments of normalisations: that they are in training, and what they update then."""
 
 NEXT = "_next"
 """How the name of an output ends that is the next value of an input or buffer."""
@@ -31,7 +40,8 @@ class Changes:
     """What a program changes in place.
 
     Attributes:
-        buffers: names of buffers, as `named_buffers` has them.
+        buffers: names of what a program holds: buffers, parameters, and tensors that are neither,
+            which PyTorch calls constants (attributes that are plain tensors, caches of a model).
         inputs: names of inputs, as the program's signature has them.
     """
 
@@ -42,6 +52,13 @@ class Changes:
         """The first of them in words, "" if there is none."""
         kinds = (("input", self.inputs), ("buffer", self.buffers))
         return next((f"{kind} {names[0]!r}" for kind, names in kinds if names), "")
+
+    def joined(self, other: Changes) -> Changes:
+        """The changes of both, each once."""
+        return Changes(
+            tuple(dict.fromkeys((*self.buffers, *other.buffers))),
+            tuple(dict.fromkeys((*self.inputs, *other.inputs))),
+        )
 
 
 @dataclass(frozen=True)
@@ -59,19 +76,28 @@ class States:
 
 def changes_of(program: Any) -> Changes:
     """What an exported program changes in place: what its signature says, and what its operations
-    write. Tensors that the program makes itself, and constants of it, are nobody else's."""
+    write. Tensors that the program makes itself are nobody else's."""
+    signed = signed_changes(program)
+    buffers, inputs = dict.fromkeys(signed.buffers), dict.fromkeys(signed.inputs)
     signature = program.graph_signature
-    buffers = dict.fromkeys(signature.buffers_to_mutate.values())
-    inputs = dict.fromkeys(signature.user_inputs_to_mutate.values())
     targets = {spec.arg.name: spec for spec in signature.input_specs if hasattr(spec.arg, "name")}
     for node in program.graph.nodes:
         for written in written_by(node):
             spec = targets.get(base_of(written).name)
-            if spec is not None and spec.kind.name == "BUFFER":
+            if spec is not None and spec.kind.name in HELD:
                 buffers[spec.target] = None
             elif spec is not None and spec.kind.name == "USER_INPUT":
                 inputs[spec.arg.name] = None
     return Changes(tuple(buffers), tuple(inputs))
+
+
+def signed_changes(program: Any) -> Changes:
+    """The changes that the signature of a program states. That of a decomposed program has all of
+    them, also those that no schema tells: running statistics of normalisations in training."""
+    signature = program.graph_signature
+    parameters = getattr(signature, "parameters_to_mutate", {})
+    held = (*signature.buffers_to_mutate.values(), *parameters.values())
+    return Changes(held, tuple(signature.user_inputs_to_mutate.values()))
 
 
 def arguments_of(node: Any) -> list[tuple[Any, Any]]:
@@ -88,12 +114,21 @@ def arguments_of(node: Any) -> list[tuple[Any, Any]]:
 
 
 def written_by(node: Any) -> list[Any]:
-    """The operands that an operation writes."""
+    """The operands that an operation writes: those that its schema tells, and the running
+    statistics of a normalisation in training, which it does not tell."""
     found: list[Any] = []
+    training = in_training(node)
     for argument, value in arguments_of(node):
-        if argument.alias_info is not None and argument.alias_info.is_write:
+        told = argument.alias_info is not None and argument.alias_info.is_write
+        if told or (training and argument.name in STATISTICS):
             found += value if isinstance(value, (list, tuple)) else [value]
     return [value for value in found if hasattr(value, "op")]
+
+
+def in_training(node: Any) -> bool:
+    """Whether an operation is a normalisation by statistics of the batch."""
+    given = {argument.name: value for argument, value in arguments_of(node)}
+    return "momentum" in given and any(given.get(name) is True for name in TRAINING)
 
 
 def base_of(node: Any) -> Any:
@@ -123,10 +158,10 @@ def functional(program: Any, changes: Changes) -> tuple[Any, tuple[Any, ...], di
     """
     import torch
 
-    model = program.module()
+    model = module_of(program, changes)
     call, pytree = model.forward, torch.utils._pytree
-    held = dict(model.named_buffers())
-    keys = {name: input_name(name) for name in changes.buffers}
+    held = held_by(model)
+    keys = input_names(program, changes)
     places = [list(program.graph_signature.user_inputs).index(name) for name in changes.inputs]
 
     def forward(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -155,17 +190,74 @@ def functional(program: Any, changes: Changes) -> tuple[Any, tuple[Any, ...], di
     return outer, tuple(args), {**kwargs, **buffers}
 
 
+def module_of(program: Any, changes: Changes) -> Any:
+    """The module of a program, in which constants that change are buffers.
+
+    Raises:
+        InputError: what changes shares memory with something else that the program holds, so that
+            it is no buffer of its own.
+    """
+    import torch
+
+    model = program.module()
+    for name in changes.buffers:
+        owner, _, attribute = name.rpartition(".")
+        part = model.get_submodule(owner)
+        value = getattr(part, attribute)
+        if attribute not in part._buffers and attribute not in part._parameters:
+            delattr(part, attribute)
+            part.register_buffer(attribute, value, persistent=False)
+    tensors = {**held_by(model), **program.constants}
+    places: dict[int, list[str]] = {}
+    for name, tensor in tensors.items():
+        if isinstance(tensor, torch.Tensor) and tensor.numel():
+            places.setdefault(tensor.untyped_storage().data_ptr(), []).append(name)
+    for name in changes.buffers:
+        others = places.get(tensors[name].untyped_storage().data_ptr(), [])
+        if len(others) > 1:
+            raise InputError(
+                "a tensor that the model changes shares its memory with another one",
+                where=f"{type(program).__name__}: buffer {name!r}",
+                found=", ".join(map(repr, others)),
+                expected="tensors of their own",
+                hint="register one buffer, and take views of it in forward",
+            )
+    return model
+
+
+def held_by(model: Any) -> dict[str, Any]:
+    """Buffers and parameters of a module by their names."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
 def states_of(program: Any, changes: Changes) -> States:
     """The names of a program's states, and what its buffers hold."""
-    names = [*map(input_name, changes.buffers), *changes.inputs]
-    held = dict(program.module().named_buffers()) if changes.buffers else {}
+    keys = input_names(program, changes)
+    held = held_by(module_of(program, changes)) if changes.buffers else {}
     initial = {
-        input_name(name): np.ascontiguousarray(held[name].detach().cpu().numpy())
-        for name in changes.buffers
+        key: np.ascontiguousarray(held[name].detach().cpu().numpy()) for name, key in keys.items()
     }
+    names = [*keys.values(), *changes.inputs]
     return States({name: name + NEXT for name in names}, initial)
 
 
-def input_name(buffer: str) -> str:
-    """The name of the input that a buffer becomes."""
-    return buffer.replace(".", "_")
+def input_names(program: Any, changes: Changes) -> dict[str, str]:
+    """The names of the inputs that buffers become: as PyTorch names inputs, in small letters, and
+    unlike those that the program has."""
+    taken = {str(name).lower() for name in program.graph_signature.user_inputs}
+    taken |= {name.lower() for name in inspect.signature(program.module().forward).parameters}
+    found: dict[str, str] = {}
+    for name in changes.buffers:
+        key = re.sub(r"\W", "_", name).lower()
+        while key in taken:
+            key += "_"
+        taken.add(key)
+        found[name] = key
+    return found
+
+
+def own_name(name: str, held: Container[str]) -> str:
+    """The name that a program has for what modules around it, each with one `model`, hold."""
+    while name not in held and name.startswith("model."):
+        name = name.removeprefix("model.")
+    return name
