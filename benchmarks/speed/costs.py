@@ -2,15 +2,17 @@
 
     python benchmarks/speed/costs.py [network ...] [--large] [--machine NAME] [--cores N]
 
-A kernel's estimate is that by which its schedule was chosen; simulated are its launches, without
-data, on average. The table has the kinds of kernels, `off` being |estimate / simulated - 1|; the
-list behind it those that are furthest off. Kernels of the scalar unit have no estimates, and are
-counted. --large takes all networks of the zoo as they are, and hours.
+A kernel's estimate is that by which its schedule was chosen, on as many cores as it takes in a
+launch of its own; simulated are its launches, one after the other, without data, on average. The
+table has the kinds of kernels, `off` being |estimate / simulated - 1|; the list behind it those
+that are furthest off. Kernels of the scalar unit have no estimates, and are counted. --large takes
+all networks of the zoo as they are, and hours.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -24,19 +26,17 @@ from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend_to_cce.groups import group_of, is_group
 from davinci.passes.pipeline import pipelines
-from davinci.schedule.attention import choice as attention_choice
-from davinci.schedule.attention import cost as attention_cost
-from davinci.schedule.attention.group import read_attention
+from davinci.passes.pipeline.plans import SEQUENTIAL
 from davinci.schedule.graph import Graph
-from davinci.schedule.group_plan import GroupPlan
+from davinci.schedule.kernel_cores import cores_of, cores_of_loops, weigher_of
 from davinci.schedule.loops.schedule import schedule_of
 from davinci.schedule.moves.choice import MovePlan
-from davinci.schedule.pools import pool
-from davinci.schedule.pools.group import is_pool, read_pool
+from davinci.schedule.moves.fractal_moves import IMPROVED
+from davinci.schedule.pools.group import is_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import choose
-from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.group import is_product, read_group
+from davinci.schedule.products.play import played
 from davinci.schedule.side_by_side import parts_of, plans_of
 
 SMALL = (
@@ -67,22 +67,29 @@ class Kernel:
 
 
 def estimate_of(graph: Graph, described: Machine, cores: int) -> tuple[str, float]:
-    """The kind of a group, and its estimated cycles."""
+    """The kind of a group, and its estimated cycles on the cores that it takes by itself."""
+    taken = cores_of(graph, described, cores).cores
+    kind = kind_of(graph, described, cores)
+    if kind in ("product", "convolution"):
+        product = read_group(graph, described).product
+        chosen = choose(product, described, taken, Wanted())
+        return kind, played(product, chosen, described, taken)
+    found = weigher_of(graph, described, Wanted(), IMPROVED)(taken, math.inf)
+    assert found is not None, "a limit without one"
+    return kind, found.cycles
+
+
+def kind_of(graph: Graph, described: Machine, cores: int) -> str:
+    """What a group is lowered as."""
     if any(map(is_pool, graph.nodes)):
-        return "pool", pool.choose(read_pool(graph).pool, described, cores).cycles
+        return "pool"
     products = sum(map(is_product, graph.nodes))
     if products == 1:
-        product = read_group(graph).product
-        kind = "product" if product.image is None else "convolution"
-        chosen = choose(product, described, cores, Wanted())
-        return kind, estimate(product, chosen, described, cores)
+        return "product" if read_group(graph, described).product.image is None else "convolution"
     if products:
-        attention = read_attention(graph).attention
-        way = attention_choice.choose(attention, described, cores)
-        return "attention", attention_cost.estimate(attention, way, described, cores)
-    plans: list[GroupPlan] = [p for p, _ in plans_of(parts_of(graph), described, cores)]
-    moves = any(isinstance(plan, MovePlan) for plan in plans)
-    return "moves" if moves else "vector", max(plan.schedule.cycles for plan in plans)
+        return "attention"
+    plans = [plan for plan, _ in plans_of(parts_of(graph), described, cores)]
+    return "moves" if any(isinstance(plan, MovePlan) for plan in plans) else "vector"
 
 
 def estimates(
@@ -95,7 +102,8 @@ def estimates(
     for function in kernels(module.operation):
         if loops := loops_of(function):
             groups = [loop_graph_of(function, loop).group() for loop in loops]
-            ways = [schedule_of(group, described, cores) for group in groups]
+            taken = cores_of_loops(groups, described, cores)
+            ways = [schedule_of(group, described, taken) for group in groups]
             yield symbol_name(function), "loop", max(way.cycles for way in ways)
         elif is_group(function):
             kind, cycles = estimate_of(group_of(function).graph, described, cores)
@@ -107,7 +115,9 @@ def estimates(
 def measured(spec: str, name: str, cores: int) -> Iterator[Kernel]:
     """The kernels of a network."""
     described, model = machine.load(name), zoo.build(spec)
-    executable = davinci.compile(model.proto, machine=name, cores=cores, timing_only=True)
+    executable = davinci.compile(
+        model.proto, machine=name, cores=cores, plan=SEQUENTIAL, timing_only=True
+    )
     executable.run(model.inputs())
     found = {kernel["name"]: kernel for kernel in executable.profile["kernels"]}
     for kernel, kind, cycles in estimates(spec, name, described, cores):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
 from davinci.mlir import arith, ir, memref
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
@@ -97,6 +98,15 @@ def scratch_of(sizes: Mapping[str, int]) -> dict[str, ir.Value]:
     """Buffers in UB of so many bytes, by name."""
     byte = ir.IntegerType.get_signless(8)
     return {name: alloc([size], byte, "UB") for name, size in sizes.items()}
+
+
+def has_room(work: Steps, scratch: Mapping[str, ir.Value]) -> bool:
+    """Whether there are scratch buffers that are large enough for steps of `dense_rows`."""
+    size = DTYPES[work.dtype].itemsize
+    return all(
+        name in scratch and ir.MemRefType(scratch[name].type).shape[0] >= count * size
+        for name, count in work.scratch.items()
+    )
 
 
 def build_dense(

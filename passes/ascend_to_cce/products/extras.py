@@ -27,12 +27,11 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
 )
 from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import PartOfC
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, RowReader, Rows, bands
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, RowReader, Rows
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
-    add,
     alloc,
     divided,
     mul,
@@ -44,7 +43,7 @@ from davinci.passes.builder import (
 from davinci.schedule.products.epilogue import PAIR
 from davinci.schedule.products.events import MATRIX, PART, Add, Ask, Leave, Turn
 from davinci.schedule.products.extras import Extra
-from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
+from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.products.rewrites import UNCHANGED
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
@@ -57,7 +56,7 @@ class Extras:
     Args:
         gm: of each extra of the epilogue, of C's shape as C lies in GM, of a row
             [batch or 1][columns].
-        scratch: buffers of `dense_rows`, where parts are dense.
+        scratch: buffers of `dense_rows`, where rows of C end inside a block.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Extras:
         scratch: Mapping[str, ir.Value],
     ) -> None:
         self._end = end = product.end_of(schedule)
-        self._flush, self._batch = schedule.ragged == FLUSH, product.batch
+        self._batch, self._scratch = product.batch, scratch
         self._gm = dict(zip((extra.value for extra in end.extras), gm, strict=True))
         self._columns, self._height = schedule.part
         rows = self._height
@@ -227,12 +226,15 @@ class Extras:
             target = restride(buffer, shape, [self._end.pitch(part.n.size, dtype), 1])
             rows = Rows(place.batch, row, column, place.rows, place.columns, place.last)
             reader = RowReader(gm)
-            if not self._flush and (careful := reader.careful(rows)):
-                # What is computed of the lanes behind them does not leave, but they are read.
-                start, pitch = place.rows - careful, self._end.pitch(part.n.size, dtype)
-                last = (part.n.size - 1) * SIDE
-                fill_zeros(restride(buffer, [careful, SIDE], [pitch, 1], start * pitch + last))
-            reader.come(rows, target, self._flush)
+            # What is computed of the lanes behind a row does not leave, but they are read.
+            pitch, lanes = self._end.pitch(part.n.size, dtype), part.n.size * SIDE
+            if careful := reader.careful(rows):
+                start = (place.rows - careful) * pitch + lanes - SIDE
+                fill_zeros(restride(buffer, [careful, SIDE], [pitch, 1], start))
+            if (width := reader.width(rows)) < lanes:
+                rest = [place.rows - careful, lanes - width]
+                fill_zeros(restride(buffer, rest, [pitch, 1], width))
+            reader.come(rows, target, self._scratch)
 
     def _matrix(self, extra: Extra, batch: IndexLike) -> IndexLike:
         """The row of a matrix: matrices take those that there are in turn."""
@@ -257,10 +259,8 @@ class Extras:
         if count < columns * SIDE:
             fill_zeros(came)
         batch, first = self._matrix(extra, part.place.batch), mul(part.column_of_tile, SIDE)
-        for band in bands(count, self._flush):
-            at = [batch, add(first, band.outside)]
-            row = subview(self._gm[extra.value], at, [1, band.count], drop=[0])
-            copy_rounded(row, restride(came, [band.count], [1], band.inside), BLOCK_BYTES)
+        row = subview(self._gm[extra.value], [batch, first], [1, count], drop=[0])
+        copy_rounded(row, restride(came, [count], [1]), BLOCK_BYTES)
 
 
 def repeat_row(row: ir.Value, result: ir.Value, columns: int, lanes: int) -> None:

@@ -49,13 +49,11 @@ class Region:
 
     Attributes:
         batch: its first matrix.
-        flush: whether the last fractal along `other` holds the last 16 elements.
     """
 
     batch: IndexLike
     k: Range
     other: Range
-    flush: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,9 @@ class Feed:
         self.crossing: Crossing | None = None
         if staging is not None:
             parting = staging.parting if pieces.dense else None
-            self.crossing = Crossing(gm, staging.inbox, staging.crossing, direct, parting)
+            self.crossing = Crossing(
+                gm, staging.inbox, staging.crossing, direct, parting, staging.parting
+            )
         f16 = ir.F16Type.get()
         self.l1 = [alloc([pieces.fractals * FRACTAL], f16, "L1") for _ in range(pieces.slots)]
 
@@ -116,8 +116,7 @@ class Feed:
             return subview(self.gm, [batch, column, row, 0, 0], shape, drop=[0])
         last = rows[1].last and rows[0].stop * SIDE >= rows[1].elements
         (row, height), (column, width) = elements(*rows), elements(*columns)
-        flush = ("columns" if self.operand.k_rows else "rows") if region.flush else ""
-        return self.crossing.cross(Rows(batch, row, column, height, width, last), flush)
+        return self.crossing.cross(Rows(batch, row, column, height, width, last))
 
     def groups(self, piece: Block, k: Span) -> Iterator[Group]:
         """The part `k` of a piece as whole groups of `together` fractals, and parts of groups."""

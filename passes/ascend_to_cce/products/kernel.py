@@ -40,7 +40,7 @@ from davinci.passes.builder import (
 from davinci.schedule.products.cost import crossing_bytes, parting_buffers
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.events import Add, Ask, Event, Fill, Leave, Load, Mad, Turn
-from davinci.schedule.products.product import FLUSH, Product, ProductSchedule, Share
+from davinci.schedule.products.product import Product, ProductSchedule, Share
 from davinci.schedule.products.rolls import HERE, Line, Loop, Position, lines_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -76,14 +76,14 @@ class Corner:
         ranges = zip((self.k, self.m, self.n), starts, strict=True)
         return Corner(batch, *(replace(whole, start=start) for whole, start in ranges))
 
-    def region(self, operand: str, product: Product, flush: bool) -> Region:
-        """What of an operand the share takes; `flush`: see `Region`."""
+    def region(self, operand: str, product: Product) -> Region:
+        """What of an operand the share takes."""
         if operand == "a":
             return Region(self.batch, self.k, self.m)
         count, batch = product.matrices, self.batch
         if count not in (0, product.batch):
             batch = remainder(batch, count)
-        return Region(batch, self.k, self.n, flush)
+        return Region(batch, self.k, self.n)
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class ProductKernel:
 
     def event(self, event: Event, corner: Corner) -> None:
         if isinstance(event, Fill):
-            region = corner.region(event.operand, self.product, self.schedule.ragged == FLUSH)
+            region = corner.region(event.operand, self.product)
             feed = self.images if event.operand == "a" else None
             with serving(*self.ways[event.operand]):
                 (feed or self.feeds[event.operand]).fill(event, region)
@@ -216,7 +216,7 @@ class ProductKernel:
         """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""
         l0 = self.l0[event.operand][event.slot].words
         if event.operand == "a" and self.images is not None:
-            self.images.load(event, corner.region("a", self.product, False), l0)
+            self.images.load(event, corner.region("a", self.product), l0)
             return
         self.feeds[event.operand].load(event.held, event.block, l0, event.operand == "b")
 

@@ -4,8 +4,8 @@
           V                       V                     MTE3
 
 Rows of C that are no whole blocks: whole rows of C are packed (`dense_rows`) before the epilogue
-and leave as one run. If the last fractal of a share holds the last 16 columns (`flush`), it is
-written over what the one before it wrote. What else is ragged leaves element by element.
+and leave as one run. Others leave in whole blocks, the last block of a row over some of what the
+one before it wrote; rows of less than a block leave element by element.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
 )
 from davinci.passes.ascend_to_cce.products.extras import Extras
 from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Band, Ring, bands
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
@@ -41,7 +41,7 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.products.dense_rows import ended
 from davinci.schedule.products.events import Ask, Leave
-from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
+from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -67,12 +67,10 @@ class Exit:
     ) -> None:
         self.end, self.product = product.end_of(schedule), product
         self.members = joined(members, self.end.program.taken)
-        self.flush = schedule.ragged == FLUSH
         program, sums = self.end.program, self.end.sums
         self.outputs = dict(zip(program.outputs, outputs, strict=True))
         columns, rows = schedule.part
-        ended = product.ragged and not self.flush
-        self.scratch = scratch_of(self.end.scratch(columns, rows) if ended else {})
+        self.scratch = scratch_of(self.end.scratch(columns, rows) if product.ragged else {})
         self.extras = Extras(extras, product, schedule, self.scratch)
         # The vector unit does one thing after the other, so it needs but one buffer for sums.
         leave_at_once = sums in program.outputs and not self.end.width
@@ -202,24 +200,26 @@ class Exit:
         rows = restride(buffer, [place.rows, part.n.size * SIDE], [pitch, 1])
         block = BLOCK_BYTES // DTYPES[value.dtype].itemsize
         row, column = mul(place.row, SIDE), mul(place.column, SIDE)
-        if place.columns % block == 0 or self.flush:
-            for band in bands(place.columns, self.flush):
-                self._copy(rows, gm, place, band)
+        if place.columns % block == 0:
+            self._copy(rows, gm, place, 0, 0, place.columns)
             return
         if place.columns > block:
             self._end_with_blocks(buffer, value, part)
             whole = place.columns // block * block
-            self._copy(rows, gm, place, Band(0, 0, whole))
-            self._copy(rows, gm, place, Band(whole, place.columns - block, block))
+            self._copy(rows, gm, place, 0, 0, whole)
+            self._copy(rows, gm, place, whole, place.columns - block, block)
             return
         whole = place.columns // block * block
         if whole:
-            self._copy(rows, gm, place, Band(0, 0, whole))
+            self._copy(rows, gm, place, 0, 0, whole)
         with for_loop(0, place.rows) as i, for_loop(whole, place.columns) as j:
             at = [as_value(x) for x in (place.batch, add(row, i), add(column, j))]
             memref.StoreOp(memref.LoadOp(rows, [i, j]).result, gm, at)
 
-    def _copy(self, rows: ir.Value, gm: ir.Value, place: Place, band: Band) -> None:
-        at = [place.batch, mul(place.row, SIDE), add(mul(place.column, SIDE), band.outside)]
-        target = subview(gm, at, [1, place.rows, band.count], drop=[0])
-        cce.copy(subview(rows, [0, band.inside], [place.rows, band.count]), target)
+    def _copy(
+        self, rows: ir.Value, gm: ir.Value, place: Place, inside: int, outside: int, count: int
+    ) -> None:
+        """`count` columns, from `inside` on in UB, to those from `outside` on of a place in GM."""
+        at = [place.batch, mul(place.row, SIDE), add(mul(place.column, SIDE), outside)]
+        target = subview(gm, at, [1, place.rows, count], drop=[0])
+        cce.copy(subview(rows, [0, inside], [place.rows, count]), target)

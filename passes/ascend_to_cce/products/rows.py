@@ -7,10 +7,9 @@ The vector unit moves blocks of 16 elements, and rounds f32 to f16 on the way. I
 a column of fractals is one block longer than its rows, so that the eight blocks of a repeat are
 written to eight bank groups.
 
-Where a matrix ends inside a fractal the rest of it is zero. The last columns come 16 wide, with the
-head of the next row behind them, which the vector unit leaves out; those of the last row, behind
-which nothing may be read, come element by element. With `flush` the last fractal holds the last 16
-rows or columns instead, some of which the one before it has as well.
+Where a matrix ends inside a fractal the rest of it is zero. Rows come with as much of the head of
+the next row as makes whole fractals, which the vector unit leaves out. Behind the last row nothing
+may be read: its last columns come as the block that ends with them, or element by element.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir, memref
-from davinci.passes.ascend_to_cce.products.dense_runs import Run, build_dense, load_run
+from davinci.passes.ascend_to_cce.products.dense_runs import Run, build_dense, has_room, load_run
 from davinci.passes.ascend_to_cce.products.dense_runs import fill_zeros as fill_zeros
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
@@ -33,10 +32,10 @@ from davinci.passes.builder import (
     subview,
     viewed,
 )
-from davinci.schedule.products.dense_rows import WIDE, parting_of
+from davinci.schedule.products.dense_rows import WIDE, begun, parting_of
 from davinci.schedule.vector.steps import RESULT, SOURCE
+from davinci.units import BLOCK_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
 
 FRACTAL = SIDE * SIDE
 
@@ -79,28 +78,6 @@ class Rows:
     last: bool
 
 
-@dataclass(frozen=True)
-class Band:
-    """`count` rows or columns that lie from `inside` on in UB and from `outside` on in a piece."""
-
-    inside: int
-    outside: int
-    count: int
-
-
-def bands(size: int, flush: bool) -> list[Band]:
-    """How `size` rows or columns come.
-
-    >>> bands(37, flush=True)
-    [Band(inside=0, outside=0, count=32), Band(inside=32, outside=21, count=16)]
-    """
-    whole, tail = divmod(size, SIDE)
-    if not flush or not tail:
-        return [Band(0, 0, size)]
-    first = [Band(0, 0, whole * SIDE)] if whole else []
-    return [*first, Band(whole * SIDE, size - SIDE, SIDE)]
-
-
 class RowReader:
     """Brings rows of matrices in GM to UB.
 
@@ -113,46 +90,69 @@ class RowReader:
         kind = ir.MemRefType(gm.type)
         self.element = kind.element_type
         batch, rows, columns = kind.shape
-        # The last columns are read 16 wide, which reaches into the next row.
+        # Rows are read in whole fractals, which reach into the next row; those of whole blocks as
+        # they are, because bursts that follow each other do not overlap.
+        self._block = BLOCK_BYTES // (self.element.width // 8)
+        self._unit = SIDE if columns % self._block else self._block
         wide = [batch, rows, columns + SIDE - 1]
         self.wide = restride(gm, wide, [rows * columns, columns, 1])
         self.matrix_columns = columns
 
-    def come(self, piece: Rows, place: ir.Value, flush: bool) -> None:
-        """GM to UB; `flush`: the last 16 columns for those that a fractal would lack."""
-        if flush:
-            for band in bands(piece.columns, flush):
-                self._copy(piece, place, band)
+    def come(self, piece: Rows, place: ir.Value, scratch: Mapping[str, ir.Value]) -> None:
+        """GM to UB.
+
+        Args:
+            scratch: buffers in which the end of the last row is moved, see `begun`; if they have no
+                room for that it comes element by element.
+        """
+        careful = self.careful(piece)
+        safe, whole = piece.rows - careful, piece.columns // self._block * self._block
+        if safe:
+            self._copy(replace(piece, rows=safe, columns=self.width(piece)), place)
+        if not careful:
             return
-        whole, tail = divmod(piece.columns, SIDE)
+        last = replace(piece, row=add(piece.row, safe), rows=careful)
         if whole:
-            self._copy(piece, place, Band(0, 0, whole * SIDE))
-        if not tail:
+            place_of_last = subview(place, [safe, 0], [careful, whole])
+            self._copy(replace(last, columns=whole), place_of_last)
+        if whole == piece.columns:
             return
-        first, careful = whole * SIDE, self.careful(piece)
-        if careful < piece.rows:
-            safe = replace(piece, rows=piece.rows - careful)
-            self._copy(safe, place, Band(first, first, SIDE))
-        if careful:
-            with (
-                for_loop(piece.rows - careful, piece.rows) as row,
-                for_loop(first, first + tail) as column,
-            ):
-                at = [piece.batch, add(piece.row, row), add(piece.column, column)]
-                value = memref.LoadOp(self.gm, [as_value(i) for i in at]).result
-                memref.StoreOp(value, place, [row, column])
+        work = begun(self.element.width // 8, piece.columns - whole)
+        if self._block <= self.matrix_columns and has_room(work, scratch):
+            block = self._last_block(piece, place, safe, whole)
+            build_dense(work, {RESULT: block}, scratch)
+            return
+        with for_loop(safe, piece.rows) as row, for_loop(whole, piece.columns) as column:
+            at = [piece.batch, add(piece.row, row), add(piece.column, column)]
+            value = memref.LoadOp(self.gm, [as_value(i) for i in at]).result
+            memref.StoreOp(value, place, [row, column])
+
+    def _last_block(self, piece: Rows, place: ir.Value, row: int, first: int) -> ir.Value:
+        """The block of UB from `row` and column `first` of a place on, to which the last elements
+        of that row of a piece come, as many as a block has."""
+        (pitch, _), start = ir.MemRefType(place.type).get_strides_and_offset()
+        begin = start + row * pitch + first
+        back = add(piece.column, piece.columns - self._block)
+        block = replace(piece, row=add(piece.row, row), rows=1, column=back, columns=self._block)
+        self._copy(block, restride(place, [1, self._block], [pitch, 1], begin))
+        held: ir.Value = restride(place, [self._block], [1], begin)
+        return held
+
+    def width(self, piece: Rows) -> int:
+        """Elements of a row that are read."""
+        return round_up(piece.columns, self._unit)
 
     def careful(self, piece: Rows) -> int:
-        """How many of the last rows have nothing behind them that may be read for their last 16
-        columns, so that what they lack of those is left as it is."""
-        tail = piece.columns % SIDE
-        beyond = ceil_div(SIDE - tail, self.matrix_columns) if tail else 0
+        """How many of the last rows have nothing behind them that may be read with them."""
+        reach = self.width(piece) - piece.columns
+        beyond = ceil_div(reach, self.matrix_columns)
         return min(piece.rows, beyond) if piece.last or beyond > 1 else 0
 
-    def _copy(self, piece: Rows, place: ir.Value, band: Band) -> None:
-        at = [piece.batch, piece.row, add(piece.column, band.outside)]
-        source = subview(self.wide, at, [1, piece.rows, band.count], drop=[0])
-        cce.copy(source, subview(place, [0, band.inside], [piece.rows, band.count]))
+    def _copy(self, piece: Rows, place: ir.Value) -> None:
+        """All elements of a piece by one operation."""
+        size = [piece.rows, piece.columns]
+        source = subview(self.wide, [piece.batch, piece.row, piece.column], [1, *size], drop=[0])
+        cce.copy(source, subview(place, [0, 0], size))
 
 
 class Crossing:
@@ -163,6 +163,7 @@ class Crossing:
         inbox, made: buffers for the rows and for the fractals.
         direct: whether rows of whole fractals stay as they came; they are seen as fractals.
         parting: buffers of `dense_rows` where whole rows come as one run; None: row by row.
+        ends: those in which ends of rows are moved, see `RowReader.come`.
     """
 
     def __init__(
@@ -172,12 +173,13 @@ class Crossing:
         made: Ring,
         direct: bool = False,
         parting: Mapping[str, ir.Value] | None = None,
+        ends: Mapping[str, ir.Value] | None = None,
     ) -> None:
         self.reader, self.inbox, self.made, self.direct = RowReader(gm), inbox, made, direct
-        self.parting = parting
+        self.parting, self.ends = parting, ends or {}
 
-    def cross(self, piece: Rows, flush: str = "") -> ir.Value:
-        """[columns / 16][rows / 16][16][16] in UB; `flush` is "rows", "columns" or ""."""
+    def cross(self, piece: Rows) -> ir.Value:
+        """[columns / 16][rows / 16][16][16] in UB."""
         if self.parting is not None:
             return self._parted(piece, self.parting)
         rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
@@ -187,18 +189,15 @@ class Crossing:
             if rest := rows * SIDE - piece.rows:
                 fill_zeros(restride(came, [rest * pitch], [1], piece.rows * pitch))
             place = restride(came, [piece.rows, pitch], [pitch, 1])
-            self.reader.come(piece, place, flush=False)
+            self.reader.come(piece, place, self.ends)
             return restride(came, [columns, rows, SIDE, SIDE], [SIDE, SIDE * pitch, pitch, 1])
         made = self.made.next(columns * height, ir.F16Type.get())
-        for band in bands(piece.rows, flush == "rows"):
-            part = replace(piece, row=add(piece.row, band.outside), rows=band.count)
-            place = restride(came, [band.count, pitch], [pitch, 1], band.inside * pitch)
-            self.reader.come(part, place, flush == "columns")
-        filled = rows * SIDE if flush == "rows" else piece.rows
+        self.reader.come(piece, restride(came, [piece.rows, pitch], [pitch, 1]), self.ends)
+        filled = piece.rows
         if filled < rows * SIDE:
             rest = (rows * SIDE - filled) * SIDE
             fill_zeros(restride(made, [columns, rest], [height, 1], filled * SIDE))
-        whole, tail = divmod(pitch if flush == "columns" else piece.columns, SIDE)
+        whole, tail = divmod(piece.columns, SIDE)
         if tail:
             fill_zeros(restride(made, [filled * SIDE], [1], whole * height))
         for first, count, lanes in ((0, whole, SIDE), (whole, 1, tail)):

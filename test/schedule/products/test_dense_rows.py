@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci import machine as machines
-from davinci.schedule.products.dense_rows import DenseRows, fractal_rows, parting_of, scratch_bytes
+from davinci.schedule.products.dense_rows import (
+    DenseRows,
+    begun,
+    fractal_rows,
+    parting_of,
+    scratch_bytes,
+)
 from davinci.schedule.vector.steps import RESULT, SOURCE, TRANSPOSITION, Steps, View
 from davinci.units import ceil_div
 
@@ -90,3 +96,13 @@ def test_a_row_repeated(rows: int, width: int, itemsize: int) -> None:
     dense = np.zeros(rows * width, row.dtype)
     run(way.packed(), row, dense)
     np.testing.assert_array_equal(dense.reshape(rows, width), np.tile(row[:width], (rows, 1)))
+
+
+@given(st.sampled_from([2, 4]), st.integers(1, 15))
+def test_the_end_of_a_block_becomes_its_beginning(itemsize: int, count: int) -> None:
+    lanes = 32 // itemsize
+    count = min(count, lanes - 1)
+    block = np.arange(1, lanes + 1, dtype=f"u{itemsize}")
+    moved = block.copy()
+    run(begun(itemsize, count), block, moved)
+    np.testing.assert_array_equal(moved[:count], block[lanes - count :])

@@ -19,7 +19,6 @@ from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.product import (
     DENSE,
-    FLUSH,
     Pieces,
     Product,
     ProductSchedule,
@@ -140,13 +139,11 @@ class Candidates:
         return [min(total, wanted * size) for size in even_cuts(tiles, tiles)]
 
     def is_share(self, share: Share) -> bool:
-        """Whether it may be one; nothing ragged is alone in a share if it has to reach back into
-        columns before it."""
+        """Whether it may be one: of whole columns that belong together, and with enough of the last
+        columns to leave in blocks."""
         if share.n % self.together:
             return False
         if any(wrong for wrong, _ in faults_of_matrices(self.product, share)):
-            return False
-        if self.product.flush and 0 < self.product.n % (share.n * SIDE) < SIDE:
             return False
         if self.product.narrow(share.n):
             return False
@@ -252,9 +249,7 @@ class Candidates:
     ) -> Iterator[ProductSchedule]:
         """Pieces, buffers and parts for a share and its tiles."""
         for ragged in self.ways_out(tile):
-            for a, b in itertools.product(
-                self.ways.pieces("a", tile), self.ways.pieces("b", tile, ragged)
-            ):
+            for a, b in itertools.product(self.ways.pieces("a", tile), self.ways.pieces("b", tile)):
                 plain = self.schedule(share, tile, outer, beside, (a, b), ragged)
                 # It is the same with all slots for which L1 has room.
                 if self.hopeless(plain) or footprint(self.product, plain).excess(self.machine):
@@ -274,7 +269,7 @@ class Candidates:
         dense = [DENSE] if tile.n == self.whole.n else []
         if self.product.n <= SIDE and dense:
             return dense
-        return [*dense, FLUSH if self.product.flush else ""]
+        return [*dense, ""]
 
     def schedule(
         self,

@@ -14,7 +14,14 @@ from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
-from davinci.schedule.products.dense_rows import WIDE, DenseRows, parting_of, scratch_bytes
+from davinci.schedule.products.dense_rows import (
+    BEGUN_BYTES,
+    TURNED,
+    WIDE,
+    DenseRows,
+    parting_of,
+    scratch_bytes,
+)
 from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import (
@@ -112,12 +119,16 @@ def parting(product: Product, name: str, pieces: Pieces, rows: int) -> DenseRows
 
 
 def parting_buffers(product: Product, sides: tuple[Pieces, Pieces]) -> dict[str, int]:
-    """Bytes of the buffers in UB in which dense rows are parted, those of both operands in turn."""
+    """Bytes of the buffers in UB in which dense rows are parted and ends of rows moved, those of
+    both operands in turn."""
     dense = [(n, p) for n, p in zip("ab", sides, strict=True) if p.dense]
+    ended = [n for n, p in zip("ab", sides, strict=True) if not p.dense and product.ends(n)]
     found = scratch_bytes([parting(product, name, pieces, pieces.rows) for name, pieces in dense])
     wide = [(product.operand(name), p) for name, p in dense if product.operand(name).itemsize > 2]
     if wide:
         found[WIDE] = max(crossing_bytes(operand, pieces)[0] for operand, pieces in wide)
+    if ended:
+        found[TURNED] = max(found.get(TURNED, 0), BEGUN_BYTES)
     return found
 
 
@@ -197,13 +208,10 @@ class Costs:
             if operand.itemsize > 2:
                 v += self._change(operand, rows, columns, there)
             return Busy(read, v, mte3)
-        read = self._read(
-            there, run_bytes, 0 if run_bytes == pitch else pitch, self.shares.get(name, 1)
-        )
-        if run_bytes > pitch > (first := pitch // BLOCK_BYTES * BLOCK_BYTES) > 0:
-            # What is no whole fractal comes after the others.
-            read = self._read(there, first, pitch)
-            read += self._read(there, SIDE * operand.itemsize, pitch)
+        if pitch % BLOCK_BYTES == 0:  # others come with the head of the row behind them
+            run_bytes = min(run_bytes, pitch)
+        apart = 0 if run_bytes == pitch else pitch
+        read = self._read(there, run_bytes, apart, self.shares.get(name, 1))
         return Busy(read, self._change(operand, rows, columns, there), mte3)
 
     def _steps(self, steps: Steps) -> float:

@@ -198,6 +198,30 @@ def ended(rows: int, itemsize: int, pitch: int, width: int) -> Steps:
     return Steps(dtype, tuple(turns), {TURNED: digits.repeats * both})
 
 
+BEGUN_BYTES = 2 * ROWS * BLOCK_BYTES
+"""Bytes of `TURNED` for one block whose elements move to its beginning."""
+
+
+def begun(itemsize: int, count: int) -> Steps:
+    """Moves the last `count` elements of the block RESULT to its beginning; what is behind them no
+    longer matters.
+
+    All 16 rows of the transposition are that block, so each of its words becomes a block of 16
+    equal ones; all 16 rows of the one back are the block again.
+    """
+    lanes = BLOCK_BYTES // itemsize
+    first = ROWS - count * itemsize // WORD_BYTES
+    block = View(RESULT, (ROWS, 2, lanes), (0, 0, 1))
+    words = View(TURNED, block.shape, (lanes, ROWS * lanes, 1))
+    moved = View(TURNED, (ROWS, 1, lanes), (lanes, lanes, 1), first * lanes)
+    turns = (
+        Step(TRANSPOSITION, (block, words)),
+        Step(TRANSPOSITION, (moved, View(RESULT, moved.shape, (0, lanes, 1)))),
+    )
+    dtype = "f16" if itemsize == WORD_BYTES else "s32"
+    return Steps(dtype, turns, {TURNED: BEGUN_BYTES // itemsize})
+
+
 def scratch_bytes(ways: Sequence[DenseRows]) -> dict[str, int]:
     """Bytes of the scratch buffers that several use in turn."""
     found: dict[str, int] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from davinci.machine import Machine
 from davinci.schedule.products.cost import footprint
-from davinci.schedule.products.product import DENSE, FLUSH, Product, ProductSchedule, Share
+from davinci.schedule.products.product import DENSE, Product, ProductSchedule, Share
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -93,14 +93,10 @@ def _held(product: Product, schedule: ProductSchedule, name: str) -> Iterator[tu
 
 def _ragged(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool, str]]:
     """How rows of C leave that are no whole blocks."""
-    way, share, n = schedule.ragged, schedule.share, product.n
-    yield way not in ("", DENSE, FLUSH), f"rows leave by {DENSE}, {FLUSH} or as they are"
+    way = schedule.ragged
+    yield way not in ("", DENSE), f"rows leave by {DENSE} or as they are"
     yield bool(way) and not product.ragged, "rows of C are whole blocks"
     if way == DENSE:
         columns = product.fractals.n
         narrow = schedule.tile.n < columns or schedule.part[0] < columns
         yield narrow, "whole rows of C leave at once"
-    if way == FLUSH:
-        yield not product.flush, "B has no last 16 columns in rows"
-        yield schedule.b.dense, "B comes dense without its last 16 columns again"
-        yield 0 < n % (share.n * SIDE) < SIDE, "the last fractal of columns is alone in its share"

@@ -9,7 +9,7 @@ from davinci.machine import Machine
 from davinci.schedule.products.cost import Costs, parting
 from davinci.schedule.products.dense_rows import scratch_bytes
 from davinci.schedule.products.image import Image
-from davinci.schedule.products.product import FLUSH, Pieces, Product, Tile
+from davinci.schedule.products.product import Pieces, Product, Tile
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div, even_cut, even_cuts
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -36,12 +36,8 @@ class PieceWays:
         self.parting = PARTING * staged
         self.costs = Costs(product, machine, 0.5)
 
-    def pieces(self, name: str, tile: Tile, ragged: str = "") -> Iterator[Pieces]:
-        """Ways in which L1 holds an operand; slots are still to be found.
-
-        Args:
-            ragged: how rows of C leave.
-        """
+    def pieces(self, name: str, tile: Tile) -> Iterator[Pieces]:
+        """Ways in which L1 holds an operand; slots are still to be found."""
         product, operand = self.product, self.product.operand(name)
         if name == "a" and self.product.image is not None:
             yield from self.images(self.product.image, tile)
@@ -60,22 +56,20 @@ class PieceWays:
             most = self.staged // (other * row)
             for deep in self.spans_of_k(tile.k, most if ends else 0)[:1]:
                 rows = even_cut(deep, max(1, most))
-                yield self.crossed(name, Pieces(deep, other, as_loaded, rows, 1), ragged)
+                yield self.crossed(name, Pieces(deep, other, as_loaded, rows, 1))
             return
         # Rows of all of k follow each other in GM; if that is too much, pieces of whole steps.
         for deep in self.spans_of_k(tile.k, self.staged // row):
             rows = even_cut(other, max(1, self.staged // (deep * row)))
             for together in dict.fromkeys([as_loaded, deep if name == "a" else 1]):
-                yield self.crossed(name, Pieces(deep, other, together, rows, 1), ragged)
+                yield self.crossed(name, Pieces(deep, other, together, rows, 1))
 
-    def crossed(self, name: str, pieces: Pieces, ragged: str) -> Pieces:
+    def crossed(self, name: str, pieces: Pieces) -> Pieces:
         """Rows that come one by one, or as one run if they are whole and that is faster."""
         product, operand = self.product, self.product.operand(name)
         columns = pieces.other if operand.k_rows else pieces.k
         width = product.stored_columns(name)
         if width * operand.itemsize % BLOCK_BYTES == 0 or columns < ceil_div(width, SIDE):
-            return pieces
-        if name == "b" and ragged == FLUSH:
             return pieces
         rows = pieces.rows
         while sum(scratch_bytes([parting(product, name, pieces, rows)]).values()) > self.parting:

@@ -29,7 +29,7 @@ from davinci.schedule.products.image import Image
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
-DENSE, FLUSH = "dense", "flush"
+DENSE = "dense"
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,17 @@ class Product:
         """Elements of a stored row of A or B."""
         return self.other(name) if self.operand(name).k_rows else self.k
 
+    def ends(self, name: str) -> bool:
+        """Whether stored rows of A or B end inside a block."""
+        operand = self.operand(name)
+        if operand.nz or (name == "a" and self.image is not None):
+            return False
+        return self.stored_columns(name) * operand.itemsize % BLOCK_BYTES != 0
+
     @property
     def ragged(self) -> bool:
         """Whether rows of C end inside a block of GM."""
         return not self.c.nz and self.n * self.c.itemsize % BLOCK_BYTES != 0
-
-    @property
-    def flush(self) -> bool:
-        """Whether the last fractal of columns may hold the last 16 of them, so that it goes out as
-        it is. A B in fractals has its own idea of that."""
-        return self.ragged and self.n > SIDE and not self.b.nz
 
     def narrow(self, *cuts: int) -> bool:
         """Whether the last columns of C are less than a block of a ragged row, which leaves element
@@ -142,7 +143,7 @@ class Product:
         for cut in cuts:
             last = last % (cut * SIDE) or cut * SIDE
         row, last = self.n * self.c.itemsize, last * self.c.itemsize
-        return self.ragged and not self.flush and last < BLOCK_BYTES < row
+        return self.ragged and last < BLOCK_BYTES < row
 
     def end_of(self, schedule: ProductSchedule) -> Epilogue:
         """What is done to C before it leaves, in the way of a schedule."""
@@ -233,8 +234,8 @@ class ProductSchedule:
         inbox, crossing: buffers in UB for rows that came, and for the fractals made of them.
         loads: buffers in UB for what comes from GM to be combined with parts of C.
         leaving: those that parts of C are in while they leave.
-        ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; FLUSH,
-            the last fractal of B holding the last 16 columns; "" as they are.
+        ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; "",
+            row by row, the last block of each over some of what the one before it wrote.
         backwards: whether shares and their tiles are taken from the last one on.
     """
 
