@@ -12,6 +12,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
+from davinci.operators.tensors import ND
 from davinci.passes.ascend.grouping import is_candidate, is_free
 from davinci.passes.ascend.product_grouping import is_rounding
 from davinci.passes.ascend.tensor_ops import (
@@ -45,6 +46,8 @@ def cast_before_broadcasts(block: Any) -> None:
         if broadcast is None or broadcast.name != "ascend.broadcast":
             continue
         source = broadcast.operands[0]
+        if any(tensor_of(value.type).layout != ND for value in (source, *cast.operands)):
+            continue
         if defining_op(source) is None or not is_candidate(defining_op(source)):
             continue
         ops, result = TensorOps(), tensor_of(cast.results[0].type)
