@@ -58,7 +58,7 @@ MAY_IMPORT = {
         "runtime schedule"
     ),
     "arena_problem": "compiler frontends mlir passes planning report",
-    "gdp": "compiler errors frontends machine mlir operators passes runtime schedule",
+    "gdp": "compiler errors frontends machine mlir operators passes runtime schedule units",
     "placement": "arrays compiler errors files frontends job machine reference report runtime",
     "version": "mlir",
     "onnx_backend": "compiler errors machine runtime",

@@ -39,7 +39,7 @@ from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend import boxes
 from davinci.passes.ascend.boxes import Box
 from davinci.passes.ascend.part_choice import worth_it
-from davinci.passes.ascend.part_rules import PartRule, part_of, rewrite_of
+from davinci.passes.ascend.part_rules import PartRule, part_of, rewrite_of, with_whole_blocks
 from davinci.passes.ascend.slices_of_gathers import slices_of_gathers
 from davinci.passes.ascend.tensor_ops import TensorOps, erase_unused, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -104,6 +104,7 @@ def demands(block: Any, names: frozenset[str]) -> dict[Any, Demand]:
             continue  # nobody reads the result
         part = None
         if box is not None:
+            box = with_whole_blocks(op, box)
             is_slice = op.name == "ascend.slice"
             named = rewrite_of(op) in names or (is_slice and boxes.is_whole(box))
             if named and (is_slice or not boxes.is_whole(box)):

@@ -20,9 +20,11 @@ from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.windows import Dim
 from davinci.passes import builder
 from davinci.passes.ascend import boxes
-from davinci.passes.ascend.boxes import Box, Dimension, Taken, plain
+from davinci.passes.ascend.boxes import Box, Dimension, Taken, plain, size_of
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value, is_elementwise
 from davinci.tables import Table
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import round_up
 
 Emit = Callable[[Sequence[Any], TensorOps], Any]
 """Builds the part of a result from the parts of the operands, None for what is not read."""
@@ -157,6 +159,28 @@ def overlapping(taken: range, start: int, size: int) -> tuple[range, int, int]:
     after = min(len(taken), max(0, (reached[1] - size) // taken.step + 1))
     inside = taken[before : len(taken) - after]
     return range(inside.start - start, inside.stop - start, inside.step), before, after
+
+
+def with_whole_blocks(op: Any, box: Box) -> Box:
+    """A box, or one of whole blocks of 16 elements of its rows, if an operator joins rows of such
+    blocks: parts of blocks would be moved element by element."""
+    taken, size = plain(box[-1]) if box else None, size_of(box[-1]) if box else 0
+    if taken is None or taken.step != 1 or not joins_blocks(op):
+        return box
+    inside = range(taken.start // SIDE * SIDE, min(size, round_up(taken.stop, SIDE)))
+    return (*box[:-1], one(size, inside))
+
+
+def joins_blocks(op: Any) -> bool:
+    """Whether an operator puts rows beside each other that begin at whole blocks."""
+    if op.name == "ascend.concat":
+        shapes = [tensor_of(operand.type).shape for operand in op.operands]
+        of_rows = attribute(op, "dim") == len(shapes[0]) - 1
+        return of_rows and all(shape[-1] % SIDE == 0 for shape in shapes[:-1])
+    if op.name != "ascend.pad" or any(attribute(op, "interior")):
+        return False
+    low, high = (attribute(op, side)[-1:] for side in ("low", "high"))
+    return any((*low, *high)) and all(n % SIDE == 0 for n in low)
 
 
 @rule("ascend.concat")

@@ -19,9 +19,11 @@ nothing. Weights are bands:
     V[i, b, p, o] = W[i, j]   where 16 b + p = o + j d - left, else 0
 
 The source of the idea (GDPNPU) cuts an image in blocks of rows for channels, with their halo, and
-puts them together again; pixels of a row need neither. Rows that are no multiple of 16 pixels are
-padded and cut. Planes that all have the same weights are images of a batch, others groups of
-channels. Rows may be strided, windows of a row may not.
+puts them together again; pixels of a row need neither. Blocks of 32 or 64 pixels multiply more
+zeros in longer rows, and are no fractals as they lie; the estimate says which size takes least.
+Rows that are no multiple of a block are padded and cut; pixels that negative padding leaves out are
+not read. Planes that all have the same weights are images of a batch, others groups of channels.
+Rows may be strided, windows of a row may not.
 
 With `where=cost` it is done where the estimate of kernels, movements in rows and changes of layout
 says that it takes less; weights must be known. An infinite pixel or NaN makes NaN of all that its
@@ -57,6 +59,9 @@ from davinci.units import ceil_div, round_up
 FEW = 4
 """Channels, and outputs, up to which images are taken for planes."""
 
+SIZES = (BLOCK, 2 * BLOCK, 4 * BLOCK)
+"""Pixels of a block that are tried."""
+
 HALF = "f16"
 
 
@@ -78,7 +83,9 @@ class StablehloPixelsToChannelsPass(Pass):
         chooser, count = Chooser(machine, self.cores or machine.cores), 0
         for convolution in list(operations(op, "stablehlo.convolution")):
             filter_ = Filter.of(convolution)
-            if filter_ is not None and (self.where == "all" or filter_.pays(chooser)):
+            if filter_ is not None and self.where == "cost":
+                filter_ = filter_.cheapest(chooser)
+            if filter_ is not None:
                 rewrite(filter_)
                 count += 1
         note(op, "pixels-to-channels", count)
@@ -93,7 +100,8 @@ class Filter:
         weights: [outputs, channels of a group, kh, kw].
         images: of the batch.
         channels, groups: of an image.
-        lies: how windows lie on a plane.
+        lies: how windows lie on a plane; columns may have negative padding.
+        pixels: of a row that are the channels of one pixel.
     """
 
     op: Op | None
@@ -102,6 +110,7 @@ class Filter:
     channels: int
     groups: int
     lies: Geometry
+    pixels: int = BLOCK
 
     @staticmethod
     def of(op: Op) -> Filter | None:
@@ -120,7 +129,7 @@ class Filter:
         edges = edges_of(op, 2)
         legal = floats and not turned and not apart and attribute(op, "batch_group_count") == 1
         few = channels <= FEW and outputs <= FEW and 0 not in (*x.shape, *w.shape, *result.shape)
-        if not legal or not few or strides[1] != 1 or edges.min() < 0:
+        if not legal or not few or strides[1] != 1 or edges[0].min() < 0:
             return None
         order = [of_w.first, of_w.channels, *of_w.space]
         weights = np.transpose(known, order)
@@ -133,7 +142,13 @@ class Filter:
         )
         groups = attribute(op, "feature_group_count")
         found = Filter(op, weights, x.shape[of_x.first], channels, groups, lies)
-        return found if max(found.banded.pads) <= MOST_PADDING else None
+        return found if found.is_legal else None
+
+    @property
+    def is_legal(self) -> bool:
+        """Whether load3d has the padding of blocks."""
+        pads = self.banded.pads
+        return min(pads) >= 0 and max(pads) <= MOST_PADDING
 
     @property
     def outputs(self) -> int:
@@ -159,17 +174,17 @@ class Filter:
 
     @property
     def blocks(self) -> range:
-        """The blocks of 16 pixels, counted from the one of a result, that it needs."""
+        """The blocks of pixels, counted from the one of a result, that it needs."""
         left, step = self.lies.pads[2], self.lies.dilations[1]
-        last = BLOCK - 1 - left + (self.lies.kernel[1] - 1) * step
-        return range(-left // BLOCK, last // BLOCK + 1)
+        last = self.pixels - 1 - left + (self.lies.kernel[1] - 1) * step
+        return range(-left // self.pixels, last // self.pixels + 1)
 
     @property
     def banded(self) -> Geometry:
-        """The geometry of the convolution on the image whose pixels are blocks of 16 pixels."""
+        """The geometry of the convolution on the image whose pixels are blocks of pixels."""
         (height, width), top, bottom = self.lies.image, *self.lies.pads[:2]
-        wide, blocks = ceil_div(width, BLOCK), self.blocks
-        results = ceil_div(self.lies.windows[1], BLOCK)
+        wide, blocks = ceil_div(width, self.pixels), self.blocks
+        results = ceil_div(self.lies.windows[1], self.pixels)
         right = results - 1 + blocks[-1] + 1 - wide
         return Geometry(
             image=(height, wide + min(0, right)),
@@ -181,44 +196,68 @@ class Filter:
 
     @property
     def bands(self) -> Array:
-        """Weights [kh, blocks, channels of a group x 16, outputs x 16]."""
+        """Weights [kh, blocks, channels of a group x pixels, outputs x pixels]."""
+        size = self.pixels
         outputs, channels, high, wide = self.weights.shape
         left, step = self.lies.pads[2], self.lies.dilations[1]
-        made = np.zeros((high, len(self.blocks), channels, BLOCK, outputs, BLOCK), np.float64)
-        for pixel, tap in np.ndindex(BLOCK, wide):
-            block, lane = divmod(pixel + tap * step - left, BLOCK)
+        made = np.zeros((high, len(self.blocks), channels, size, outputs, size), np.float64)
+        for pixel, tap in np.ndindex(size, wide):
+            block, lane = divmod(pixel + tap * step - left, size)
             taps = self.weights[:, :, :, tap].astype(np.float64).transpose(2, 1, 0)
             made[:, block - self.blocks[0], :, lane, :, pixel] += taps
-        made = made.reshape(high, len(self.blocks), channels * BLOCK, outputs * BLOCK)
+        made = made.reshape(high, len(self.blocks), channels * size, outputs * size)
         return made.astype(self.weights.dtype)
 
-    def pays(self, chooser: Chooser) -> bool:
-        """Whether the estimate says that pixels as channels take less time."""
-        banded = chooser.cycles(list(self.apart.graphs_of_blocks()), math.inf)
-        return banded < math.inf and chooser.cycles(list(self.graphs_as_is()), banded) >= banded
+    def cheapest(self, chooser: Chooser) -> Filter | None:
+        """The filter with the blocks of pixels that take least time; None if planes as they are
+        take no more."""
+        best, least = None, math.inf
+        for pixels in SIZES:
+            found = replace(self, pixels=pixels)
+            if found.is_legal:
+                cycles = chooser.cycles(list(found.apart.graphs_of_blocks()), least)
+                if cycles < least:
+                    best, least = found, cycles
+        if best is None or chooser.cycles(list(self.graphs_as_is()), least) < least:
+            return None
+        return best
 
     def graphs_of_blocks(self) -> Iterator[Graph]:
         """The kernels that compute it by blocks of pixels."""
-        lies, channels, outputs = self.banded, self.channels * BLOCK, self.outputs * BLOCK
+        channels, outputs = (count * self.pixels for count in (self.channels, self.outputs))
+        lies = self.banded
         (height, width), (rows, columns) = self.lies.image, self.lies.windows
         planes = (self.images * self.channels, height)
-        if width % BLOCK:
-            yield move("pad", (*planes, width), (*planes, lies.image[1] * BLOCK))
+        if width % self.pixels:
+            yield move("pad", (*planes, width), (*planes, lies.image[1] * self.pixels))
+        given, made = (
+            Tensor((self.images, math.prod(sizes), count), HALF)
+            for sizes, count in ((lies.image, channels), (lies.windows, outputs))
+        )
+        if channels > BLOCK:
+            yield relayout(given, NZ)
         yield convolved(self.images, channels, outputs, self.groups, lies)
-        if columns % BLOCK:
+        if outputs > BLOCK:
+            yield relayout(replace(made, layout=NZ), ND)
+        if columns % self.pixels:
             results = (self.images * self.outputs, rows)
-            yield move("slice", (*results, round_up(columns, BLOCK)), (*results, columns))
+            yield move("slice", (*results, round_up(columns, self.pixels)), (*results, columns))
 
     def graphs_as_is(self) -> Iterator[Graph]:
-        """The kernels that compute it pixels by channels, of planes in rows."""
-        pixels = math.prod(self.lies.image)
+        """The kernels that compute it pixels by channels, of planes in rows, without what negative
+        padding leaves out."""
+        (height, width), (top, bottom, left, right) = self.lies.image, self.lies.pads
+        read = width + min(0, left) + min(0, right)
+        pads = (top, bottom, max(0, left), max(0, right))
+        lies = replace(self.lies, image=(height, read), pads=pads)
+        pixels = height * read
         windows = math.prod(self.lies.windows)
         given = Tensor((self.images, pixels, self.channels), HALF)
         made = Tensor((self.images, windows, self.outputs), HALF)
         if self.channels > 1:
             yield transposed((self.images, self.channels, pixels))
         yield relayout(given, NZ)
-        yield convolved(self.images, self.channels, self.outputs, 1, self.lies)
+        yield convolved(self.images, self.channels, self.outputs, 1, lies)
         yield relayout(replace(made, layout=NZ), ND)
         if self.outputs > 1:
             yield transposed((self.images, windows, self.outputs))
@@ -309,22 +348,22 @@ def rewrite(filter_: Filter) -> None:
 
 def by_blocks(given: Filter) -> ir.Value:
     """The result of a filter, from a convolution of blocks of pixels."""
-    op, found = given.op, given.apart
+    op, found, size = given.op, given.apart, given.pixels
     assert op is not None, "a filter without an operation is only priced"
     x, result = op.operands[0], op.results[0].type
     of_x, _ = orders(op)
     x = t.transpose(x, [of_x.first, of_x.channels, *of_x.space])
     (height, width), lies = given.lies.image, found.banded
     wide = lies.image[1]
-    x = fitted(reshaped(x, [found.images, found.channels, height, width]), wide * BLOCK)
-    x = reshaped(x, [found.images, found.channels, height, wide, BLOCK])
+    x = fitted(reshaped(x, [found.images, found.channels, height, width]), wide * size)
+    x = reshaped(x, [found.images, found.channels, height, wide, size])
     x = t.transpose(x, [0, 2, 3, 1, 4]) if found.channels > 1 else x
-    x = reshaped(x, [found.images, height, wide, found.channels * BLOCK])
+    x = reshaped(x, [found.images, height, wide, found.channels * size])
     rows, columns = lies.windows
     made = t.op(
         "convolution",
         [x, constant(found.bands, op.operands[1].type.element_type)],
-        kind_of([found.images, rows, columns, found.outputs * BLOCK], result),
+        kind_of([found.images, rows, columns, found.outputs * size], result),
         dimension_numbers=ir.Attribute.parse(
             "#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>"
         ),
@@ -335,9 +374,9 @@ def by_blocks(given: Filter) -> ir.Value:
         feature_group_count=found.groups,
         batch_group_count=1,
     )
-    made = reshaped(made, [found.images, rows, columns, found.outputs, BLOCK])
+    made = reshaped(made, [found.images, rows, columns, found.outputs, size])
     made = t.transpose(made, [0, 3, 1, 2, 4]) if found.outputs > 1 else made
-    made = reshaped(made, [given.images, given.outputs, rows, columns * BLOCK])
+    made = reshaped(made, [given.images, given.outputs, rows, columns * size])
     made = fitted(made, given.lies.windows[1])
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     places = [

@@ -111,9 +111,10 @@ def test_random_expressions(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("rule", gdp.RULES)
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 3), (2, 5, 11)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 3), (2, 5, 11), (3, 128)], ids=str)
 def test_borders(rule: str, shape: tuple[int, ...]) -> None:
-    """Neighbours up to two pixels away, as far as a reflected border goes."""
+    """Neighbours up to two pixels away, as far as a reflected border goes; rows of 128 pixels have
+    margins of whole blocks."""
     image = whole_numbers(shape)
     for down, right in ((-1, 0), (0, 1), (1, -1), (-2, 2)):
         wide = max(abs(down), abs(right))
@@ -124,9 +125,10 @@ def test_borders(rule: str, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("rule", gdp.RULES)
-def test_filters(rule: str) -> None:
+@pytest.mark.parametrize("width", [7, 144])
+def test_filters(rule: str, width: int) -> None:
     """Planes of an image, each by itself, with a kernel of two unlike sides."""
-    image, kernel = whole_numbers((3, 5, 7)), whole_numbers((3, 5), 1)
+    image, kernel = whole_numbers((3, 5, width)), whole_numbers((3, 5), 1)
     (found,) = interpreted(lambda x: gdp.filter2d(x, kernel, rule), image)
     expected = np.zeros_like(image)
     for down, right in np.ndindex(3, 5):

@@ -13,7 +13,7 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators.reductions import place_of
 from davinci.frontends.onnx.tensor import Refused, Tensor, constant
 from davinci.gdp.arrays import Array, Compute, caller, of
-from davinci.gdp.indexing import Border, padded
+from davinci.gdp.indexing import Border, margins_of, padded
 
 Axes = int | Sequence[int] | None
 
@@ -264,11 +264,11 @@ def filter2d(
         *planes, height, width = x.shape
         count = int(np.prod(planes, dtype=np.int64))
         images = ops.reshape(x, [count, 1, height, width])
-        zeros = rule == Border()
-        if not zeros:
+        sides = reach
+        if rule != Border():
             images = padded(images, rule, reach)
+            sides = [r - m for r, m in zip(reach, margins_of(x.shape, reach), strict=True)]
         weights = constant(taps.astype(x.dtype)[None, None])
-        sides = reach if zeros else [0, 0]
         made = ops.convolution(images, weights, (1, 1), sides, sides, (1, 1))
         return ops.reshape(made, x.shape)
 

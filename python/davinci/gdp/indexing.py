@@ -25,8 +25,10 @@ import numpy as np
 
 from davinci.errors import InputError, did_you_mean
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import BadNode, Tensor
+from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, emit
 from davinci.gdp.arrays import Array, Number, Place, caller, inferred, of
+from davinci.units import FRACTAL_SIDE as BLOCK
+from davinci.units import round_up
 
 RULES = ("constant", "replicate", "reflect")
 """Border rules: a number, the nearest pixel (aaa|abcd|ddd), or the image mirrored at its outermost
@@ -133,16 +135,17 @@ class Neighbour(Array):
     def alone(self, x: Tensor) -> Tensor:
         """The neighbour of `x`, from an array that is padded for it only."""
         reach = [abs(offset) for offset in self.offsets]
-        return self.cut(padded(x, self.border, reach), x, reach)
+        return self.cut(padded(x, self.border, reach), x)
 
-    def cut(self, around: Tensor, x: Tensor, reach: Sequence[int]) -> Tensor:
+    def cut(self, around: Tensor, x: Tensor) -> Tensor:
         """The part of a padded `x` that is this neighbour.
 
         Args:
-            around: `x` with `reach` pixels on both sides of its last dimensions.
+            around: `x` with as many pixels on both sides of each of its last dimensions.
         """
-        others = x.rank - len(reach)
-        starts = [0] * others + [r + o for r, o in zip(reach, self.offsets, strict=True)]
+        margins = [(a - b) // 2 for a, b in zip(around.shape, x.shape, strict=True)]
+        offsets = [0] * (x.rank - len(self.offsets)) + [*self.offsets]
+        starts = [margin + offset for margin, offset in zip(margins, offsets, strict=True)]
         limits = [start + size for start, size in zip(starts, x.shape, strict=True)]
         return ops.cut(around, starts, limits)
 
@@ -170,33 +173,71 @@ def neighbour(source: Array, border: Border, keys: Sequence[Index]) -> Array:
     return Neighbour(source, border, offsets, place)
 
 
+def margins_of(shape: Sequence[int], reach: Sequence[int]) -> list[int]:
+    """Pixels that are put on both sides of each of the last dimensions for neighbours that reach so
+    far: rows of whole blocks get whole blocks, so that all pixels are moved in blocks."""
+    margins, width = list(reach), shape[-1]
+    whole = round_up(reach[-1], BLOCK)
+    if width % BLOCK == 0 and width >= LEAST_BLOCKS * max(whole, BLOCK):
+        margins[-1] = whole
+    return margins
+
+
+LEAST_BLOCKS = 8
+"""Blocks of a row for each of a margin, so that margins take a quarter of the time at most."""
+
+
 def padded(x: Tensor, border: Border, reach: Sequence[int]) -> Tensor:
-    """`x` with `reach` pixels more on both sides of each of its last dimensions."""
-    others = x.rank - len(reach)
+    """`x` with the margins of `margins_of` on both sides of each of its last dimensions."""
+    others, margins = x.rank - len(reach), margins_of(x.shape, reach)
     if border.rule == "constant":
-        sides = [0] * others + list(reach)
+        sides = [0] * others + margins
         return ops.pad(x, sides, sides, border.value)
     for axis, pixels in enumerate(reach, others):
-        x = extended(x, border.rule, axis, pixels) if pixels else x
-    return x
+        check_border(x, border.rule, axis, pixels)
+    # Both sides and the middle are as high as needed before they are joined: what is large is
+    # moved once.
+    parts = around(x, border.rule, x.rank - 1, margins[-1])
+    for axis, pixels in enumerate(margins[:-1], others):
+        parts = [ops.concat(around(t, border.rule, axis, pixels), axis) for t in parts]
+    made = ops.concat(parts, x.rank - 1)
+    # Parts of its parts would be moved apart from each other, so that most is moved twice.
+    return emit("optimization_barrier", [made], made.dtype, made.shape)
 
 
-def extended(x: Tensor, rule: str, axis: int, pixels: int) -> Tensor:
-    """`x` with `pixels` more on both sides of a dimension that is not empty, by a rule."""
+def check_border(x: Tensor, rule: str, axis: int, pixels: int) -> None:
+    """Raises `BadNode` if there are no pixels for a border."""
     size = x.shape[axis]
-    if not size:
+    if pixels and not size:
         raise BadNode(f"no pixels to {rule} along dimension {axis}", "an image that is not empty")
-    if rule == "reflect" and pixels >= size:
+    if pixels and rule == "reflect" and pixels >= size:
         raise BadNode(
             f"{pixels} pixels reflected along dimension {axis} of an image of {size}",
             "a border narrower than the image",
         )
-    if rule == "replicate":
-        first, last = (ops.cut_axis(x, axis, at, at + 1) for at in (0, size - 1))
-        return ops.concat([first] * pixels + [x] + [last] * pixels, axis)
-    before = [ops.cut_axis(x, axis, at, at + 1) for at in range(pixels, 0, -1)]
-    behind = [ops.cut_axis(x, axis, size - 2 - at, size - 1 - at) for at in range(pixels)]
-    return ops.concat([*before, x, *behind], axis)
+
+
+def around(x: Tensor, rule: str, axis: int, pixels: int) -> list[Tensor]:
+    """What lies in front of `x` along a dimension, `x`, and what lies behind it."""
+    size = x.shape[axis]
+    if not pixels:
+        return [x]
+    if rule == "reflect":
+        starts = (1, size - 1 - pixels)
+        first, last = (ops.cut_axis(x, axis, at, at + pixels) for at in starts)
+        return [mirrored(first, axis), x, mirrored(last, axis)]
+    shape = [*x.shape[:axis], pixels, *x.shape[axis + 1 :]]
+    first, last = (ops.cut_axis(x, axis, at, at + 1) for at in (0, size - 1))
+    return [broadcast(first, shape), x, broadcast(last, shape)]
+
+
+def mirrored(x: Tensor, axis: int) -> Tensor:
+    """A few pixels in the opposite order, as rows of pixels: what is turned moves in blocks."""
+    order = [axis, *(at for at in range(x.rank) if at != axis)]
+    lines = ops.transpose(x, order)
+    count = lines.shape[0]
+    turned = ops.concat([ops.cut_axis(lines, 0, at, at + 1) for at in reversed(range(count))], 0)
+    return ops.transpose(turned, [order.index(at) for at in range(x.rank)])
 
 
 def item(array: Array, key: Any) -> Array:

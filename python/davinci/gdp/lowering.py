@@ -145,7 +145,7 @@ class Builder:
         key = key_of(array)
         if key not in self._padded:
             self._padded[key] = padded(x, array.border, self._reaches[key])
-        return array.cut(self._padded[key], x, self._reaches[key])
+        return array.cut(self._padded[key], x)
 
 
 PadKey = tuple[Array, Border, int]

@@ -23,7 +23,7 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.tensor import Tensor, constant
 from davinci.gdp.arrays import Array, Compared
-from davinci.gdp.indexing import Border, Neighbour
+from davinci.gdp.indexing import Border, Neighbour, margins_of
 from davinci.machine import Machine
 from davinci.operators.tensors import Tensor as Value
 from davinci.passes.ascend.ascend_winograd import Chooser
@@ -124,7 +124,8 @@ class Ways:
         planes, height, width = size
         kernels = [taps.kernel for taps in comparisons]
         reach = [max(kernel.shape[axis] // 2 for kernel in kernels) for axis in range(2)]
-        padded = (planes, height + 2 * reach[0], width + 2 * reach[1])
+        rows, columns = margins_of(size, reach)
+        padded = (planes, height + 2 * rows, width + 2 * columns)
         reads = [len(taps.weights) for taps in comparisons]
         shifts = [move("pad", size, padded), compared([padded], size, reads)]
         convolutions = [

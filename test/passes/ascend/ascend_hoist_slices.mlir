@@ -30,3 +30,21 @@ func.func @main(%x: tensor<64x128xf32>) -> (tensor<64x128xf32>, tensor<1x128xf32
   %1 = "ascend.slice"(%0) {starts = array<i64: 63, 0>, limits = array<i64: 64, 128>, strides = array<i64: 1, 1>} : (tensor<64x128xf32>) -> tensor<1x128xf32>
   return %0, %1 : tensor<64x128xf32>, tensor<1x128xf32>
 }
+
+// -----
+
+// Rows of whole blocks of 16 elements stay so, though not all of them is read.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[L:.*]] = "ascend.slice"(%arg0)
+// CHECK: %[[C:.*]] = "ascend.concat"(%[[L]], %arg0){{.*}}tensor<64x1936xf32>
+// CHECK: %[[A:.*]] = "ascend.slice"(%[[C]])
+// CHECK: %[[B:.*]] = "ascend.slice"(%[[C]])
+// CHECK: "ascend.add"(%[[A]], %[[B]])
+func.func @main(%x: tensor<64x1920xf32>) -> tensor<64x1920xf32> {
+  %l = "ascend.slice"(%x) {starts = array<i64: 0, 0>, limits = array<i64: 64, 16>, strides = array<i64: 1, 1>} : (tensor<64x1920xf32>) -> tensor<64x16xf32>
+  %c = "ascend.concat"(%l, %x) {dim = 1 : i64} : (tensor<64x16xf32>, tensor<64x1920xf32>) -> tensor<64x1936xf32>
+  %a = "ascend.slice"(%c) {starts = array<i64: 0, 15>, limits = array<i64: 64, 1935>, strides = array<i64: 1, 1>} : (tensor<64x1936xf32>) -> tensor<64x1920xf32>
+  %b = "ascend.slice"(%c) {starts = array<i64: 0, 16>, limits = array<i64: 64, 1936>, strides = array<i64: 1, 1>} : (tensor<64x1936xf32>) -> tensor<64x1920xf32>
+  %s = "ascend.add"(%a, %b) : (tensor<64x1920xf32>, tensor<64x1920xf32>) -> tensor<64x1920xf32>
+  return %s : tensor<64x1920xf32>
+}
