@@ -26,6 +26,7 @@ NZ_C = memref("4x2x16x16", "f32", "L0C")
 L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
 L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
 DEQUANTIZED = [memref("4x2x16x16", "i32", "L0C"), ub("4x16", "f16"), ub("4x2x16x16", "f16")]
+BLOCKS = memref("3x5x16", "f16", "L1", "[256, 16, 1]")
 IMAGE = memref("2x5x6x16", "f16", "L1")
 WINDOWS = (
     "kernel = array<i64: 3, 2>, strides = array<i64: 1, 2>, dilations = array<i64: 1, 1>, "
@@ -39,6 +40,10 @@ CCE = [
     ("copy_l0c", [L0C, UB4], ""),
     ("copy_l0c", [L0C, UB4], "relu"),
     ("dequantize_l0c", DEQUANTIZED, ""),
+    ("fixpipe", [L0C, memref("30x50", "f16", layout="[70, 1]")], "relu"),
+    ("fixpipe", [L0C, memref("4x2x16x16", "f32", layout="[1024, 256, 16, 1]")], ""),
+    ("nd2nz", [memref("5x33", "f16", layout="[40, 1]"), BLOCKS], ""),
+    ("clear_l1", [memref("3x48", "f16", "L1", "[256, 1]")], ""),
     ("load2d", [L1, L0A], "transpose"),
     ("load3d", [IMAGE, "index", "index", L0A], WINDOWS),
     ("load3d", [IMAGE, "index", "index", memref("2x3x16x16", "f16", "L0B")], WINDOWS),

@@ -116,6 +116,7 @@ vcgadd = _move("vcgadd")
 vcgmax = _move("vcgmax")
 vcgmin = _move("vcgmin")
 vnchwconv = _move("vnchwconv")
+nd2nz = _move("nd2nz")
 
 
 def copy_l0c(src: Value, dst: Value, *, relu: bool = False) -> None:
@@ -124,6 +125,14 @@ def copy_l0c(src: Value, dst: Value, *, relu: bool = False) -> None:
 
 def dequantize_l0c(src: Value, scales: Value, dst: Value) -> None:
     operation("dequantize_l0c", (src, scales, dst))
+
+
+def fixpipe(src: Value, dst: Value, *, relu: bool = False) -> None:
+    operation("fixpipe", (src, dst), relu=relu or None)
+
+
+def clear_l1(dst: Value) -> None:
+    operation("clear_l1", (dst,))
 
 
 def copy(src: Value, dst: Value, *, round_up: bool = False) -> None:

@@ -16,7 +16,7 @@ from davinci.isa.strides import merge_dims, split_run
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
-PIPES = tuple(p.name for p in Pipe if p < Pipe.ALL)
+PIPES = tuple(p.name for p in Pipe if p != Pipe.ALL)
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 ROUNDS = ("none", "rint", "floor", "ceil", "trunc", "away")
 
@@ -89,6 +89,14 @@ def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
         f"strides {list(buffer.strides)}",
         f"[multiples of {fractal}, {columns}, 1]",
     )
+
+
+def require_columns(role: str, buffer: Buffer) -> None:
+    """[a, b, 16, c] whose fractals along b follow each other."""
+    fractal = buffer.shape[2] * buffer.shape[3]
+    found = buffer.strides[1]
+    alone = buffer.shape[1] == 1
+    require(alone or found == fractal, f"columns of fractals of the {role}", found, fractal)
 
 
 def check_vector(op: Any, buffers: list[Buffer]) -> None:

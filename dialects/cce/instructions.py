@@ -12,6 +12,8 @@ from davinci.isa import BY_NAME, DTYPES, Instruction
 NAMES = {
     "copy_l0c": "copy_matrix_cc_to_ubuf",
     "dequantize_l0c": "copy_matrix_cc_to_ubuf",
+    "nd2nz": "copy_gm_to_cbuf_multi_nd2nz",
+    "clear_l1": "create_cbuf_matrix",
     "load2d": "load_cbuf_to_ca",
     "load3d": "img2col_cbuf_to_ca",
     "vcmpsel": "vsel",
@@ -79,6 +81,13 @@ L0C_TYPES = {
     (found[0], found[-1]) for found in map(named_types, BY_NAME["copy_matrix_cc_to_ubuf"])
 } - {SCALED}
 """Element types in L0C and UB of `cce.copy_l0c`."""
+
+FIXPIPE_TYPES = {
+    (found[0], found[-1])
+    for found in map(named_types, BY_NAME["fixpipe"])
+    if "bf16" not in found  # which operations of cce have no name of
+}
+"""Element types in L0C and GM of `cce.fixpipe`."""
 
 MAD_TYPES = {(found[0], found[-2], found[-1]) for found in map(named_types, BY_NAME["mad"])}
 """Element types of A, B and C of `cce.mad`."""

@@ -19,12 +19,14 @@ from davinci.dialects.cce.checks import (
     PIPES,
     check_copy,
     check_flag,
+    require_columns,
     require_contiguous,
     require_fractals,
     require_space,
     require_type,
 )
 from davinci.dialects.cce.instructions import (
+    FIXPIPE_TYPES,
     L0C_TYPES,
     LOADS,
     MAD_TYPES,
@@ -36,6 +38,7 @@ from davinci.dialects.cce.windows import LIMITS, Windows
 from davinci.errors import require
 from davinci.mlir import ext, ir, type_text
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
 
 Operand = ext.Operand
 
@@ -131,6 +134,100 @@ class DequantizeL0cOp(Cce.Operation, name="dequantize_l0c"):
         require(legal, "strides of scales", list(scales.strides), f"multiples of {SIDE}, and 1")
         made = list(dst.strides)
         require(made[2:] == [SIDE, 1], "destination fractals are not contiguous", made)
+
+
+class FixpipeOp(Cce.Operation, name="fixpipe"):
+    """Moves the cube's results to global memory, rounding f32 to f16 if the destination is f16;
+    with `relu` negative ones become 0.
+
+    C1 source in L0C, [n1, m1, 16, 16], columns of fractals contiguous; destination in GM.
+    C2 the destination is [m, n], rows contiguous and no more than the fractals hold, or
+       [n1, m1, 16, 16], columns of fractals contiguous and whole blocks apart.
+    C3 types f32 to f32 or f16, i32 to i32.
+    """
+
+    ATTRIBUTES = {"relu": FLAG}  # noqa: RUF012 - see CopyOp
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_space("source", src, "L0C")
+        require_space("destination", dst, "GM")
+        require_fractals("source", src, SIDE)
+        require_columns("source", src)
+        require(
+            (src.dtype, dst.dtype) in FIXPIPE_TYPES,
+            "types",
+            f"{src.dtype} to {dst.dtype}",
+            ", ".join(f"{a} to {b}" for a, b in sorted(FIXPIPE_TYPES)),
+        )
+        if len(dst.shape) == 2:
+            n1, m1 = src.shape[:2]
+            (m, n), most = dst.shape, [m1 * SIDE, n1 * SIDE]
+            require(m <= most[0] and n <= most[1], "rows", list(dst.shape), f"at most {most}")
+            require(n == 1 or dst.strides[1] == 1, "rows are not contiguous", dst.strides[1], 1)
+            return
+        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
+        require_fractals("destination", dst, SIDE)
+        require_columns("destination", dst)
+
+
+class Nd2nzOp(Cce.Operation, name="nd2nz"):
+    """Moves rows from global memory to L1, where they are columns of blocks; behind the last column
+    the last block is filled with zeros.
+
+    C1 source in GM, [rows, columns], rows contiguous; elements of 16 bits.
+    C2 destination in L1, [blocks, rows, 16], of the source's type, blocks for all columns.
+    C3 rows of a block are contiguous, its other strides positive multiples of 16.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_space("source", src, "GM")
+        require_space("destination", dst, "L1")
+        require(src.itemsize == 2, "bytes of elements", src.itemsize, 2)
+        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        require(len(src.shape) == 2, "rank of source", len(src.shape), 2)
+        rows, columns = src.shape
+        contiguous = columns == 1 or src.strides[1] == 1
+        require(contiguous, "rows are not contiguous", src.strides[1], 1)
+        expected = [ceil_div(columns, SIDE), rows, SIDE]
+        require(list(dst.shape) == expected, "shape of destination", list(dst.shape), expected)
+        *others, last = dst.strides
+        whole = all(
+            size == 1 or (stride > 0 and stride % SIDE == 0)
+            for size, stride in zip(dst.shape, others, strict=False)
+        )
+        legal = last == 1 and whole
+        require(legal, "strides of destination", list(dst.strides), f"multiples of {SIDE}, and 1")
+
+
+class ClearL1Op(Cce.Operation, name="clear_l1"):
+    """Fills runs in L1 with zeros.
+
+    C1 destination in L1, [runs, elements] of 16 bits.
+    C2 runs are contiguous and whole blocks, and begin whole blocks apart.
+    """
+
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        dst = buffer_of(self.dst)
+        require_space("destination", dst, "L1")
+        require(dst.itemsize == 2, "bytes of elements", dst.itemsize, 2)
+        require(len(dst.shape) == 2, "rank of destination", len(dst.shape), 2)
+        (runs, size), (stride, step) = dst.shape, dst.strides
+        whole = step == 1 and size % SIDE == 0
+        whole = whole and (runs == 1 or (stride >= size and stride % SIDE == 0))
+        found = f"{list(dst.shape)} by {list(dst.strides)}"
+        require(whole, "runs", found, f"multiples of {SIDE}, and contiguous")
 
 
 class Load2dOp(Cce.Operation, name="load2d"):

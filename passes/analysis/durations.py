@@ -74,6 +74,9 @@ class Durations:
             "cce.copy": self._copy,
             "cce.copy_l0c": self._copy_l0c,
             "cce.dequantize_l0c": self._copy_l0c,
+            "cce.fixpipe": self._fixpipe,
+            "cce.nd2nz": self._nd2nz,
+            "cce.clear_l1": self._clear_l1,
             "cce.load2d": self._load2d,
             "cce.load3d": self._load3d,
             "cce.mad": self._mad,
@@ -132,6 +135,35 @@ class Durations:
         size = ceil_div(src.size * src.itemsize, machine.l0c.to_ub_bytes_per_cycle)
         busy = instructions * machine.vector.fixed_cycles + size
         return Duration(busy, busy, instructions * machine.scalar.issue_cycles)
+
+    def _fixpipe(self, op: Op) -> Duration:
+        dst, unit = buffer_of(op.operands[-1]), self._machine.fixpipe
+        assert unit is not None, f"{self._machine.name} has no path from L0C to GM"
+        elements = ceil_div(dst.size, unit.elements_per_cycle)
+        runs, _, run_bytes = _bursts(dst, dst)
+        size = round_up(run_bytes, self._machine.gm.line_bytes) * runs
+        moved = ceil_div(size, min(unit.port_bytes_per_cycle, self._write_rate))
+        busy = unit.fixed_cycles + max(elements, moved)
+        return Duration(busy, busy + unit.start_cycles, self._machine.scalar.issue_cycles)
+
+    def _nd2nz(self, op: Op) -> Duration:
+        src, unit = buffer_of(op.operands[0]), self._machine.mte2
+        fixed, each, rate = (
+            unit.nd2nz_fixed_cycles,
+            unit.nd2nz_row_cycles,
+            unit.nd2nz_bytes_per_cycle,
+        )
+        assert fixed is not None and each is not None and rate is not None, "no path of rows to L1"
+        size = src.size * src.itemsize
+        busy = ceil_div(fixed + src.shape[0] * each + size / min(rate, self._read_rate), 1)
+        issue = self._machine.scalar.issue_cycles
+        return Duration(busy, busy, issue, ceil_div(size, self._memory_rate))
+
+    def _clear_l1(self, op: Op) -> Duration:
+        dst, unit = buffer_of(op.operands[0]), self._machine.mte2
+        size = dst.size * dst.itemsize
+        busy = unit.issue_cycles + ceil_div(size, unit.l1_port_bytes_per_cycle)
+        return Duration(busy, busy, self._machine.scalar.issue_cycles)
 
     def _load2d(self, op: Op) -> Duration:
         src, dst = (buffer_of(value) for value in op.operands)

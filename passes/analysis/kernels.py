@@ -23,8 +23,8 @@ UNIT = "ascend.unit"
 def seen_by(kernel: Op, machine: Machine) -> Machine:
     """The machine as a kernel sees it: on a split one the cores that run it."""
     core = attribute(kernel, CORE, "")
-    on_vector = core == "aiv" if core else attribute(kernel, UNIT, "vector") != "cube"
-    return machines.for_vector(machine) if on_vector else machine
+    on_cube = core == "aic" if core else attribute(kernel, UNIT, "vector") == "cube"
+    return machines.for_cube(machine) if on_cube else machines.for_vector(machine)
 
 
 def kernels(root: Op) -> list[Any]:

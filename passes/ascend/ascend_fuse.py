@@ -41,6 +41,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
+from davinci.dialects.ascend_types import tensor_of
 from davinci.errors import shipped
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
@@ -58,6 +59,8 @@ from davinci.passes.ascend.memory_limit import are_cut
 from davinci.passes.ascend.product_grouping import product_groups
 from davinci.passes.ascend.sums_by_cube import sums_by_cube
 from davinci.passes.ascend.tensor_ops import (
+    CONVOLUTION,
+    HALF,
     ON_CUBE,
     erase_unused,
     fold_numbers,
@@ -87,7 +90,7 @@ class AscendFusePass(Pass):
         if chip.split:
             refuse_cube(op, chip.name)
         machine, cores = machines.for_vector(chip), machines.vector_cores_for(chip, self.cores)
-        together = self.fusion == "all"
+        together, of_cube = self.fusion == "all", machines.for_cube(chip) if chip.split else None
         names = chosen(self.rewrites) if together else frozenset[str]()
         behind, counts = "product-epilogues" in names, Counter[str]()
         for function in tensor_functions(op):
@@ -103,7 +106,7 @@ class AscendFusePass(Pass):
             if together and not chip.split:
                 for ops in attention_groups(block, machine, cores):
                     outliner.outline(Group(ops))
-            for ops in product_groups(block, behind):
+            for ops in product_groups(block, behind, of_cube):
                 outliner.outline(Group(ops))
                 counts["product-epilogues"] += len(ops) > 1
             if (
@@ -129,16 +132,20 @@ class AscendFusePass(Pass):
 
 
 def refuse_cube(root: Any, machine: str) -> None:
-    """Raises a `CompileError` where an operator needs the cube, of which no kernels are made on a
-    machine whose cube and vector cores run programs of their own."""
+    """Raises a `CompileError` where an operator needs work of the cube of which no kernels are made
+    on a machine whose cube and vector cores run programs of their own."""
     for function in tensor_functions(root):
         for operation in function.regions[0].blocks[0].operations:
-            if operation.operation.name in ON_CUBE:
+            op = operation.operation
+            if op.name not in ON_CUBE:
+                continue
+            element = tensor_of(op.operands[0].type).element
+            if op.name == CONVOLUTION or element != HALF:
                 fail(
-                    operation.operation,
-                    f"needs the cube, and the compiler makes kernels of {machine} for its vector "
-                    "cores alone",
-                    expected="operators of the vector unit",
+                    op,
+                    f"needs the cube in a way of which the compiler makes no kernels for {machine}",
+                    found=f"{op.name.removeprefix('ascend.')} of {element}",
+                    expected="products of f16, operators of the vector unit",
                     hint="compile for a machine whose cores have both units (ascend910, "
                     f"ascend310), or write kernels by hand, see {shipped('split_matmul_add.mlir')}",
                 )

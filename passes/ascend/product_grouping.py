@@ -10,9 +10,11 @@ kernel's vector unit has little else to do, and the result crosses GM once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.machine import Machine
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
@@ -40,11 +42,14 @@ CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
 """Operators that are done by the way."""
 
 
-def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
+def product_groups(block: Any, fuse: bool, machine: Machine | None = None) -> list[list[Any]]:
     """For each product with followers or casts that join it, the operators in their order.
 
     A product alone is lowered on buffers; what windows of images go into, which says more than they
     show, is a group also then, and without `fuse`.
+
+    Args:
+        machine: whose cubes have cores of their own, which do little on the way; None of others.
     """
     places = {op.operation: place for place, op in enumerate(block.operations)}
     products = last_makers(block, ON_CUBE)
@@ -53,7 +58,7 @@ def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
     for op in places:
         width = tensor_of(op.operands[0].type).bytes_each if op.name in ON_CUBE else 0
         if width in (1, 2) or op.name == POOL:
-            group = _Growing(op, places, taken, products).grown() if fuse else [op]
+            group = _Growing(op, places, taken, products, machine).grown() if fuse else [op]
             # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
             lies = all(full_value(value) is None for value in op.operands)
             if len(group) > 1 or ((op.name in OF_WINDOWS or width == 1) and lies):
@@ -71,12 +76,15 @@ class _Growing:
         places: dict[Any, int],
         taken: dict[Any, list[Any]],
         products: dict[Any, int],
+        machine: Machine | None,
     ) -> None:
         self._places, self._taken, self._products = places, taken, products
         self._first = places[product]
         self._apart = self._wholly_before()
         self._ops = [product]
-        self._read: Callable[[Graph], object] = read_pool if product.name == POOL else read_group
+        self._read: Callable[[Graph], object] = partial(read_group, machine=machine)
+        if product.name == POOL:
+            self._read = read_pool
         for operand in product.operands:
             if is_rounding(operand) and operand.owner.operation not in taken:
                 self._try([operand.owner.operation])

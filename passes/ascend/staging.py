@@ -16,7 +16,7 @@ from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import CORES
+from davinci.passes.analysis.kernels import CORES, seen_by
 from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_group import group_of_kernel
@@ -116,7 +116,7 @@ class Staging:
         self._root, self._launches = root, launches
         self._machine = machines.for_vector(machine)
         self._cores = machines.vector_cores_for(machine, cores)
-        self._chip = machine
+        self._chip, self._chip_cores = machine, cores
         self._needs = needs_of(launches)
         self._ways: dict[str, tuple[Way, ...] | None] = {}
 
@@ -161,7 +161,7 @@ class Staging:
 
     def with_launches(self, launches: list[Launch]) -> Staging:
         """Decides of other launches of the same kernels."""
-        other = Staging(self._root, launches, self._machine, self._cores)
+        other = Staging(self._root, launches, self._chip, self._chip_cores)
         other._ways = self._ways
         return other
 
@@ -216,7 +216,9 @@ class Staging:
         if name not in self._ways:
             kernel = dict(symbols(dict(symbols(self._root))["kernels"]))[name]
             try:
-                self._ways[name] = ways_of(kernel, self._machine, self._cores)
+                seen = seen_by(kernel, self._chip)
+                cores = self._cores * seen.cores // self._machine.cores
+                self._ways[name] = ways_of(kernel, seen, cores)
             except (NoSpace, CompileError):  # said again, with its place, where it is lowered
                 self._ways[name] = None
         return self._ways[name]

@@ -23,6 +23,7 @@ from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
+from davinci.dialects.cce.buffers import space_name
 from davinci.errors import InputError
 from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import builder
@@ -69,12 +70,12 @@ class ConvertAscendToCcePass(Pass):
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
             group = is_group(kernel)
-            if machine.split and (group or attribute(kernel, UNIT, "") == "scalar"):
-                kernel.attributes[CORE] = ir.StringAttr.get("aiv")
             if group:
                 count = lower_group(kernel, seen(kernel, target))
                 kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
                 blocks[symbol_name(kernel)] = count
+            if machine.split and (group or attribute(kernel, UNIT, "") == "scalar"):
+                kernel.attributes[CORE] = ir.StringAttr.get(core_of(kernel))
         if blocks:
             update_launches(op, blocks)
         if file is not None:
@@ -86,6 +87,12 @@ def seen(kernel: Any, target: Target) -> Target:
     machine = seen_by(kernel, target.machine)
     cores = target.cores * machine.cores // target.machine.cores
     return replace(target, machine=machine, cores=cores)
+
+
+def core_of(kernel: Any) -> str:
+    """The kind of core of a split machine that has the memories of a kernel."""
+    buffers = (space_name(alloc.result.type) for alloc in operations(kernel, "memref.alloc"))
+    return "aic" if any(space not in ("GM", "UB") for space in buffers) else "aiv"
 
 
 def require_used(root: Any, file: schedule_file.ScheduleFile, path: str) -> None:

@@ -48,7 +48,6 @@ from dataclasses import dataclass
 
 from davinci import machine as machines
 from davinci.dialects.cce.effects import SYNC_OPS, effects_of
-from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
@@ -57,11 +56,12 @@ from davinci.passes.cce.sync_completion import Resources
 from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Action
 from davinci.passes.cce.sync_program import Node, Program
+from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_solver import solve
 from davinci.passes.pipeline.base import Pass, option, register_pass
 
-RELAYS = (Pipe.M, Pipe.MTE1, Pipe.MTE2, Pipe.MTE3)
+RELAYS = (Queue.M, Queue.MTE1, Queue.MTE2, Queue.MTE3)
 """Pipes over which relays may go if the kernel does not use them."""
 
 
@@ -83,7 +83,7 @@ class InsertSyncPass(Pass):
 
 
 def _synchronise(kernel: Op, machine: Machine) -> None:
-    sequential = frozenset(Pipe[name] for name in machine.sync.sequential_pipes)
+    sequential = frozenset(Queue[name] for name in machine.sync.sequential_pipes)
     pipes, by_hand = _pipes(kernel)
     if by_hand or not pipes or (len(pipes) == 1 and pipes <= sequential):
         return
@@ -98,19 +98,21 @@ def _synchronise(kernel: Op, machine: Machine) -> None:
             kernel.attributes[f"cce.sync_{name}"] = builder.as_attribute(count)
 
 
-def _relays(machine: Machine, pipes: set[Pipe], sequential: frozenset[Pipe]) -> dict[Pipe, Pipe]:
+def _relays(
+    machine: Machine, pipes: set[Queue], sequential: frozenset[Queue]
+) -> dict[Queue, Queue]:
     """For pipes whose instructions overlap, the vector pipe first, an idle pipe each: on a common
     one relays of one pipe would wait for those of another."""
     common = set.intersection(*(set(core.pipes) for core in machine.core_types.values()))
     idle = [pipe for pipe in RELAYS if pipe.name in common and pipe not in pipes]
-    overlapping = sorted(pipes - sequential, key=lambda pipe: (pipe != Pipe.V, pipe))
+    overlapping = sorted(pipes - sequential, key=lambda pipe: (pipe != Queue.V, pipe))
     return dict(zip(overlapping, idle, strict=False))
 
 
-def _pipes(kernel: Op) -> tuple[set[Pipe], bool]:
+def _pipes(kernel: Op) -> tuple[set[Queue], bool]:
     """The pipes that touch memory, and whether the kernel has flags or barriers already."""
     found = operations(kernel, "cce", "memref")
-    pipes = {Pipe[effects.pipe] for op in found if (effects := effects_of(op))}
+    pipes = {Queue[effects.pipe] for op in found if (effects := effects_of(op))}
     return pipes, any(op.name in SYNC_OPS for op in found)
 
 

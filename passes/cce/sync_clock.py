@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from davinci.isa.core import Pipe
+from davinci.passes.cce.sync_queues import Queue
 
-PIPES = [pipe for pipe in Pipe if pipe < Pipe.ALL]
+PIPES = [pipe for pipe in Queue if pipe < Queue.ALL]
 
 Clock = list[int]
 """For each pipe the number of its operations and waits up to which all are complete."""

@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from davinci.isa.core import Pipe
 from davinci.passes.analysis.accesses import FORWARD
 from davinci.passes.cce.sync_observer import Instance, ObservedTrace
 from davinci.passes.cce.sync_plan import Plan, Sync
@@ -40,6 +39,7 @@ from davinci.passes.cce.sync_program import (
     common_block,
     common_loops,
 )
+from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import differs_at
 from davinci.passes.cce.sync_room import Room
 
@@ -57,7 +57,7 @@ class Resources:
     """
 
     event_ids: int
-    relays: Mapping[Pipe, Pipe]
+    relays: Mapping[Queue, Queue]
 
 
 class Completion:
@@ -87,10 +87,10 @@ class Completion:
         else:
             self._between_pipes(trace, earlier, later)
 
-    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Pipe, node: Node) -> None:
+    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Queue, node: Node) -> None:
         self._order(*_span(trace, earlier, node), earlier.pipe, pipe)
 
-    def _order(self, block: Block, after: Node, before: Node, src: Pipe, dst: Pipe) -> None:
+    def _order(self, block: Block, after: Node, before: Node, src: Queue, dst: Queue) -> None:
         """A flag or barrier for operations of which one lies in an inner loop or branch, or that
         the trace has passed. It is in place when the trace is run again."""
         if src == dst:

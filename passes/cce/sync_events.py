@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from heapq import heappop, heappush
 
-from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_plan import Flag, Plan, Scarcity, Sync
 from davinci.passes.cce.sync_program import Node, lies_in
+from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_trace import FlagPair, Trace
 
@@ -115,7 +115,7 @@ def _roomy(sync: Sync, suffices: Callable[[frozenset[FlagPair], Node], bool]) ->
     return found
 
 
-def give_up(sync: Sync, plan: Plan, idle: frozenset[Pipe], again: bool) -> bool:
+def give_up(sync: Sync, plan: Plan, idle: frozenset[Queue], again: bool) -> bool:
     """Replaces a sync for which there is no event id; says whether by a barrier of all pipes.
 
     A relay becomes a barrier of its pipe. A flag is merged with another one of the same pipes in
@@ -136,10 +136,10 @@ def give_up(sync: Sync, plan: Plan, idle: frozenset[Pipe], again: bool) -> bool:
         plan.remove(partner)
         plan.add(_merged(sync, partner))
         return False
-    if again or sync.after is sync.before or Pipe.S in sync.route:
-        plan.add(Sync((Pipe.ALL,), sync.block, sync.before, sync.before))
+    if again or sync.after is sync.before or Queue.S in sync.route:
+        plan.add(Sync((Queue.ALL,), sync.block, sync.before, sync.before))
         return True
-    plan.add(replace(sync, route=(sync.route[-2], Pipe.S), scarcity=Scarcity.MERGED))
+    plan.add(replace(sync, route=(sync.route[-2], Queue.S), scarcity=Scarcity.MERGED))
     return False
 
 

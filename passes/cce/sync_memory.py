@@ -10,7 +10,6 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any
 
-from davinci.isa.core import Pipe
 from davinci.passes.analysis.accesses import (
     ANY_GM,
     Access,
@@ -20,8 +19,9 @@ from davinci.passes.analysis.accesses import (
 )
 from davinci.passes.analysis.affine import Form
 from davinci.passes.cce.sync_program import Leaf, Program, common_loops
+from davinci.passes.cce.sync_queues import Queue
 
-Kind = tuple[bool, Pipe]
+Kind = tuple[bool, Queue]
 """Reads (False) or writes (True) of a pipe."""
 
 FEW = 16
@@ -77,7 +77,7 @@ class Memory:
         spots: accesses of each operation, without those to memory that nothing writes.
     """
 
-    def __init__(self, program: Program, sequential: frozenset[Pipe]) -> None:
+    def __init__(self, program: Program, sequential: frozenset[Queue]) -> None:
         self._accesses = program.accesses
         self._answers: dict[tuple[object, ...], bool] = {}
         self._areas: dict[Any, Area] = {}
@@ -155,7 +155,7 @@ def _hull(area: Area) -> Access:
     return Access(first.memory, Form(low, first.offset.terms), (), high - low, 0, None)
 
 
-def _connect(spot: Spot, users: dict[Area, set[Kind]], sequential: frozenset[Pipe]) -> None:
+def _connect(spot: Spot, users: dict[Area, set[Kind]], sequential: frozenset[Queue]) -> None:
     """Finds what may have to be complete before an access."""
     bounds, own = spot.area.bounds, spot.leaf.pipe
     spot.segments = range(bisect_left(bounds, spot.low), bisect_left(bounds, spot.high))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_clock import PIPES, Clock, learn
 from davinci.passes.cce.sync_plan import Flag, Plan, Sync
 from davinci.passes.cce.sync_program import Block, Leaf, Loop, Node
+from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_trace import Trace
 
@@ -29,7 +29,7 @@ class Instance:
 
     node: Node
     is_wait: bool
-    pipe: Pipe
+    pipe: Queue
     number: int
     order: int
     work: int
@@ -45,7 +45,7 @@ class Observer(Protocol):
         """`earlier` must be complete before the operation `later`, which comes now, and its pipe
         does not know that it is. The trace goes on as if it did."""
 
-    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Pipe, node: Node) -> None:
+    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Queue, node: Node) -> None:
         """The wait `earlier` must be over before `pipe` sets the flag again, after `node`, and is
         not known to be. The trace goes on as if it were."""
 
@@ -63,12 +63,12 @@ class ObservedTrace(Trace):
         """Runs the program."""
         self._observer = observer
         self.instances: list[list[Instance]] = [[] for _ in PIPES]
-        self.waits: dict[tuple[Block, Pipe, Pipe], list[tuple[int, int]]] = {}
+        self.waits: dict[tuple[Block, Queue, Queue], list[tuple[int, int]]] = {}
         self._work = [0] * len(PIPES)
         self._order = 0
         super().__init__(record, plan)
 
-    def work(self, pipe: Pipe) -> int:
+    def work(self, pipe: Queue) -> int:
         """Number of operations of a pipe so far."""
         return self._work[pipe]
 
@@ -77,7 +77,7 @@ class ObservedTrace(Trace):
         waits = self.waits.setdefault((sync.block, flag.src, flag.dst), [])
         waits.append((self._order - 1, self.numbers[flag.dst]))
 
-    def _issue(self, node: Node, pipe: Pipe, is_wait: bool) -> int:
+    def _issue(self, node: Node, pipe: Queue, is_wait: bool) -> int:
         number = super()._issue(node, pipe, is_wait)
         clock = [*self.state.clocks[pipe]]
         clock[pipe] = number
@@ -97,7 +97,7 @@ class ObservedTrace(Trace):
         self._work[pipe] += not is_wait
         return number
 
-    def _missing(self, pipe: Pipe, number: int, later: Leaf) -> None:
+    def _missing(self, pipe: Queue, number: int, later: Leaf) -> None:
         earlier = self.instances[pipe][number - 1]
         self._observer.missing(self, earlier, later)
         learn(self.state.clocks[later.pipe], earlier.clock)

@@ -8,16 +8,16 @@ from enum import Enum, IntEnum, auto
 from itertools import chain
 from typing import Literal
 
-from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_program import Block, Node
+from davinci.passes.cce.sync_queues import Queue
 
 
 @dataclass(eq=False)
 class Flag:
     """A flag from one pipe to another; `event` is its id, once allocated."""
 
-    src: Pipe
-    dst: Pipe
+    src: Queue
+    dst: Queue
     event: int = -1
 
 
@@ -51,7 +51,7 @@ class Sync:
         scarcity: whether it is as it is for want of event ids.
     """
 
-    route: tuple[Pipe, ...]
+    route: tuple[Queue, ...]
     block: Block
     after: Node
     before: Node
@@ -64,7 +64,7 @@ class Sync:
         self.flags = tuple(Flag(src, dst) for src, dst in pairs)
 
     @property
-    def dst(self) -> Pipe:
+    def dst(self) -> Queue:
         return self.route[-1]
 
     @property

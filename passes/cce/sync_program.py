@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from davinci.dialects.cce.effects import effects_of
-from davinci.isa.core import Pipe
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.accesses import Access, Accesses, hull
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.lifetimes import VIEWS
+from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.pipeline.base import fail
 
 IGNORED = VIEWS | {"memref.alloc", "memref.dealloc"}
@@ -41,7 +41,7 @@ class Leaf(Node):
         loops: loops around it, outermost first.
     """
 
-    pipe: Pipe
+    pipe: Queue
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
     loops: tuple[Loop, ...]
@@ -109,7 +109,7 @@ class Program:
             else:
                 reads = tuple(self.accesses.of_view(value, op) for value in effects.reads)
                 writes = tuple(self.accesses.of_view(value, op) for value in effects.writes)
-            pipe, place = Pipe[effects.pipe], len(block.nodes)
+            pipe, place = Queue[effects.pipe], len(block.nodes)
             leaf = Leaf(op, block, place, pipe, reads, writes, loops)
             block.nodes.append(leaf)
             self.leaves.append(leaf)
@@ -140,7 +140,7 @@ class Program:
         The instruction stream sums up neighbouring scalar accesses by that range, so this is what
         the machine is told.
         """
-        scalar = [leaf for leaf in self.leaves if leaf.pipe == Pipe.S]
+        scalar = [leaf for leaf in self.leaves if leaf.pipe == Queue.S]
         for reads in (True, False):
             groups: dict[str, list[tuple[Leaf, Access]]] = {}
             for leaf in scalar:

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from davinci.isa.core import Pipe
 from davinci.passes.analysis.accesses import FORWARD
 from davinci.passes.cce.sync_clock import PIPES
 from davinci.passes.cce.sync_memory import Area, Kind, Memory, Spot
 from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Program, common_loops
+from davinci.passes.cce.sync_queues import Queue
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class _Entries(NamedTuple):
         of_segment: whether all touch a segment that the operation touches, unless strided.
     """
 
-    pipe: Pipe
+    pipe: Queue
     entries: list[Entry]
     area: Area | None = None
     of_segment: bool = False
@@ -68,7 +68,7 @@ class Record:
 
     def __init__(self, program: Program, memory: Memory) -> None:
         self.program = program
-        self.before: list[tuple[tuple[Pipe, int], ...]] = []
+        self.before: list[tuple[tuple[Queue, int], ...]] = []
         self._memory = memory
         self._notes: dict[Area, dict[tuple[int, ...], _Notes]] = {}
         self._absent: list[tuple[int, int]] = []

@@ -32,11 +32,11 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_clock import Clock, learn
 from davinci.passes.cce.sync_observer import Instance, ObservedTrace
 from davinci.passes.cce.sync_plan import Flag, Scarcity, Sync
 from davinci.passes.cce.sync_program import Block
+from davinci.passes.cce.sync_queues import Queue
 
 _LAST = 1 << 62
 """More than any number of an instance."""
@@ -76,7 +76,7 @@ class Room:
     def __init__(self, trace: ObservedTrace, block: Block, event_ids: int) -> None:
         self._trace, self._block, self._event_ids = trace, block, event_ids
 
-    def first(self, earlier: Instance, dst: Pipe) -> Point | None:
+    def first(self, earlier: Instance, dst: Queue) -> Point | None:
         """The first point behind `earlier` where its pipe can set a flag for `dst`, if any."""
         oldest = self._oldest(earlier.pipe, dst)
         if earlier.clock[dst] >= oldest:
@@ -86,7 +86,7 @@ class Room:
                 return Point(instance, late=True)
         return None
 
-    def make(self, earlier: Instance, dst: Pipe) -> tuple[Point, Sync | None]:
+    def make(self, earlier: Instance, dst: Queue) -> tuple[Point, Sync | None]:
         """A point behind `earlier` where its pipe can set a flag for `dst`, and the answer that it
         needs. An answered flag is late at an operation of `dst`."""
         point, oldest = self.first(earlier, dst), self._oldest(earlier.pipe, dst)
@@ -129,22 +129,22 @@ class Room:
         learn(trace.state.clocks[flag.dst], told)
         insort(trace.waits.setdefault((self._block, flag.src, flag.dst), []), wait)
 
-    def _is_clear(self, setter: Instance, dst: Pipe, order: int) -> bool:
+    def _is_clear(self, setter: Instance, dst: Queue, order: int) -> bool:
         """Whether there is an event id for a flag that `setter` sets for `dst` to wait for before
         the instance `order`."""
         return setter.clock[dst] >= self._oldest(setter.pipe, dst, order)
 
-    def _oldest(self, src: Pipe, dst: Pipe, order: int = _LAST) -> int:
+    def _oldest(self, src: Queue, dst: Queue, order: int = _LAST) -> int:
         """The number that `src` must know `dst` to be past before it sets a flag that is waited
         for before the instance `order`, so that there is an event id for it."""
         waits = self._trace.waits.get((self._block, src, dst), [])
         count = bisect_right(waits, (order, _LAST))
         # The scalar unit's waits are over before anything else is issued.
-        if dst == Pipe.S or count < self._event_ids:
+        if dst == Queue.S or count < self._event_ids:
             return 0
         return waits[count - self._event_ids][1]
 
-    def _operations(self, pipe: Pipe, first: int) -> Iterator[Instance]:
+    def _operations(self, pipe: Queue, first: int) -> Iterator[Instance]:
         """Those of a pipe that lie in the block, from number `first` on."""
         instances = self._trace.instances[pipe]
         for i in range(first - 1, len(instances)):

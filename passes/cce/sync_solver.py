@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_clock import PIPES
 from davinci.passes.cce.sync_completion import Completion, Place, Resources
 from davinci.passes.cce.sync_events import allocate, give_up
 from davinci.passes.cce.sync_observer import ObservedTrace
 from davinci.passes.cce.sync_plan import Plan, Scarcity, Sync
 from davinci.passes.cce.sync_program import Block, Leaf, Node
+from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
 from davinci.passes.cce.sync_trace import Incomplete, Trace
@@ -107,7 +107,7 @@ def _needed(record: Record, plan: Plan, resources: Resources, place: Place) -> P
         for sync in doubtful
         if isinstance(sync.before, Leaf)
         and sync.scarcity != Scarcity.MERGED
-        and sync.dst != Pipe.ALL
+        and sync.dst != Queue.ALL
     ]
     if stale:
         for sync in stale:

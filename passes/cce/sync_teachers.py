@@ -11,9 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_clock import Clock
 from davinci.passes.cce.sync_plan import Flag, Sync
+from davinci.passes.cce.sync_queues import Queue
 
 
 class _Lesson(NamedTuple):
@@ -22,7 +22,7 @@ class _Lesson(NamedTuple):
 
     sync: Sync
     told: Clock
-    src: Pipe | None
+    src: Queue | None
     heard: int
 
 
@@ -39,25 +39,25 @@ class Teachers:
         self._most: list[list[list[int]]] = [[[] for _ in range(pipes)] for _ in range(pipes)]
         """For each pipe and each other, the most it was told by each lesson or those before."""
         self._heard_at: dict[Flag, int] = {}
-        self._others: dict[tuple[Pipe, Pipe, int], tuple[int, bool]] = {}
+        self._others: dict[tuple[Queue, Queue, int], tuple[int, bool]] = {}
         """For what was asked before: up to which lesson a second teacher was looked for; found?"""
 
     def sets(self, flag: Flag) -> None:
         """A flag is set: what its pipe has heard so far goes with it."""
         self._heard_at[flag] = len(self._lessons[flag.src])
 
-    def barrier(self, sync: Sync, pipe: Pipe, told: Clock) -> None:
+    def barrier(self, sync: Sync, pipe: Queue, told: Clock) -> None:
         self._learn(pipe, _Lesson(sync, told, None, 0))
 
-    def wait(self, sync: Sync, flag: Flag, pipe: Pipe, told: Clock) -> None:
+    def wait(self, sync: Sync, flag: Flag, pipe: Queue, told: Clock) -> None:
         self._learn(pipe, _Lesson(sync, told, flag.src, self._heard_at[flag]))
 
-    def _learn(self, pipe: Pipe, lesson: _Lesson) -> None:
+    def _learn(self, pipe: Queue, lesson: _Lesson) -> None:
         self._lessons[pipe].append(lesson)
         for most, number in zip(self._most[pipe], lesson.told, strict=True):
             most.append(max(number, most[-1] if most else 0))
 
-    def require(self, pipe: Pipe, other: Pipe, number: int) -> None:
+    def require(self, pipe: Queue, other: Queue, number: int) -> None:
         """`pipe` must know now that `other` is past `number`."""
         heard = len(self._lessons[pipe])
         while True:
@@ -69,7 +69,7 @@ class Teachers:
                 return
             pipe, heard = lesson.src, lesson.heard
 
-    def _only(self, pipe: Pipe, other: Pipe, number: int, heard: int) -> _Lesson | None:
+    def _only(self, pipe: Queue, other: Queue, number: int, heard: int) -> _Lesson | None:
         """The first of so many lessons that tells enough, if those of no other sync do."""
         lessons = self._lessons[pipe]
         first = bisect_left(self._most[pipe][other], number)

@@ -16,14 +16,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_clock import PIPES, Clock, learn
 from davinci.passes.cce.sync_plan import Action, Flag, Plan, Sync
 from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Node
+from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
 
-FlagPair = tuple[Pipe, Pipe]
+FlagPair = tuple[Queue, Queue]
 
 Listener = Callable[[Flag, set[Flag]], None]
 """Is told of each flag that is set, and of those of the same pipes that may not be clear then."""
@@ -125,12 +125,12 @@ class Trace:
                 self._teachers.require(leaf.pipe, pipe, number)
         self._executed.append(self._issue(leaf, leaf.pipe, is_wait=False))
 
-    def _issue(self, node: Node, pipe: Pipe, is_wait: bool) -> int:
+    def _issue(self, node: Node, pipe: Queue, is_wait: bool) -> int:
         """Counts an operation, or a wait that precedes or follows a node; its number."""
         self.numbers[pipe] += 1
         return self.numbers[pipe]
 
-    def _missing(self, pipe: Pipe, number: int, later: Leaf) -> None:
+    def _missing(self, pipe: Queue, number: int, later: Leaf) -> None:
         """What has a number on a pipe must be complete before the operation `later`, which comes
         now, and is not known to be."""
         raise Incomplete
@@ -224,7 +224,7 @@ class Trace:
     def barrier(self, sync: Sync) -> None:
         """Records a barrier: all pipes, or the one it names, know from then on what they have
         done."""
-        if sync.dst != Pipe.ALL:
+        if sync.dst != Queue.ALL:
             self.state.clocks[sync.dst][sync.dst] = self.numbers[sync.dst]
             if self._teachers:
                 told = [n if pipe == sync.dst else 0 for pipe, n in enumerate(self.numbers)]
@@ -238,7 +238,7 @@ class Trace:
     def _set(self, flag: Flag, node: Node) -> None:
         clock = self.state.clocks[flag.src]
         # What the scalar unit waited for is over before anything else is issued.
-        number = 0 if flag.dst == Pipe.S else self.state.waited.get(flag, 0)
+        number = 0 if flag.dst == Queue.S else self.state.waited.get(flag, 0)
         if number > clock[flag.dst]:
             self._unclear(flag, number, node)
         if self._teachers:
@@ -258,12 +258,12 @@ class Trace:
         if flag in self.state.sent:
             return False
         known = self.state.clocks[flag.src][flag.dst]
-        return flag.dst == Pipe.S or self.state.waited.get(flag, 0) <= known
+        return flag.dst == Queue.S or self.state.waited.get(flag, 0) <= known
 
     def wait(self, sync: Sync, flag: Flag, sent: Clock, node: Node) -> None:
         """The pipe that waits learns what was sent."""
         # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
-        for pipe in PIPES if flag.dst == Pipe.S else [flag.dst]:
+        for pipe in PIPES if flag.dst == Queue.S else [flag.dst]:
             learn(self.state.clocks[pipe], sent)
             if self._teachers:
                 self._teachers.wait(sync, flag, pipe, sent)

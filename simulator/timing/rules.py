@@ -201,6 +201,14 @@ def nd2nz(work: UnitWork) -> PipeCycles:
     return PipeCycles(total, total, region.size_bytes, 0, to_l1=True, miss_cycles=rows * late)
 
 
+def l1_fill(work: UnitWork) -> PipeCycles:
+    """Bytes at the rate of the port to L1, and what an instruction takes (assumed: as a transfer
+    that finds its bytes at once)."""
+    unit = work.machine.mte2
+    cycles = unit.issue_cycles + ceil_div(work.bytes_of(work.writes), unit.l1_port_bytes_per_cycle)
+    return PipeCycles(cycles, cycles, to_l1=True)
+
+
 def mte3(work: UnitWork) -> PipeCycles:
     """A transfer to GM, as `mte2`, or from UB to L1."""
     unit = work.machine.mte3
@@ -304,6 +312,7 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "l0c_to_ub": l0c_to_ub,
     "fixpipe": fixpipe,
     "nd2nz": nd2nz,
+    "l1_fill": l1_fill,
     "flag": nothing,
     "cross_core_flag": nothing,
     "barrier": nothing,

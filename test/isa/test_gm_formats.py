@@ -104,6 +104,24 @@ def test_nd2nz(make_bench, dtype, count, n, d, gap, rows):
     assert np.array_equal(bench.memory[Space.L1], expected)
 
 
+@given(
+    runs=st.integers(0, 4),
+    length=st.integers(0, 5),
+    gap=st.integers(0, 3),
+    value=st.integers(0, 65535),
+)
+def test_fill(make_bench, runs, length, gap, value):
+    bench = make_bench()
+    expected = bench.memory[Space.L1].copy()
+    for i in range(runs):
+        first = 64 + i * (length + gap) * 32
+        expected[first : first + length * 32].view(np.uint16)[:] = value
+    bench.run(
+        "create_cbuf_matrix.b16", dst=64, n_burst=runs, len_burst=length, dst_gap=gap, value=value
+    )
+    assert np.array_equal(bench.memory[Space.L1], expected)
+
+
 @pytest.mark.parametrize("dtype", ["b8", "b16", "b32"])
 @pytest.mark.parametrize("into", [True, False])
 @given(

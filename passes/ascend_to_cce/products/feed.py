@@ -16,6 +16,7 @@ from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview
 from davinci.schedule.products.events import Block, Fill, Held, Span
 from davinci.schedule.products.product import Operand, Pieces
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,33 @@ class Feed:
 
     def fill(self, fill: Fill, region: Region) -> None:
         """Brings a part of a piece to its place; blocks count from the region's first fractals."""
+        if self.operand.direct and not self.operand.nz:
+            self.come(fill.held, fill.block, region)
+            return
         stored = self.stored(fill.block, region)
         for group in self.groups(fill.held.piece, fill.block.k):
             cce.copy(self.source(stored, group), self.target(fill.held, fill.block, group))
+
+    def come(self, held: Held, block: Block, region: Region) -> None:
+        """Brings rows of GM that become fractals on their way; what a matrix lacks of its last
+        fractals is zero.
+
+        Columns of fractals lie one after the other in L1: each has all rows of the piece.
+        """
+        piece = held.piece
+        along = [(block.k, region.k, piece.k), (block.other, region.other, piece.other)]
+        rows, columns = along if self.operand.k_rows else along[::-1]
+        (row, height), (column, width) = elements(*rows[:2]), elements(*columns[:2])
+        batch = add(region.batch, block.batch)
+        source = subview(self.gm, [batch, row, column], [1, height, width], drop=[0])
+        pitch = rows[2].size * FRACTAL
+        first = (columns[0].start - columns[2].start) * pitch
+        first += (rows[0].start - rows[2].start) * FRACTAL
+        shape = [ceil_div(width, SIDE), height, SIDE]
+        cce.nd2nz(source, restride(self.l1[held.slot], shape, [pitch, SIDE, 1], first))
+        if rest := -height % SIDE:
+            place = [shape[0], rest * SIDE], [pitch, 1], first + height * SIDE
+            cce.clear_l1(restride(self.l1[held.slot], *place))
 
     def stored(self, block: Block, region: Region) -> ir.Value:
         """A block as fractals [columns][rows][16][16]: in GM, or, of rows, in UB."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
+from davinci.passes.ascend_to_cce.products.direct import DirectExit
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
 from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
@@ -39,7 +40,7 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.products.cost import crossing_bytes, parting_buffers
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.events import Add, Ask, Event, Fill, Leave, Load, Mad, Turn
+from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad, Turn
 from davinci.schedule.products.product import Product, ProductSchedule, Share
 from davinci.schedule.products.rolls import HERE, Line, Loop, Position, lines_of
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -113,7 +114,7 @@ class ProductKernel:
         self.product, self.schedule = product, schedule
         own, of_a, of_b = members
         self.members, self.ways = own, {"a": of_a, "b": of_b}
-        staging = staging_of(product, schedule)
+        staging = None if product.direct else staging_of(product, schedule)
         self.feeds = {"b": Feed(gm.b, product.b, schedule.b, None if product.b.nz else staging)}
         self.images: ImageFeed | None = None
         if product.image is not None:
@@ -127,7 +128,11 @@ class ProductKernel:
         }
         size = tile.n * tile.m * FRACTAL
         self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
-        self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
+        self.exit: Exit | DirectExit
+        if product.direct:
+            self.exit = DirectExit(gm.outputs[0], own)
+        else:
+            self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
     def factors(self, fractals: int, space: str) -> Factors:
         """A buffer of L0A or L0B."""
@@ -203,14 +208,16 @@ class ProductKernel:
         elif isinstance(event, Mad):
             with serving(*self.members):
                 self.mad(event)
-        elif isinstance(event, Ask):
-            self.exit.ask(event, self.part_of_c(event.part, corner))
-        elif isinstance(event, Turn):
-            self.exit.extras.turn(event)
-        elif isinstance(event, Add):
-            self.exit.extras.add(event, self.l0c[event.tile.slot], flag(False))
-        else:
+        elif isinstance(event, Leave):
             self.leave(event, corner)
+        else:
+            assert isinstance(self.exit, Exit), "nothing is combined with what leaves directly"
+            if isinstance(event, Ask):
+                self.exit.ask(event, self.part_of_c(event.part, corner))
+            elif isinstance(event, Turn):
+                self.exit.extras.turn(event)
+            else:
+                self.exit.extras.add(event, self.l0c[event.tile.slot], flag(False))
 
     def load(self, event: Load, corner: Corner) -> None:
         """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""

@@ -23,6 +23,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     sort,
     dequantize,
     atomic,
+    fill,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -67,6 +68,7 @@ __all__ = [
     "cross_core",
     "cube",
     "dequantize",
+    "fill",
     "fixpipe",
     "gather",
     "gm_formats",

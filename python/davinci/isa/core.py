@@ -84,6 +84,7 @@ TIMING_RULES: dict[str, str] = {
     "l0c_to_ub": "fractals from L0C to UB, on the vector pipe",
     "fixpipe": "results from L0C to GM",
     "nd2nz": "rows from GM that become fractals in L1",
+    "l1_fill": "numbers into L1",
     "flag": "set_flag and wait_flag",
     "cross_core_flag": "ffts_cross_core_sync and wait_flag_dev",
     "barrier": "pipe_barrier",

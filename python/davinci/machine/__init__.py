@@ -4,7 +4,7 @@ from davinci.machine.compiled import not_compilable
 from davinci.machine.reader import DIRECTORY, check_cores, load, names, parse, read, read_once
 from davinci.machine.schema import CrossCore, Machine, OnChipMemory, Vector
 from davinci.machine.vector_cores import SUFFIX as VECTOR_SUFFIX
-from davinci.machine.views import for_vector, vector_cores_for
+from davinci.machine.views import for_cube, for_vector, vector_cores_for
 
 __all__ = [
     "DIRECTORY",
@@ -14,6 +14,7 @@ __all__ = [
     "OnChipMemory",
     "Vector",
     "check_cores",
+    "for_cube",
     "for_vector",
     "load",
     "names",

@@ -5,13 +5,14 @@ A machine file that lacks some of it is still one that kernels written by hand r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 from davinci.errors import CompileError, shipped
 from davinci.isa import BY_NAME
 from davinci.machine.legality import missing_units
 from davinci.machine.schema import Machine
-from davinci.machine.views import for_vector
+from davinci.machine.views import for_cube, for_vector
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
 
 REAL = ("f16", "f32")
@@ -42,6 +43,15 @@ NEEDED: dict[str, tuple[str, ...]] = {
 asked for where a model needs them. Vector cores need only those of units that they have; an
 operator for the cube is refused there when it is encoded."""
 
+NEEDED_OF_CUBE_CORES: dict[str, tuple[str, ...]] = {
+    "mad": ("f162f32",),
+    "fixpipe": ("f32", "f322f16"),
+    **dict.fromkeys(("copy_gm_to_cbuf_multi_nd2nz", "create_cbuf_matrix"), ("b16",)),
+    **dict.fromkeys(("load_cbuf_to_ca", "load_cbuf_to_cb"), ("f16",)),
+    **dict.fromkeys(("copy_gm_to_cbuf", "set_flag", "wait_flag", "pipe_barrier"), ("",)),
+}
+"""The same of cores that have a cube and no vector unit."""
+
 MOST_ALIGN = {
     "L1": BLOCK_BYTES,
     "UB": BLOCK_BYTES,
@@ -56,9 +66,12 @@ def not_compilable(machine: Machine) -> CompileError | None:
     """Why the compiler makes no kernels for a machine like this, with the key of its file; None if
     it does.
 
-    On a split machine kernels are made for the vector cores; `ascend-fuse` refuses the others.
+    On a split machine kernels are for vector cores or for cube cores.
     """
-    for key, found, expected in _limits(for_vector(machine)):
+    limits = [_limits(for_vector(machine), NEEDED)]
+    if machine.split:
+        limits.append(_limits(for_cube(machine), NEEDED_OF_CUBE_CORES))
+    for key, found, expected in itertools.chain(*limits):
         return CompileError(
             f"the compiler makes no kernels for {machine.name} as its file describes it in {key}",
             found=found,
@@ -69,11 +82,13 @@ def not_compilable(machine: Machine) -> CompileError | None:
     return None
 
 
-def _limits(machine: Machine) -> Iterator[tuple[str, str, str]]:
+def _limits(
+    machine: Machine, needed: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, str, str]]:
     """Keys of a coupled machine's file that leave the compiler without what it needs, with what was
     found and expected there."""
     vector_only = "M" not in machine.core_types["AICORE"].pipes
-    for name, types in NEEDED.items():
+    for name, types in needed.items():
         for kind in types:
             if vector_only and missing_units(machine, "AICORE", BY_NAME[name][kind]):
                 continue

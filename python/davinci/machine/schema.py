@@ -446,6 +446,12 @@ class Machine(Section):
         return self.kind == "split"
 
     @property
+    def cubes_apart(self) -> bool:
+        """True if the cores with a cube have no vector unit: rows become fractals between global
+        memory and L1, and results leave L0C for global memory."""
+        return any("M" in x.pipes and "V" not in x.pipes for x in self.core_types.values())
+
+    @property
     def vector_units(self) -> int:
         """Vector units in each of the `cores`."""
         return sum(core.count for core in self.core_types.values() if "V" in core.pipes)

@@ -13,8 +13,8 @@ from davinci.isa import BY_NAME
 from davinci.machine.legality import illegal_instruction
 from davinci.machine.schema import CoreTypes, Machine
 
-VECTOR_CORE = "AIV"
-"""Kind of core of kernels for vector cores, as `ascend.core` has it in small letters."""
+CUBE_CORE, VECTOR_CORE = "AIC", "AIV"
+"""Kinds of cores of a split machine, as its file names them."""
 
 
 @lru_cache(maxsize=64)
@@ -42,6 +42,17 @@ def for_vector(machine: Machine) -> Machine:
             ),
         }
     )
+    return made.model_copy(update={"intrinsics": legal_intrinsics(made)})
+
+
+@lru_cache(maxsize=64)
+def for_cube(machine: Machine) -> Machine:
+    """The machine as a kernel of cube cores sees it: their pipes and memories, with all of a cube
+    core's share of the memory, of which its vector cores take nothing meanwhile."""
+    if not machine.split:
+        return machine
+    core = machine.core_types[CUBE_CORE]
+    made = machine.model_copy(update={"kind": "coupled", "core": CoreTypes(AICORE=core)})
     return made.model_copy(update={"intrinsics": legal_intrinsics(made)})
 
 

@@ -12,6 +12,7 @@ from davinci.dialects.cce.effects import effects_of
 from davinci.dialects.cce.instructions import (
     CONVERSIONS,
     COPIES,
+    FIXPIPE_TYPES,
     L0C_TYPES,
     MAD_TYPES,
     pipe_of,
@@ -21,6 +22,7 @@ from davinci.dialects.cce.ops import Cce
 from davinci.isa import BY_NAME
 from davinci.mlir import MLIRError, ext, ir, make_context
 from legal_operations import (
+    BLOCKS,
     CCE,
     DEQUANTIZED,
     IMAGE,
@@ -133,6 +135,41 @@ INCCE = [
         "",
         "strides of scales; found [24, 1]",
     ),
+    ("fixpipe", [UB4, memref("8x8", "f32")], "", "source is in the wrong memory; found UB"),
+    ("fixpipe", [L0C, UB4], "", "destination is in the wrong memory; found UB; expected GM"),
+    (
+        "fixpipe",
+        [memref("4x2x16x16", "f32", "L0C", "[2048, 512, 16, 1]"), memref("8x8", "f32")],
+        "",
+        "columns of fractals of the source; found 512; expected 256",
+    ),
+    ("fixpipe", [L0C, memref("33x8", "f32")], "", "rows; found [33, 8]; expected at most [32, 64]"),
+    ("fixpipe", [L0C, memref("8x8", "f32", layout="[1, 8]")], "", "rows are not contiguous"),
+    (
+        "fixpipe",
+        [L0C, memref("4x2x16x16", "f32", layout="[2048, 512, 16, 1]")],
+        "",
+        "columns of fractals of the destination; found 512; expected 256",
+    ),
+    ("fixpipe", [L0C, memref("2x4x16x16", "f32")], "", "shapes differ"),
+    ("fixpipe", [L0C, memref("8x8", "i32")], "", "types; found f32 to s32"),
+    ("nd2nz", [ub("5x33", "f16"), BLOCKS], "", "source is in the wrong memory; found UB"),
+    ("nd2nz", [memref("5x33", "f16"), ub("3x5x16", "f16")], "", "destination is in the wrong"),
+    ("nd2nz", [memref("5x33", "f32"), BLOCKS], "", "bytes of elements; found 4; expected 2"),
+    ("nd2nz", [memref("5x33", "i16"), BLOCKS], "", "element types differ"),
+    ("nd2nz", [memref("33", "f16"), BLOCKS], "", "rank of source; found 1; expected 2"),
+    ("nd2nz", [memref("5x33", "f16", layout="[1, 5]"), BLOCKS], "", "rows are not contiguous"),
+    ("nd2nz", [memref("5x32", "f16"), BLOCKS], "", "shape of destination; found [3, 5, 16]"),
+    (
+        "nd2nz",
+        [memref("5x33", "f16"), memref("3x5x16", "f16", "L1", "[256, 8, 1]")],
+        "",
+        "strides of destination; found [256, 8, 1]",
+    ),
+    ("clear_l1", [ub("3x48", "f16")], "", "destination is in the wrong memory; found UB"),
+    ("clear_l1", [memref("3x48", "f32", "L1")], "", "bytes of elements; found 4; expected 2"),
+    ("clear_l1", [memref("48", "f16", "L1")], "", "rank of destination; found 1; expected 2"),
+    ("clear_l1", [memref("3x40", "f16", "L1")], "", "runs; found [3, 40] by [40, 1]"),
     ("load2d", [L1, memref("2x3x16x16", "f16", "L0C")], "", "expected L0A or L0B"),
     (
         "load2d",
@@ -348,6 +385,7 @@ def test_facts_of_the_instructions() -> None:
     floats |= {("bf16", "bf16", "f32"), ("f32", "f32", "f32")}
     assert floats | {("s8", "s8", "s32"), ("u8", "s8", "s32")} == MAD_TYPES
     assert {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")} == L0C_TYPES
+    assert {("f32", "f32"), ("f32", "f16"), ("s32", "s32")} == FIXPIPE_TYPES
     assert {memories: record.pipe.name for memories, record in COPIES.items()} == {
         ("GM", "UB"): "MTE2",
         ("GM", "L1"): "MTE2",
@@ -378,6 +416,9 @@ def test_every_operation_has_an_instruction() -> None:
         ("mad", [NZ_A, NZ_B, NZ_C, "i1"], "M", 3, 1),
         ("copy_l0c", [L0C, UB4], "V", 1, 1),
         ("dequantize_l0c", DEQUANTIZED, "V", 2, 1),
+        ("fixpipe", [L0C, memref("8x8", "f32")], "FIX", 1, 1),
+        ("nd2nz", [memref("5x33", "f16"), BLOCKS], "MTE2", 1, 1),
+        ("clear_l1", [memref("3x48", "f16", "L1")], "MTE2", 0, 1),
         ("vadds", [ub("5"), "f32", ub("5")], "V", 1, 1),
         ("vaxpy", [ub("5"), "f32", ub("5")], "V", 2, 1),
         ("vector_dup", ["f32", ub("5")], "V", 0, 1),

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-import davinci
-from davinci.errors import CompileError
 from fuzz.graph_fuzz import findings
 from random_graph_steps import STEPS
 from random_graphs import Graph
@@ -31,9 +29,3 @@ def test_random_graph(seed: int) -> None:
 def test_every_step_is_taken() -> None:
     taken = {name for seed in range(60) for name in graph(seed).steps}
     assert taken == {step.__name__ for step in STEPS}
-
-
-def test_products_are_refused_on_split_cores() -> None:
-    text = next(text for n in range(99) if "dot_general" in (text := graph(n).text))
-    with pytest.raises(CompileError, match="needs the cube"):
-        davinci.compile(text, machine="ascend910b")

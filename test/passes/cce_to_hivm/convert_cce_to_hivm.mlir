@@ -117,6 +117,31 @@ func.func @dequantize() attributes {ascend.kernel} {
   return
 }
 
+// On cores without a vector unit rows become fractals on their way to L1, and sums leave L0C for GM;
+// rows of GM that lie too far apart for one transfer come one by one.
+// CHECK-LABEL: func.func @cube_core
+// CHECK: "hivm.copy_gm_to_cbuf_multi_nd2nz"{{.*}} {d_value = 33 : i64, dst_nz_c0_stride = 16 : i64, dst_nz_matrix_stride = 0 : i64, dst_nz_n_stride = 1 : i64, n_value = 5 : i64, nd_num = 1 : i64, src_d_value = 40 : i64
+// CHECK-COUNT-2: "hivm.copy_gm_to_cbuf_multi_nd2nz"{{.*}}n_value = 1 : i64
+// CHECK: "hivm.create_cbuf_matrix"{{.*}} {dst_gap = 5 : i64, len_burst = 11 : i64, n_burst = 3 : i64, type = "b16", value = 0 : i64}
+// CHECK: "hivm.fixpipe"{{.*}} {dst_stride = 70 : i64, m_size = 30 : i64, n_size = 50 : i64, nz2nd = 1 : i64, relu = 1 : i64, src_stride = 32 : i64, type = "f322f16"}
+// CHECK: "hivm.fixpipe"{{.*}} {dst_stride = 96 : i64, m_size = 32 : i64, n_size = 64 : i64, nz2nd = 0 : i64, relu = 0 : i64, src_stride = 32 : i64, type = "f32"}
+func.func @cube_core(%x: memref<5x33xf16, strided<[40, 1]>>, %far: memref<2x16xf16, strided<[70000, 1]>>, %y: memref<30x50xf16, strided<[70, 1]>>, %z: memref<4x2x16x16xf32, strided<[768, 256, 16, 1]>>) attributes {ascend.kernel} {
+  %l = memref.alloc() {cce.address = 0 : i64} : memref<3x16x16xf16, #cce.space<"L1">>
+  %c = memref.alloc() {cce.address = 0 : i64} : memref<4x2x16x16xf32, #cce.space<"L0C">>
+  %top = memref.reinterpret_cast %l to offset: [0], sizes: [3, 5, 16], strides: [256, 16, 1]
+    : memref<3x16x16xf16, #cce.space<"L1">> to memref<3x5x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>
+  %two = memref.reinterpret_cast %l to offset: [0], sizes: [1, 2, 16], strides: [256, 16, 1]
+    : memref<3x16x16xf16, #cce.space<"L1">> to memref<1x2x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>
+  %rest = memref.reinterpret_cast %l to offset: [80], sizes: [3, 176], strides: [256, 1]
+    : memref<3x16x16xf16, #cce.space<"L1">> to memref<3x176xf16, strided<[256, 1], offset: 80>, #cce.space<"L1">>
+  "cce.nd2nz"(%x, %top) : (memref<5x33xf16, strided<[40, 1]>>, memref<3x5x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.nd2nz"(%far, %two) : (memref<2x16xf16, strided<[70000, 1]>>, memref<1x2x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.clear_l1"(%rest) : (memref<3x176xf16, strided<[256, 1], offset: 80>, #cce.space<"L1">>) -> ()
+  "cce.fixpipe"(%c, %y) {relu} : (memref<4x2x16x16xf32, #cce.space<"L0C">>, memref<30x50xf16, strided<[70, 1]>>) -> ()
+  "cce.fixpipe"(%c, %z) : (memref<4x2x16x16xf32, #cce.space<"L0C">>, memref<4x2x16x16xf32, strided<[768, 256, 16, 1]>>) -> ()
+  return
+}
+
 // A compare and a select a repeat: 128 numbers are two of them.
 // CHECK-LABEL: func.func @select
 // CHECK-COUNT-2: "hivm.vcmp_ge"{{.*}} {repeat = 1 : i64, src0_blk_stride = 1 : i64, src1_blk_stride = 1 : i64, type = "f32"}

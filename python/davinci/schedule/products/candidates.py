@@ -64,6 +64,10 @@ class Wanted:
     n: int = 0
 
 
+DIRECT = 8
+"""Part of L1 that rows take which become fractals on their way there."""
+
+
 class Candidates:
     """Schedules of a product that may be good.
 
@@ -99,6 +103,8 @@ class Candidates:
         }
         self.sums = machine.buffer("L0C").bytes // (2 * FRACTAL_BYTES)
         self.staged = machine.buffer("UB").bytes // 10
+        if product.direct:
+            self.staged = machine.buffer("L1").bytes // DIRECT
         if lean:  # what is good is of no use if it does not fit
             self.shares_kept *= self.lean_times
             self.tiles_kept *= self.lean_times
@@ -283,7 +289,7 @@ class Candidates:
         """The rest of a schedule but for slots: buffers, and the part of C that leaves at once."""
         product = self.product
         tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
-        rows = not (product.a.nz and product.b.nz)
+        rows = not (product.direct or (product.a.nz and product.b.nz))
         long = len(product.end.program.steps) > FEW_STEPS
         end = product.end
         leaving = max(1, self.turns - (CROSSING + end.columns if rows else end.columns))
@@ -375,6 +381,8 @@ class Candidates:
         Little is done to a small part, so the next one is not held up.
         """
         product, tile, share = self.product, schedule.tile, schedule.share
+        if product.direct:
+            return tile.n, tile.m
         end, ub = product.end, self.machine.buffer("UB").bytes
         sides = (product.a, schedule.a), (product.b, schedule.b)
         sizes = [crossing_bytes(operand, pieces) for operand, pieces in sides]

@@ -14,6 +14,7 @@ from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
+from davinci.schedule.products import direct
 from davinci.schedule.products.dense_rows import (
     BEGUN_BYTES,
     TURNED,
@@ -104,7 +105,7 @@ class Footprint:
 
 def crossing_bytes(operand: Operand, pieces: Pieces) -> tuple[int, int]:
     """Bytes in UB of rows that come at once, and of the fractals made of them; 0 of fractals."""
-    if operand.nz:
+    if operand.nz or operand.direct:
         return 0, 0
     columns = pieces.other if operand.k_rows else pieces.k
     rows = pieces.rows * SIDE
@@ -141,6 +142,8 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
     leaving += end.tile_bytes(tile.n, schedule.part[1])
     leaving += sum(parting_buffers(product, (a, b)).values())
+    if product.direct:
+        leaving = 0
     l1, l0a, l0b = (end.taken(memory, tile.m, tile.n) for memory in ("L1", "L0A", "L0B"))
     return Footprint(
         (a.fractals * a.slots + b.fractals * b.slots + l1) * FRACTAL_BYTES,
@@ -192,6 +195,9 @@ class Costs:
             each = self._read(bursts, run * FRACTAL_BYTES, 0 if contiguous else FRACTAL_BYTES)
             return Busy(mte2=instructions * each)
         rows, columns = (k, other) if operand.k_rows else (other, k)
+        if operand.direct:
+            cycles = direct.comes(self.product, self.machine, name, (rows, columns), self.missing)
+            return Busy(mte2=cycles * self.slower)
         run_bytes = columns * SIDE * operand.itemsize
         pitch = self.product.stored_columns(name) * operand.itemsize
         unit = self.machine.mte3
@@ -244,6 +250,8 @@ class Costs:
         """A part of C and what it is combined with; `part`: columns and rows of a smaller one."""
         columns, rows = part or schedule.part
         end = self.product.end_of(schedule)
+        if self.product.direct:
+            return Busy(mte3=direct.leaves(self.product, self.machine, columns, rows))
         key = end.width, end.apart, columns, rows
         if key not in self._left:
             v = self.from_l0c(columns, rows)

@@ -150,12 +150,34 @@ class _Reader(Followers):
             adding = Epilogue.of(self.program, self.sums, extras, nz, cube=True)
             if machine is None or _has_room(adding, machine):
                 product = replace(product, epilogue=adding)
+        if machine is not None and machine.cubes_apart:
+            return self._apart(product, factors, outputs)
         product = replace(product, epilogue=product.end.rectify())
         numbers = tuple(number for number, _ in self.extras)
         own = self.node.members
         ways = [joined(own, self.casts_of.get(value, ())) for value in self.node.values]
         members = (own, ways[0], ways[1])
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs, members)
+
+    def _apart(
+        self, product: Product, factors: tuple[int, ...], outputs: tuple[int, ...]
+    ) -> ProductGroup:
+        """The group on cores without a vector unit: sums leave as they are, or rounded."""
+        end = product.end
+        plain = not end.extras and end.unmoved.outputs == [end.sums]
+        if end.unmoved.steps or not plain or self.image is not None:
+            raise NoSpace("what follows a product on a core without a vector unit")
+        if product.factor != "f16" or (product.a.itemsize, product.b.itemsize) != (2, 2):
+            raise NoSpace("factors that become others on a core without a vector unit")
+        apart = replace(end, program=end.unmoved)
+        product = replace(
+            product,
+            a=replace(product.a, direct=True),
+            b=replace(product.b, direct=True),
+            epilogue=apart,
+        )
+        own = self.node.members
+        return ProductGroup(product, (factors[0], factors[1]), (), outputs, (own, own, own))
 
     def _require_turned(self, factors: Sequence[int]) -> None:
         """Bytes lie in fractals along whose rows k runs: no load turns fractals of them."""

@@ -50,6 +50,12 @@ class PieceWays:
                 yield Pieces(tile.k, other, together, rows, 1)
             return
         row = SIDE * SIDE * operand.itemsize
+        if operand.direct:
+            # Columns of blocks as they come: of rows of k each column is a step's.
+            for deep in self.spans_of_k(tile.k, self.staged // (other * row)):
+                rows = deep if operand.k_rows else other
+                yield Pieces(deep, other, deep if operand.k_rows else 1, rows, 1)
+            return
         if operand.k_rows:
             # Rows that are no whole blocks come by few instructions if many of them do.
             ends = product.stored_columns(name) * operand.itemsize % BLOCK_BYTES

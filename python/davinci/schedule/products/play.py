@@ -195,7 +195,8 @@ class Player:
         self.answered: dict[int, float] = {}
         self.flags = {"mte2": Flags(machine), "mte3": Flags(machine)}
         self.fills: deque[tuple[float, float, float]] = deque(maxlen=FILLS_KEPT)
-        nz = {"a": product.a.nz or product.image is not None, "b": product.b.nz}
+        nz = {name: product.direct or product.operand(name).nz for name in "ab"}
+        nz["a"] |= product.image is not None
         self.sources = {name: "mte2" if each else "mte3" for name, each in nz.items()}
         """Pipes that fill L1, by operand."""
         self.ahead, self.lane_ahead, self.after = Busy(), 0.0, Busy()
@@ -438,6 +439,11 @@ class Player:
         self.ahead.v -= cost.v
         self.ahead.mte3 -= cost.mte3
         ready = self.sums[tile.slot]
+        if self.product.direct:
+            self.mte3 = max(self.mte3, ready) + cost.mte3
+            self.left[tile.slot] = self.mte3 + self.write_latency + self.flag
+            self.end = max(self.end, self.mte3 + self.write_latency)
+            return
         ready = max(ready, self.asked.get(event.slot, 0.0), self.there.get(rows, 0.0))
         begin = max(self.v, ready, self.leaving.next)
         self.v = begin + cost.v

@@ -40,11 +40,13 @@ class Operand:
         nz: whether it lies in fractals.
         itemsize: bytes of an element.
         k_rows: whether k runs along the rows of what is stored: of a plain B, or a transposed A.
+        direct: whether rows become fractals between GM and L1, as on cores that have no UB.
     """
 
     nz: bool
     itemsize: int
     k_rows: bool
+    direct: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Product:
     image: Image | None = None
     matrices: int = 0
     factor: str = "f16"
+
+    @property
+    def direct(self) -> bool:
+        """Whether the cores have no vector unit: C leaves L0C for GM, a tile at a time."""
+        return self.b.direct
 
     @cached_property
     def end(self) -> Epilogue:
@@ -120,17 +127,21 @@ class Product:
         """Elements of a stored row of A or B."""
         return self.other(name) if self.operand(name).k_rows else self.k
 
+    def stored_rows(self, name: str) -> int:
+        """Stored rows of A or B."""
+        return self.k if self.operand(name).k_rows else self.other(name)
+
     def ends(self, name: str) -> bool:
         """Whether stored rows of A or B end inside a block."""
         operand = self.operand(name)
-        if operand.nz or (name == "a" and self.image is not None):
+        if operand.nz or operand.direct or (name == "a" and self.image is not None):
             return False
         return self.stored_columns(name) * operand.itemsize % BLOCK_BYTES != 0
 
     @property
     def ragged(self) -> bool:
-        """Whether rows of C end inside a block of GM."""
-        return not self.c.nz and self.n * self.c.itemsize % BLOCK_BYTES != 0
+        """Whether rows of C end inside a block of GM, which the way out has to know of."""
+        return not self.direct and not self.c.nz and self.n * self.c.itemsize % BLOCK_BYTES != 0
 
     def narrow(self, *cuts: int) -> bool:
         """Whether the last columns of C are less than a block of a ragged row, which leaves element
