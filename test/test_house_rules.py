@@ -217,3 +217,30 @@ def test_class_names_mean_one_thing() -> None:
                 owners.setdefault(name, []).append(name_of(path))
     shared = {name: paths for name, paths in owners.items() if len(paths) > 1}
     assert len(shared) <= MOST_SHARED_NAMES, f"a name of another class was taken: {shared}"
+
+
+PRICED = re.compile(
+    r"\.(fixed_cycles_of|cycles_per_repeat|completion_cycles|copy_bytes_per_cycle"
+    r"|sorted_per_cycle|occupancy_cycles|latency_cycles|fractal_cycles|stride_cycles|row_cycles"
+    r"|most_cycles|l0b_cycles|of_fractal|on_average|l0a_bytes_per_cycle|l0b_bytes_per_cycle"
+    r"|l1_to_ub_bytes_per_cycle|on_chip_start_cycles|port_bytes_per_cycle"
+    r"|l1_port_bytes_per_cycle|nd2nz_\w+|ub_to_l1_bytes_per_cycle|to_ub_bytes_per_cycle"
+    r"|elements_per_cycle|gm_access_cycles|ub_access_cycles)\b"
+    r"|vector\.fixed_cycles|mte[123]\.(start|issue|fixed|row_miss)_cycles"
+)
+"""Numbers of a machine file from which the price of an instruction is made."""
+
+PRICED_ELSEWHERE = {
+    "simulator/timing/rules.py": "what passes of an instruction while others begin or end",
+    "python/davinci/report/limits.py": "the most that ports carry, for the report",
+    "python/davinci/report/what_if.py": "keys that a user may scale, by name",
+}
+
+
+def test_prices_are_made_in_one_place() -> None:
+    found = {
+        name_of(path)
+        for path in PRODUCT
+        if "python/davinci/machine" not in name_of(path) and PRICED.search(path.read_text())
+    }
+    assert found == set(PRICED_ELSEWHERE), "ask davinci.machine.prices"

@@ -15,13 +15,20 @@ from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.cce.windows import Windows
 from davinci.isa.core import Pipe
 from davinci.isa.strides import merge_dims, split_run
-from davinci.machine import Machine, Vector
+from davinci.machine import Machine, Vector, prices
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")
 """Operations, without their dialect, of which a repeat does a row."""
+
+ON_CHIP: dict[tuple[str, str], Callable[[Machine, float, float], float]] = {
+    ("L1", "UB"): prices.l1_to_ub,
+    ("UB", "L1"): prices.ub_to_l1,
+    ("UB", "UB"): prices.ub_to_ub,
+}
+"""Prices of copies between two memories of a core."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,7 @@ class Durations:
 
     def __init__(self, machine: Machine, blocks: int) -> None:
         self._machine = machine
-        share = machine.cores / max(1, min(blocks, machine.cores))
-        self._memory_rate = machine.gm.read_bytes_per_cycle * share
-        self._read_rate = machine.l2.read_bytes_per_cycle * share
-        self._write_rate = machine.l2.write_bytes_per_cycle * share
+        self._share = prices.share_of(machine, blocks)
         self._known: dict[Any, Duration] = {}
 
     def of(self, op: Op, pipe: Pipe) -> Duration:
@@ -87,54 +91,38 @@ class Durations:
         unit = self._machine.vector
         busy, instructions = 0, 0
         for name, kind, count, repeats in _repeats(op, unit):
-            fixed, each = unit.price(name, kind)
-            busy += count * (fixed + each * repeats)
+            busy += math.ceil(prices.vector(self._machine, name, kind, count * repeats, count))
             instructions += count
-        issue = instructions * self._machine.scalar.issue_cycles
-        return Duration(busy, busy + unit.completion_cycles, issue)
+        return Duration(busy, busy + prices.until_visible(self._machine), self._issue(instructions))
+
+    def _issue(self, instructions: int) -> int:
+        return instructions * self._machine.scalar.issue_cycles
 
     def _copy(self, op: Op) -> Duration:
         src, dst = (buffer_of(value) for value in op.operands)
         runs, instructions, run_bytes = _bursts(src, dst)
         path, machine = (src.space, dst.space), self._machine
-        issue = instructions * machine.scalar.issue_cycles
-        if "GM" in path:
-            line = machine.gm.line_bytes
-            size = runs * (run_bytes if runs == 1 else round_up(run_bytes, line))
-            reads = src.space == "GM"
-            unit = machine.mte2 if reads else machine.mte3
-            share = self._read_rate if reads else self._write_rate
-            to_l1 = dst.space == "L1"
-            port = machine.mte2.l1_port_bytes_per_cycle if to_l1 else unit.port_bytes_per_cycle
-            moved = ceil_div(size, min(port, share))
-            busy = max(instructions * unit.issue_cycles, moved)
-            of_memory = ceil_div(size, self._memory_rate) if reads else 0
-            return Duration(busy, max(busy, moved + unit.start_cycles), issue, of_memory)
-        fixed, wide = self._on_chip(path)
-        busy = instructions * fixed + ceil_div(runs * run_bytes, wide)
-        return Duration(busy, busy, issue)
-
-    def _on_chip(self, path: tuple[str, str]) -> tuple[int, int]:
-        """Cycles of an instruction, and bytes a cycle, between two memories of the core."""
-        machine = self._machine
-        mte1, mte3, vector = machine.mte1, machine.mte3, machine.vector
-        found = {
-            ("L1", "UB"): (mte1.fixed_cycles, mte1.l1_to_ub_bytes_per_cycle),
-            ("UB", "L1"): (mte3.on_chip_start_cycles, mte3.ub_to_l1_bytes_per_cycle),
-            ("UB", "UB"): (vector.fixed_cycles, vector.repeat_bytes),
-        }
-        fixed, rate = found[path]
-        assert fixed is not None and rate is not None, f"{machine.name} has no path {path}"
-        return fixed, rate
+        issue = self._issue(instructions)
+        if "GM" not in path:
+            size = runs * run_bytes
+            busy = math.ceil(ON_CHIP[path](machine, size, instructions))
+            return Duration(busy, busy, issue)
+        size = runs * (run_bytes if runs == 1 else round_up(run_bytes, machine.gm.line_bytes))
+        if src.space == "GM":
+            port, l2 = prices.reading(machine, dst.space == "L1"), self._share.l2_read
+            of_memory = ceil_div(size, self._share.read)
+        else:
+            port, l2, of_memory = prices.writing(machine), self._share.l2_write, 0
+        moved = max(port.result(size), port.start_cycles + size / l2)
+        busy = math.ceil(max(port.busy(size, instructions), size / l2))
+        return Duration(busy, max(busy, math.ceil(moved)), issue, of_memory)
 
     def _copy_l0c(self, op: Op) -> Duration:
         src, *scales, dst = (buffer_of(value) for value in op.operands)
-        machine = self._machine
-        assert machine.l0c is not None, f"{machine.name} has no path from L0C to UB"
         instructions = src.shape[0] if scales else _bursts(src, dst)[1]
-        size = ceil_div(src.size * src.itemsize, machine.l0c.to_ub_bytes_per_cycle)
-        busy = instructions * machine.vector.fixed_cycles + size
-        return Duration(busy, busy, instructions * machine.scalar.issue_cycles)
+        size = src.size * src.itemsize
+        busy = math.ceil(prices.l0c_to_ub(self._machine, size, instructions))
+        return Duration(busy, busy, self._issue(instructions))
 
     def _fixpipe(self, op: Op) -> Duration:
         dst, unit = buffer_of(op.operands[-1]), self._machine.fixpipe
@@ -167,36 +155,30 @@ class Durations:
 
     def _load2d(self, op: Op) -> Duration:
         src, dst = (buffer_of(value) for value in op.operands)
-        unit = self._machine.mte1
-        rate = unit.l0a_bytes_per_cycle if dst.space == "L0A" else unit.l0b_bytes_per_cycle
         outer = merge_dims(src.shape[:2], [src.strides[:2], dst.strides[:2]])[:-1]
         instructions = math.prod(dim.size for dim in outer)
-        busy = instructions * unit.fixed_cycles + ceil_div(dst.size * dst.itemsize, rate)
-        return Duration(busy, busy, instructions * self._machine.scalar.issue_cycles)
+        size = dst.size * dst.itemsize
+        busy = math.ceil(prices.load2d(self._machine, dst.space, size, instructions))
+        return Duration(busy, busy, self._issue(instructions))
 
     def _load3d(self, op: Op) -> Duration:
-        windows, unit = Windows.of(op), self._machine.mte1.load3d
-        assert unit is not None, f"{self._machine.name} has no load3d"
-        each = unit.on_average(windows.strides[1], windows.of_row)
-        if buffer_of(op.operands[-1]).space == "L0B":
-            each += unit.l0b_cycles
-        busy = windows.instructions * unit.fixed_cycles
-        busy += round(windows.windows * windows.elements * each)
-        return Duration(busy, busy, windows.instructions * self._machine.scalar.issue_cycles)
+        windows, space = Windows.of(op), buffer_of(op.operands[-1]).space
+        fractals, count = windows.windows * windows.elements, windows.instructions
+        place = self._machine, space, windows.strides[1], windows.of_row
+        busy = round(prices.load3d_on_average(*place, fractals, count))
+        return Duration(busy, busy, self._issue(count))
 
     def _mad(self, op: Op) -> Duration:
         a, b = (buffer_of(value) for value in list(op.operands)[:2])
         unit = self._machine.cube
         m, n = a.shape[0] * FRACTAL_SIDE, b.shape[1] * FRACTAL_SIDE
-        work = ceil_div(m, unit.m) * ceil_div(n, unit.n) * a.shape[1]
-        work *= unit.fractal_cycles(a.itemsize)
-        issue = self._machine.scalar.issue_cycles
-        return Duration(work + unit.occupancy_cycles, work + unit.latency_cycles, issue)
+        fractals = ceil_div(m, unit.m) * ceil_div(n, unit.n) * a.shape[1]
+        busy = math.ceil(prices.mad(self._machine, fractals, a.itemsize))
+        return Duration(busy, busy + prices.mad_drain(self._machine), self._issue(1))
 
     def _scalar(self, op: Op) -> Duration:
-        unit = self._machine.scalar
         buffer = buffer_of(op.operands[0 if op.name == "memref.load" else 1])
-        cycles = unit.gm_access_cycles if buffer.space == "GM" else unit.ub_access_cycles
+        cycles = math.ceil(prices.scalar_accesses(self._machine, 1, buffer.space))
         return Duration(cycles, cycles, cycles)
 
 

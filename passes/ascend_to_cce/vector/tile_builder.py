@@ -12,6 +12,7 @@ from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
+from davinci.machine import prices
 from davinci.mlir import ir
 from davinci.operators.vector_program import JOIN, Step, Value, joined
 from davinci.passes.ascend_to_cce import Target
@@ -136,8 +137,7 @@ class TileBuilder:
             return
         shape = self.layout.shape(value)
         rows = restride(self._held(value), [math.prod(shape[:-1]), shape[-1]], [shape[-1], 1])
-        machine = self.target.machine
-        moved = machine.mte1.l1_to_ub_bytes_per_cycle is not None
+        moved = prices.has_l1_to_ub(self.target.machine)
         kind = TableKind.MOVED if moved else TableKind.DOUBLED
         build_table(value.dtype, self.arrays[number], rows, kind)
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.report.limits import limits
 
 WORTH = 0.005
@@ -39,9 +39,9 @@ def least_cycles(work: Mapping[str, int], machine: Machine, cores: int) -> int:
         work.get("read_bytes", 0) / best["l2_read_bytes"],
         work.get("write_bytes", 0) / best["l2_write_bytes"],
     )
-    ends = int(machine.mte3.start_cycles)
+    ends = prices.writing(machine).start_cycles
     if work.get("read_bytes"):
-        ends += int(machine.mte2.start_cycles)
+        ends += prices.reading(machine).start_cycles
     longest: int = math.ceil(max(busy))
     return longest + ends
 

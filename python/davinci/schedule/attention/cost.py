@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from davinci.isa.core import DTYPES
 from davinci.isa.img2col import FIELDS
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule
 from davinci.schedule.attention.blocks import taking
 from davinci.schedule.attention.dense import (
@@ -42,20 +42,27 @@ LINKS = 20
 COLUMN_STEPS = 16
 """Steps in which masks become columns, besides the factor."""
 
-AWAY = 600
-"""Cycles from the maxima of scores that come twice to the first scores less them."""
+AWAY = 14
+"""Steps of the vector unit, one behind the other, from the maxima of scores that come twice to the
+first scores less them."""
 
-CHAIN = 1500
-"""Cycles of a block of keys in which nothing else goes on than what waits for its maxima."""
+CHAIN = 35
+"""The same of a block of keys in which nothing else goes on than what waits for its maxima."""
 
-TILE = 50
-"""Cycles that a tile takes beside its work, for its flags."""
+FLAGS = 5
+"""Flags that a tile waits for beside its work."""
 
 MOST_PIXELS = min(f.limit for f in FIELDS if f.name in ("filter_w", "stride_w"))
 """Most pixels of a window of `load3d`, and from one window to the next."""
 
-START = 1500
-"""Cycles before the first scores are there and after the last product."""
+START = 3
+"""How many times the latencies of global memory pass before the first scores are there and after
+the last product."""
+
+
+def link_cycles(machine: Machine) -> int:
+    """Cycles of a short step of the vector unit that waits for the one before."""
+    return prices.short_vector(machine) + machine.sync.barrier_cycles
 
 
 def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pieces]:
@@ -136,8 +143,7 @@ def column_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
 def column_cycles(keys: int, machine: Machine) -> float:
     """Cycles in which masks of so many keys become columns and a factor."""
     steps = COLUMN_STEPS + 2 * keys.bit_length()
-    fixed = machine.vector.fixed_cycles + machine.sync.barrier_cycles
-    return steps * fixed + COLUMN_STEPS * keys * 4 / REPEAT_BYTES
+    return steps * link_cycles(machine) + COLUMN_STEPS * keys * 4 / REPEAT_BYTES
 
 
 def sum_lanes(attention: Attention, rows: int) -> int:
@@ -253,9 +259,8 @@ class Costs:
 
     def _operation(self, name: str, kind: str, repeats: float, count: int = 1) -> float:
         """`count` operations of so many repeats each."""
-        unit = self.machine.vector
-        fixed, each = unit.price(name, kind)
-        return count * (max(1, ceil_div(int(repeats), MAX_REPEAT)) * fixed + repeats * each)
+        instructions = max(1, ceil_div(int(repeats), MAX_REPEAT))
+        return count * prices.vector(self.machine, name, kind, repeats, instructions)
 
     def _vector(self) -> float:
         attention, schedule = self.attention, self.schedule
@@ -268,7 +273,7 @@ class Costs:
             found /= self.units
         found += sum(self._tile(keys, dtype) for keys in tiles)
         found += self._masks(blocks > 1)
-        fixed = self.machine.vector.fixed_cycles
+        fixed = prices.short_vector(self.machine)
         column = rows * FRACTAL * 4 / REPEAT_BYTES
         if blocks > 1:
             found += taking_cycles(rows, sizes.columns + 1, dtype, self.machine)
@@ -308,11 +313,9 @@ class Costs:
         """What the vector unit does to a tile of so many keys."""
         attention, schedule, machine = self.attention, self.schedule, self.machine
         chain, rows = attention.chain, schedule.rows
-        assert machine.l0c is not None, "not_compilable refuses machines without it"
         wide = rows * keys * SIDE
         copies = 1 + schedule.twice
-        moved = wide * chain.itemsize / machine.l0c.to_ub_bytes_per_cycle
-        found = copies * (machine.vector.fixed_cycles + moved)
+        found = copies * prices.l0c_to_ub(machine, wide * chain.itemsize)
         if not schedule.twice:
             found += less_cycles(rows, keys, dtype, machine)
         if dtype == "f32":
@@ -331,19 +334,19 @@ class Costs:
         return operand, sizes.columns if name == "v" else sizes.depth
 
     def _mte2(self) -> float:
-        sizes, unit = self.attention.fractals, self.machine.mte2
-        rate = min(unit.port_bytes_per_cycle, self.machine.l2.read_bytes_per_cycle)
+        sizes, port = self.attention.fractals, prices.reading(self.machine)
+        rate = min(port.bytes_per_cycle, self.machine.l2.read_bytes_per_cycle)
         found = 0.0
         for name, count in (("q", self.schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
             part = 1.0 if name == "q" else self.fresh
             size = part * count * width * FRACTAL * operand.itemsize / rate
             if operand.nz or (name == "k" and self.schedule.windows):
-                found += size + part * self.tiles() * unit.issue_cycles
+                found += size + part * self.tiles() * port.issue_cycles
             else:
                 # Of a few buffers each is free again only when its rows came and went.
                 times = ceil_div(count, self.schedule.feed) * part
-                found += max(size, times * (unit.start_cycles + size / times) / STAGES)
+                found += max(size, times * (port.start_cycles + size / times) / STAGES)
         for extra in self.attention.chain.extras:
             if extra.whole:
                 item = self.schedule.itemsize(self.attention)
@@ -351,10 +354,7 @@ class Costs:
         return found
 
     def _mte3(self) -> float:
-        schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte3
-        assert (
-            unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
-        ), "not_compilable refuses machines without it"
+        schedule, sizes = self.schedule, self.attention.fractals
         size, count = float(schedule.rows * sizes.keys * FRACTAL_BYTES), float(schedule.rows)
         for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
@@ -363,49 +363,51 @@ class Costs:
                 size += part * number * width * FRACTAL_BYTES
                 count += part * ceil_div(number, schedule.feed) * width
         out = schedule.rows * sizes.columns * FRACTAL * self.attention.o.itemsize
-        leaving = out / unit.port_bytes_per_cycle
-        return count * unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle + leaving
+        leaving = prices.writing(self.machine).busy(out, 0)
+        return prices.ub_to_l1(self.machine, size, count) + leaving
 
     def _mte1(self) -> float:
         return sum(self._loads())
 
     def _loads(self) -> tuple[float, float, float, float]:
         """Cycles of MTE1 for K, P, Q and V."""
-        schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte1
-        rows, tiles, fixed = schedule.rows, self.tiles(), unit.fixed_cycles
-        a, b = (FRACTAL_BYTES / x for x in (unit.l0a_bytes_per_cycle, unit.l0b_bytes_per_cycle))
-        k_loads = sizes.keys if is_direct(self.attention, "k") else tiles
-        of_k = sizes.keys * sizes.depth * a + k_loads * fixed
+        schedule, sizes = self.schedule, self.attention.fractals
+        rows, tiles = schedule.rows, self.tiles()
+
+        def load(space: str, fractals: int, instructions: int) -> float:
+            return prices.load2d(self.machine, space, fractals * FRACTAL_BYTES, instructions)
+
+        of_k = load("L0A", sizes.keys * sizes.depth, self._k_loads(tiles))
         if schedule.windows:
-            load = unit.load3d
-            assert load is not None, "not_compilable refuses machines without it"
-            of_k = sizes.keys * sizes.depth * load.of_fractal(sizes.depth, 1)
-            of_k += tiles * min(schedule.tile, sizes.depth) * load.fixed_cycles
+            of_k = self._windows(sizes.keys, tiles)
         return (
             of_k * self.loads,
-            sizes.keys * rows * a + tiles * fixed,
-            rows * sizes.depth * b + fixed,
-            (sizes.keys * sizes.columns * b + tiles * fixed) * self.loads,
+            load("L0A", sizes.keys * rows, tiles),
+            load("L0B", rows * sizes.depth, 1),
+            load("L0B", sizes.keys * sizes.columns, tiles) * self.loads,
         )
+
+    def _k_loads(self, tiles: int) -> int:
+        """Instructions that load so many tiles of K, which are all of it."""
+        return self.attention.fractals.keys if is_direct(self.attention, "k") else tiles
+
+    def _windows(self, keys: int, tiles: int) -> float:
+        """MTE1, so many fractals of keys, seen as windows of images of one row."""
+        depth = self.attention.fractals.depth
+        fixed = prices.load3d(self.machine, "L0A", depth, ())
+        each = prices.load3d(self.machine, "L0A", depth, (1,)) - fixed
+        return keys * depth * each + tiles * min(self.schedule.tile, depth) * fixed
 
     def later(self) -> float:
         """How much later the first tile of K is in L0A, if loads of windows take longer than what
         they are instead of."""
-        load, schedule, machine = self.machine.mte1.load3d, self.schedule, self.machine
-        depth, tile, unit = self.attention.fractals.depth, schedule.tile, machine.mte3
+        schedule, machine = self.schedule, self.machine
+        depth, tile = self.attention.fractals.depth, schedule.tile
         if not schedule.windows:
             return 0.0
-        assert load is not None and unit.on_chip_start_cycles is not None, (
-            "not_compilable refuses machines without it"
-        )
-        assert unit.ub_to_l1_bytes_per_cycle is not None, (
-            "not_compilable refuses machines without it"
-        )
         size = tile * depth * FRACTAL_BYTES
-        found = tile * depth * load.of_fractal(depth, 1) + min(tile, depth) * load.fixed_cycles
-        instead = depth * unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle
-        instead += tile * machine.mte1.fixed_cycles + size / machine.mte1.l0a_bytes_per_cycle
-        return max(0.0, found - instead)
+        instead = prices.ub_to_l1(machine, size, depth) + prices.load2d(machine, "L0A", size, tile)
+        return max(0.0, self._windows(tile, 1) - instead)
 
     def _cube(self) -> float:
         schedule, sizes = self.schedule, self.attention.fractals
@@ -417,7 +419,7 @@ class Costs:
         # Nothing is multiplied while what it needs takes the place of what was multiplied before.
         loads = zip(self._loads(), buffers, strict=True)
         alone = sum(x for x, n in loads if n == 1) if self.tiles() > 1 else 0.0
-        return work + alone + mads * self.machine.cube.occupancy_cycles
+        return alone + prices.mad(self.machine, work, instructions=mads)
 
 
 def estimate(
@@ -429,13 +431,14 @@ def estimate(
     lines_each = ceil_div(sum(line.count for line in lines), cores)
     rounds = lines_each * costs.units
     busy, tiles = costs.unit(), costs.tiles()
-    each, start = busy.most, START + costs.later()
+    each, start = busy.most, START * prices.ends(machine) + costs.later()
+    tile, link = FLAGS * machine.sync.flag_cycles, link_cycles(machine)
     if schedule.together:
         each += LINKS * machine.sync.barrier_cycles / costs.units
-        return lines_each * (start + tiles * TILE) + (busy.sum - busy.most) / 4 + rounds * each
+        return lines_each * (start + tiles * tile) + (busy.sum - busy.most) / 4 + rounds * each
     if schedule.scores == 1:
         # The next unit's scores cannot come while this one's maximum is looked for.
-        each += LINKS * machine.sync.barrier_cycles + schedule.twice * AWAY
+        each += LINKS * machine.sync.barrier_cycles + schedule.twice * AWAY * link
     if (blocks := schedule.blocks(attention)) > 1:
-        each += blocks * CHAIN
-    return start + (busy.sum - busy.most) / 4 + tiles * TILE + rounds * each
+        each += blocks * CHAIN * link
+    return start + (busy.sum - busy.most) / 4 + tiles * tile + rounds * each

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Value
 from davinci.schedule.loops.group import Factors, LoopGroup
 from davinci.schedule.vector.space import NoSpace
@@ -283,15 +283,15 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int:
     loads = cube = 0.0
     height = schedule.fractal_rows
     for product in group.products:
-        cube += product.fractals * height + machine.cube.occupancy_cycles
+        cube += prices.mad(machine, product.fractals * height)
         if not schedule.resident:
             count = len(blocks_of(product, depth_of(group, product.a, machine), machine))
-            loads += count * machine.mte1.fixed_cycles
-            loads += product.fractals * FRACTAL_BYTES / machine.mte1.l0b_bytes_per_cycle
-        vector += ceil_div(product.n, SIDE) * height * SIDE / 4
-    start = machine.mte2.start_cycles + machine.mte3.start_cycles
+            loads += prices.load2d(machine, "L0B", product.fractals * FRACTAL_BYTES, count)
+        sums = ceil_div(product.n, SIDE) * height * SUM_BYTES
+        vector += prices.l0c_to_ub(machine, sums, 0)
+    start = prices.ends(machine)
     factors: Mapping[int, Factors] = {p.b: p for p in group.products}
     filled = sum(p.fractals for p in factors.values()) * FRACTAL_BYTES
     once = start + filled / machine.l2.read_bytes_per_cycle
-    each = max(loads, cube) + vector + machine.mte3.start_cycles
+    each = max(loads, cube) + vector + prices.writing(machine).start_cycles
     return int(once + group.steps * each)

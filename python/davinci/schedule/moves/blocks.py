@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.tensors import Tensor
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
@@ -218,13 +218,14 @@ def _by_runs(move: BlockMove, block: int, room: int, machine: Machine, cores: in
     tiles = math.prod(move.outer[:level]) * ceil_div(move.outer[level], chunk) * run.units
     pieces = len(blocks_of_run(run.largest, block)) if run.largest >= block else 1
     length = run.largest * size
-    indexed = machine.scalar.gm_access_cycles * len(move.axes)
-    issued = machine.mte3.issue_cycles if move.update else machine.mte2.issue_cycles
+    indexed = prices.scalar_accesses(machine, len(move.axes), "GM")
+    writing = prices.writing(machine)
+    issued = (writing if move.update else prices.reading(machine)).issue_cycles
     fetched = max(issued * pieces, indexed)
     moved = costs.read(lines, length) + costs.write(lines, length)
     each = costs.starts + moved + items.largest * fetched
     if move.update:  # a store waits for the one before
-        each += (items.largest - 1) * machine.mte3.start_cycles
+        each += (items.largest - 1) * writing.start_cycles
     times = items.units
     units = tiles if move.update else tiles * times
     steps = ceil_div(units, cores) * (times if move.update else 1)
@@ -241,8 +242,7 @@ def _in_lines(move: BlockMove, block: int, machine: Machine, cores: int) -> Bloc
     level, chunk = tile_of(move.outer, max(1, min(room, part)))
     lines = chunk * math.prod(move.outer[level + 1 :])
     units = math.prod(move.outer[:level]) * ceil_div(move.outer[level], chunk)
-    scalar = machine.scalar
-    elements = lines * move.run * (scalar.gm_access_cycles + scalar.ub_access_cycles)
+    elements = sum(prices.scalar_accesses(machine, lines * move.run, s) for s in ("GM", "UB"))
     length = block * move.array.bytes_each
     copied = costs.starts + costs.read(lines, length) + costs.write(lines, length)
     cycles = (elements + copied) * move.count * ceil_div(units, cores)
@@ -253,7 +253,7 @@ def _in_lines(move: BlockMove, block: int, machine: Machine, cores: int) -> Bloc
 def _by_scalars(move: BlockMove, machine: Machine, cores: int) -> BlockSchedule:
     """All elements by the scalar unit: blocks of an update in order, by one core."""
     elements = math.prod(move.block)
-    each = Costs(machine).scalars(elements) + machine.scalar.gm_access_cycles * len(move.axes)
+    each = Costs(machine).scalars(elements) + prices.scalar_accesses(machine, len(move.axes), "GM")
     used = 1 if move.update else max(1, min(move.count, cores))
     run, items = Portions(move.run, move.run, 1, 0), Portions(move.count, 1, move.count, 0)
     cycles = each * ceil_div(move.count, used)

@@ -21,7 +21,7 @@ import numpy as np
 
 from davinci.isa.core import DTYPES
 from davinci.isa.strides import Dim
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators import Tensor
 from davinci.operators.tensors import NZ
 from davinci.operators.vector_program import DTYPE_OF
@@ -154,7 +154,7 @@ def time_of(ways: Sequence[Way], cores: int, machine: Machine) -> float:
         own, rest = divmod(way.units, cores)
         for i in range(cores):
             units = own + ((i - before) % cores < rest)
-            saved = machine.mte3.start_cycles if units and busy[i] else 0
+            saved = prices.writing(machine).start_cycles if units and busy[i] else 0
             busy[i] += way.cycles * units - saved
         before += way.units
     longest = (way.longest for way in ways if isinstance(way, Squares))

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.tensors import Tensor, fractal_shape
 from davinci.schedule.moves.transfers import Costs
 from davinci.schedule.products.dense_rows import DenseRows, fractal_rows, scratch_bytes
@@ -197,7 +197,7 @@ def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tu
 
 def _cycles(way: FractalMove, machine: Machine) -> float:
     """Estimated cycles of a piece of work."""
-    costs, unit = Costs(machine), machine.vector
+    costs = Costs(machine)
     rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize
     bursts = way.strips * SIDE * BLOCK_BYTES
     inside = costs.read(rows, width) + costs.write(way.columns, bursts)
@@ -205,15 +205,16 @@ def _cycles(way: FractalMove, machine: Machine) -> float:
         inside = costs.read(way.columns, bursts) + costs.write(rows, width)
     squares = way.strips * way.columns
     if way.transposes:
-        each = unit.cycles_of(unit.cycles_per_repeat, "scatter_vnchwconv", "b16", 1)
         issues = ceil_div(squares, MAX_REPEAT) + min(way.strips, way.columns)
-        inside += 2 * squares * each + issues * unit.fixed_cycles + machine.sync.barrier_cycles
+        inside += prices.vector(machine, "scatter_vnchwconv", "b16", 2 * squares, issues)
+        inside += machine.sync.barrier_cycles
     if way.rearranges:
         size = squares * SIDE * way.c * way.itemsize
         issues = ceil_div(size, MAX_REPEAT * REPEAT_BYTES)
-        inside += size / REPEAT_BYTES + issues * unit.fixed_cycles + machine.sync.barrier_cycles
+        inside += prices.vector(machine, "vmuls", "f16", size / REPEAT_BYTES, issues)
+        inside += machine.sync.barrier_cycles
     if way.ragged:  # rows go one by one; each is stored when the one before it is
-        each = machine.mte3.start_cycles + machine.sync.barrier_cycles
-        inside += min(rows, way.m) * (each if way.back else machine.mte2.issue_cycles)
+        each = prices.writing(machine).start_cycles + machine.sync.barrier_cycles
+        inside += min(rows, way.m) * (each if way.back else prices.reading(machine).issue_cycles)
     times = ceil_div(way.n, way.columns * way.c) if way.whole_strips else 1
     return times * (costs.starts + inside)

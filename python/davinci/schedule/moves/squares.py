@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from davinci.isa.strides import Dim
 from davinci.isa.transpose import ROWS as SIDE
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.moves.portions import Portions, in_blocks
 from davinci.schedule.moves.transfers import Costs, Transfer, together
 from davinci.schedule.vector.steps import TRANSPOSITION, Step, View, cost_of
@@ -132,8 +132,7 @@ def _weighed(way: Squares, machine: Machine) -> Squares:
         vector += times * cost_of(step, "f16", machine)[1] + machine.sync.barrier_cycles
     if itemsize == 1:
         lanes = unit.repeat_bytes // HALF_BYTES
-        each = unit.cycles_of(unit.cycles_per_repeat, "vconv", "f16", 1)
-        vector += 2 * (unit.fixed_cycles + each * high * wide / lanes)
+        vector += prices.vector(machine, "vconv", "f16", 2 * high * wide / lanes, 2)
     cycles = costs.starts + moved + vector
     tiles = way.high.tiles * way.wide.tiles
     most = (1 + way.high.overlaps) * (1 + way.wide.overlaps)

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.isa.strides import Dim, split_run
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.graph import Scalar
 from davinci.schedule.moves.index_maps import Piece
 from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
-from davinci.units import ceil_div
+from davinci.units import BLOCK_BYTES, ceil_div
 
 MOVABLE = frozenset({"f16", "f32", "i1", "i8", "ui8", "i16", "i32", "i64"})
 """Element types that copies on the device take; others go through the scalar unit."""
@@ -212,7 +212,7 @@ class Costs:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.starts = machine.mte2.start_cycles + machine.mte3.start_cycles
+        self.starts = prices.ends(machine)
 
     def read(self, rows: int, row_bytes: float, shared: bool = False) -> float:
         """Rows that lie apart in GM, to UB.
@@ -221,25 +221,24 @@ class Costs:
             shared: whether what lies beside a row in its line is read too, by this core or others;
                 then the L2 has most of the lines.
         """
-        gm, mte2 = self.machine.gm, self.machine.mte2
-        lines = self._lines(rows, row_bytes) * gm.line_bytes / mte2.port_bytes_per_cycle
-        missed = rows * mte2.row_miss_cycles if rows > 1 else 0
+        gm, port = self.machine.gm, prices.reading(self.machine)
+        missed = rows * port.row_miss_cycles if rows > 1 else 0
         if shared:
             missed *= min(1, row_bytes / gm.line_bytes)
-        return max(lines, rows * row_bytes / gm.read_bytes_per_cycle) + missed
+        moved = rows * row_bytes / gm.read_bytes_per_cycle
+        return max(port.busy(self._touched(rows, row_bytes), 0), moved) + missed
 
     def write(self, rows: int, row_bytes: float) -> float:
         """Rows that lie apart in GM, from UB."""
-        gm, mte3 = self.machine.gm, self.machine.mte3
-        lines = self._lines(rows, row_bytes) * gm.line_bytes / mte3.port_bytes_per_cycle
-        return max(lines, rows * row_bytes / gm.write_bytes_per_cycle)
+        port, moved = prices.writing(self.machine), rows * row_bytes
+        moved /= self.machine.gm.write_bytes_per_cycle
+        return max(port.busy(self._touched(rows, row_bytes), 0), moved)
 
-    def _lines(self, rows: int, row_bytes: float) -> float:
-        """Lines that rows at any place touch."""
-        line, block = self.machine.gm.line_bytes, self.machine.vector.block_bytes
+    def _touched(self, rows: int, row_bytes: float) -> float:
+        """Bytes of the lines that rows which begin at any block touch; one alone streams."""
         if rows == 1:
-            return row_bytes / line
-        return rows * (row_bytes + line - block) / line
+            return row_bytes
+        return rows * prices.touched_bytes(self.machine, row_bytes, BLOCK_BYTES)
 
     def copied(self, transfer: Transfer, tile: Sequence[Dim], row: int, copies: int) -> float:
         """A tile of rows in and out again, by so many copies each way.
@@ -247,20 +246,21 @@ class Costs:
         Args:
             tile: the dimensions outside of a row of `row` elements.
         """
-        unit, total = self.machine, row * math.prod(d.size for d in tile)
+        total = row * math.prod(d.size for d in tile)
+        reading, writing = prices.reading(self.machine), prices.writing(self.machine)
         lengths = [together(tile, row, side) for side in (0, 1)]
         read, write = (
             cost(total // length, length * transfer.itemsize)
             for cost, length in zip((self.read, self.write), lengths, strict=True)
         )
         if transfer.filled:
-            return write + copies * unit.mte3.issue_cycles + unit.mte3.start_cycles
-        issues = unit.mte2.issue_cycles + unit.mte3.issue_cycles
+            return write + copies * writing.issue_cycles + writing.start_cycles
+        issues = reading.issue_cycles + writing.issue_cycles
         return read + write + copies * issues + self.starts
 
     def scalars(self, elements: int) -> float:
         """Elements that are loaded and stored one by one."""
-        return 2.0 * elements * self.machine.scalar.gm_access_cycles
+        return prices.scalar_accesses(self.machine, 2 * elements, "GM")
 
 
 def runs_of(

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from davinci.isa.transpose import ROWS
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.moves.block_banks import Parted, best_apart, parted, spread
 from davinci.schedule.moves.index_maps import Piece
 from davinci.schedule.moves.portions import Portions
@@ -455,21 +455,22 @@ class _Ways:
         return self._weighed(best)
 
     def _weighed(self, way: WordMove) -> WordMove:
-        gm, unit = self.machine.gm, self.machine.vector
-        vector = way.steps().estimate(self.machine)
+        machine, port = self.machine, prices.reading(self.machine)
+        vector = way.steps().estimate(machine)
         moved = way.stored_elements * way.move.itemsize
         bursts = 0
         for number, load in enumerate(way.loads):
             moved += way.loaded_elements(number) * way.move.itemsize
             bursts += 0 if load.dense else way.load_runs(number) * way.tile
-        waits = vector.links * self.machine.sync.barrier_cycles
-        start = self.machine.mte2.start_cycles
+        waits = vector.links * machine.sync.barrier_cycles
+        start = port.start_cycles
         if way.units <= self.cores:  # else the next tile comes while this one leaves
-            start += self.machine.mte3.start_cycles
-        each = moved / gm.read_bytes_per_cycle + self.machine.mte2.row_miss_cycles * bursts
-        cycles = start + vector.cycles + waits + unit.fixed_cycles + each
+            start = prices.ends(machine)
+        each = moved / machine.gm.read_bytes_per_cycle + port.row_miss_cycles * bursts
+        cycles = start + vector.cycles + waits + each
+        cycles += prices.vector(machine, "vmuls", "f16", 0)
         if way.move.itemsize == 1:  # numbers of 16 bits for a while
-            repeats = moved * WORD_BYTES / unit.repeat_bytes
-            cycles += repeats * unit.cycles_of(unit.cycles_per_repeat, "vconv", "f16", 1)
+            repeats = moved * WORD_BYTES / machine.vector.repeat_bytes
+            cycles += prices.vector(machine, "vconv", "f16", repeats, 0)
         tiles = 1 if way.carrier is None else way.portions.tiles / way.portions.units
         return replace(way, cycles=cycles * tiles)

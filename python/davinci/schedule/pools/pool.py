@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.conv import Geometry
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import DTYPE_OF
@@ -298,7 +298,7 @@ def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedul
 
 def tiles_cycles(pool: Pool, planes: int, band: Band, tiles: int, machine: Machine) -> int:
     """Cycles of a core that does so many tiles: loads, steps and stores of neighbours overlap."""
-    costs, fixed = Costs(machine), machine.vector.fixed_cycles
+    costs = Costs(machine)
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
     inside = band.reached - band.above - band.below
     load = costs.read(planes, inside * pool.geometry.image[1] * SIDE * item)
@@ -308,22 +308,26 @@ def tiles_cycles(pool: Pool, planes: int, band: Band, tiles: int, machine: Machi
     whole = [extra.value for extra in pool.end.extras if not extra.row]
     load += sum(costs.read(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in whole)
     (high, across), waits = pool.geometry.kernel, machine.sync.barrier_cycles
-    each = fixed + waits
+
+    def vector(repeats: float, instructions: int) -> float:
+        return prices.vector(machine, "vadd", "f32", repeats, instructions)
 
     def runs(pixels: int, itemsize: int = wide) -> float:
         """An instruction for so many pixels of each plane, and those that wait for it."""
-        return planes * (fixed + ceil_div(pixels * SIDE * itemsize, REPEAT_BYTES)) + waits
+        repeats = ceil_div(pixels * SIDE * itemsize, REPEAT_BYTES)
+        return vector(planes * repeats, planes) + waits
 
     came, lines = came_pixels(pool, band), line_pixels(pool, band)
     halves = 1 if pool.geometry.strides[1] == 1 else SIDE * wide // BLOCK_BYTES
-    columns = max(1, across - 1) * (runs(pool.flat(band.rows)) + (halves - 1) * planes * fixed)
+    in_halves = vector(0, (halves - 1) * planes)
+    columns = max(1, across - 1) * (runs(pool.flat(band.rows)) + in_halves)
     work = (high - 1) * runs(lines) + columns
     if pool.pitch > pool.inner:
         work += 2 * len(phases(pool, band)) * runs(band.rows, BLOCK_BYTES)
     if wide != item:
         work += runs(came)
     part = planes * tile_fractals(pool, band) * SIDE * SIDE * 4 / REPEAT_BYTES
-    work += (len(pool.end.program.steps) + 1) * (each + part)
-    load += machine.mte2.start_cycles
-    store += machine.mte3.start_cycles
+    work += (len(pool.end.program.steps) + 1) * (vector(part, 1) + waits)
+    load += prices.reading(machine).start_cycles
+    store += prices.writing(machine).start_cycles
     return int(load + work + store + (tiles - 1) * max(load, work, store))

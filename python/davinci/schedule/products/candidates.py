@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.products.cost import (
     crossing_bytes,
     footprint,
@@ -50,8 +50,9 @@ FEW_STEPS = 2
 PARTS = 2, 4
 """How many times larger the parts of C are with which the fastest one is played as well."""
 
-SHARE_START = 1000
-"""Cycles, about, in which a share's first pieces come and its last part leaves."""
+ENDS_OF_SHARE = 2
+"""How many times the latencies of global memory pass until a share's first pieces came, went
+through all pipes and its last part left."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class Candidates:
                     a, b = self.loads(m, n, depth)
                     waits = a * (2 * m * depth > self.room("L0A", m))
                     waits += b * (2 * n * depth > self.room("L0B", n))
-                    mad = m * n * depth + 11 + waits
+                    mad = prices.mad(self.machine, m * n * depth) + waits
                     found.append((mads * max(mad, a + b), tile))
                     least = min(a / across + b / down for down, across in ways)
                     shared.append((mads * max(mad, least), tile))
@@ -217,7 +218,10 @@ class Candidates:
 
     def loads(self, m: int, n: int, depth: int) -> tuple[float, float]:
         """Cycles of the loads of A and of B for a mad, about."""
-        a, b = 2 * m * depth + 24, 4 * n * depth + 24
+        a, b = (
+            prices.load2d(self.machine, space, size * depth * FRACTAL_BYTES)
+            for space, size in (("L0A", m), ("L0B", n))
+        )
         if self.product.image is None:
             return a, b
         return windows_cycles(self.product.image, self.machine, m, depth), b
@@ -431,17 +435,18 @@ class Rough:
 
     Attributes:
         loads: MTE1 for a fractal of A and of B, what an instruction takes besides left out.
+        around: cycles in which a share's first pieces come and its last part leaves.
     """
 
     def __init__(self, candidates: Candidates) -> None:
         self.candidates = candidates
         self._known: dict[tuple[str, int], tuple[float, ...]] = {}
-        unit, image = candidates.machine.mte1, candidates.product.image
-        load = FRACTAL_BYTES / unit.l0a_bytes_per_cycle
+        machine, image = candidates.machine, candidates.product.image
+        load = prices.load2d(machine, "L0A", FRACTAL_BYTES, 0)
         if image is not None:
-            load = windows_cycles(image, candidates.machine, 1, 2)
-            load -= windows_cycles(image, candidates.machine, 1, 1)
-        self.loads = load, FRACTAL_BYTES / unit.l0b_bytes_per_cycle
+            load = windows_cycles(image, machine, 1, 2) - windows_cycles(image, machine, 1, 1)
+        self.loads = load, prices.load2d(machine, "L0B", FRACTAL_BYTES, 0)
+        self.around = ENDS_OF_SHARE * prices.ends(machine)
 
     def cycles(self, share: Share) -> float:
         whole, product = self.candidates.whole, self.candidates.product
@@ -455,8 +460,8 @@ class Rough:
         loads = load_a * share.m + load_b * share.n / turns
         work = share.batch * whole.k * max(*pipes, loads, share.m * share.n)
         leaving = share.batch * share.m * share.n * FRACTAL_BYTES * product.c.itemsize / 2
-        work += leaving / self.candidates.machine.mte3.port_bytes_per_cycle / 2
-        return ceil_div(shares, self.candidates.cores) * (work + SHARE_START)
+        work += leaving / prices.writing(self.candidates.machine).bytes_per_cycle / 2
+        return ceil_div(shares, self.candidates.cores) * (work + self.around)
 
     def _each(self, name: str, other: int) -> tuple[float, ...]:
         """MTE2, V and MTE3 for a fractal of an operand of which the core takes `other`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.products import direct
 from davinci.schedule.products.dense_rows import (
@@ -200,12 +200,7 @@ class Costs:
             return Busy(mte2=cycles * self.slower)
         run_bytes = columns * SIDE * operand.itemsize
         pitch = self.product.stored_columns(name) * operand.itemsize
-        unit = self.machine.mte3
-        assert (
-            unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
-        ), "not_compilable refuses machines without it"
-        start, size = unit.on_chip_start_cycles, k * other * FRACTAL_BYTES
-        mte3 = instructions * start + size / unit.ub_to_l1_bytes_per_cycle
+        mte3 = prices.ub_to_l1(self.machine, k * other * FRACTAL_BYTES, instructions)
         whole = self.product.k if operand.k_rows else self.product.other(name)
         there = min(rows * SIDE, whole)
         if pieces.dense:
@@ -227,24 +222,30 @@ class Costs:
 
     def load(self, schedule: ProductSchedule, operand: str, size: Tile | None = None) -> Busy:
         """A step's block of A or B from L1 to L0A or L0B; `size`: of a step that is smaller."""
-        unit, tile = self.machine.mte1, size or schedule.tile
+        tile = size or schedule.tile
         if operand == "a" and self.product.image is not None:
             # A step takes each piece that it reaches into apart; so many on average.
             reached = 1 + (tile.k - math.gcd(tile.k, schedule.a.k)) / schedule.a.k
             each = windows_cycles(self.product.image, self.machine, tile.m, tile.k / reached)
             return Busy(mte1=reached * each)
         if operand == "a":
-            other, rate = tile.m, unit.l0a_bytes_per_cycle
+            other, space = tile.m, "L0A"
             instructions, one = other, schedule.a.together == schedule.tile.k
         else:
-            other, rate = tile.n, unit.l0b_bytes_per_cycle
+            other, space = tile.n, "L0B"
             instructions, one = tile.k, schedule.b.together == 1
         if one or 1 in (other, tile.k):
             instructions = 1
-        return Busy(mte1=instructions * unit.fixed_cycles + tile.k * other * FRACTAL_BYTES / rate)
+        size_bytes = tile.k * other * FRACTAL_BYTES
+        return Busy(mte1=prices.load2d(self.machine, space, size_bytes, instructions))
 
     def mad(self, tile: Tile) -> Busy:
-        return Busy(m=tile.m * tile.n * tile.k + self.machine.cube.occupancy_cycles)
+        """A step's product."""
+        return self._mads(tile.m * tile.n * tile.k)
+
+    def _mads(self, fractals: int, instructions: int = 1) -> Busy:
+        itemsize = 1 if self.product.factor == "s8" else 2
+        return Busy(m=prices.mad(self.machine, fractals, itemsize, instructions))
 
     def leave(self, schedule: ProductSchedule, part: tuple[int, int] | None = None) -> Busy:
         """A part of C and what it is combined with; `part`: columns and rows of a smaller one."""
@@ -290,10 +291,8 @@ class Costs:
 
     def from_l0c(self, columns: int, rows: int) -> float:
         """V, sums of a part to UB; where they are scaled, an instruction for each column."""
-        assert self.machine.l0c is not None, "not_compilable refuses machines without it"
-        size = columns * rows * SUM_BYTES / self.machine.l0c.to_ub_bytes_per_cycle
         instructions = 1 if self.product.end.scale is None else columns
-        return instructions * self.machine.vector.fixed_cycles + size
+        return prices.l0c_to_ub(self.machine, columns * rows * SUM_BYTES, instructions)
 
     def beside(self, schedule: ProductSchedule, tile: Tile) -> Busy:
         """The rows that a tile is combined with: they come, and are repeated or become columns,
@@ -307,20 +306,17 @@ class Costs:
             elif extra.beside and end.nz:
                 found += Busy(v=self._repeated(end, extra.value, tile.n))
             if extra.column or (extra.row and not end.width):
-                found += Busy(mte2=self.machine.mte2.issue_cycles)
+                found += Busy(mte2=prices.reading(self.machine).issue_cycles)
         return found
 
     def matrix(self, tile: Tile, together: int) -> Busy:
         """A matrix to L1, `together` of its columns of fractals at once to L0A, and their products
         with ones on a diagonal."""
-        unit, column = self.machine.mte1, tile.m * FRACTAL_BYTES
-        whole = tile.m == self.product.fractals.m
-        loads = ceil_div(tile.n, together) * unit.fixed_cycles
-        return Busy(
-            mte2=self._read(tile.n, column, 0 if whole else FRACTAL_BYTES),
-            mte1=loads + tile.n * column / unit.l0a_bytes_per_cycle,
-            m=tile.n * (tile.m + self.machine.cube.occupancy_cycles),
-        )
+        column, whole = tile.m * FRACTAL_BYTES, tile.m == self.product.fractals.m
+        loads = ceil_div(tile.n, together)
+        mte2 = self._read(tile.n, column, 0 if whole else FRACTAL_BYTES)
+        mte1 = prices.load2d(self.machine, "L0A", tile.n * column, loads)
+        return Busy(mte2, mte1=mte1) + self._mads(tile.n * tile.m, tile.n)
 
     def _repeated(self, end: Epilogue, value: Value, columns: int) -> float:
         """V, a row's fractals as repeats."""
@@ -333,11 +329,9 @@ class Costs:
     def _digits(self, tile: Tile, blocks: int) -> Busy:
         """A row of digits as blocks of B, and their product with what they count."""
         machine, size = self.machine, blocks * tile.n * FRACTAL_BYTES
-        return Busy(
-            mte2=size / machine.mte2.port_bytes_per_cycle,
-            mte1=machine.mte1.fixed_cycles + size / machine.mte1.l0b_bytes_per_cycle,
-            m=tile.m * tile.n * blocks + machine.cube.occupancy_cycles,
-        )
+        mte1 = prices.load2d(machine, "L0B", size)
+        busy = Busy(prices.reading(machine).busy(size), mte1=mte1)
+        return busy + self._mads(tile.m * tile.n * blocks)
 
     def _column(self, tile: Tile) -> Busy:
         """A row of f32 as two columns of f16, and their product with ones."""
@@ -350,21 +344,16 @@ class Costs:
             Step(name, sources, None, wide, {})
             for name, sources in (("vmuls", (wide,)), ("vsub", (wide, wide)))
         )
-        v: float = machine.vector.fixed_cycles + 2 * tile.n + waits
+        transposed = prices.vector(machine, "scatter_vnchwconv", "b16", tile.n)
+        v = transposed + waits
         for step in (scaled, rounded, back, rest, rounded):
             values = [step.result, *step.sources]
             sizes = [DTYPES[value.dtype].itemsize for value in values]
             v += waits + self._vector(step, [tile.n * SIDE], [[1] for _ in values], sizes)
-        unit, size = machine.mte3, tile.n * FRACTAL_BYTES
-        assert (
-            unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
-        ), "not_compilable refuses machines without it"
-        return Busy(
-            v=v,
-            mte3=unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle,
-            mte1=machine.mte1.fixed_cycles + size / machine.mte1.l0b_bytes_per_cycle,
-            m=tile.m * tile.n + machine.cube.occupancy_cycles,
-        )
+        size = tile.n * FRACTAL_BYTES
+        busy = Busy(v=v, mte3=prices.ub_to_l1(machine, size))
+        busy.mte1 = prices.load2d(machine, "L0B", size)
+        return busy + self._mads(tile.m * tile.n)
 
     def _part(
         self, end: Epilogue, value: Value, columns: int, rows: int, written: bool = False
@@ -389,21 +378,20 @@ class Costs:
     def _read(self, runs: int, run_bytes: int, pitch_bytes: int, shares: int = 1) -> float:
         """MTE2: `runs` of `run_bytes` from GM; a pitch of 0: one after another; `shares`: of a row,
         of which one core reads each."""
-        unit, size, late = self.machine.mte2, float(runs * run_bytes), 0.0
+        port, size, late = prices.reading(self.machine), float(runs * run_bytes), 0.0
         if pitch_bytes:
             lines = self._lines(run_bytes, pitch_bytes)
             size = runs * max(lines, self._worst(run_bytes, pitch_bytes, shares))
-            late = runs * unit.row_miss_cycles * self.missing
-        least = unit.issue_cycles * _transfers(runs, pitch_bytes)
-        return max(size / unit.port_bytes_per_cycle * self.slower + late, least)
+            late = runs * port.row_miss_cycles * self.missing
+        least = port.busy(0, _transfers(runs, pitch_bytes))
+        return max(size / port.bytes_per_cycle * self.slower + late, least)
 
     def _write(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
         """MTE3: `runs` of `run_bytes` to GM; a pitch of 0: one after another."""
-        unit, size = self.machine.mte3, float(runs * run_bytes)
+        size = float(runs * run_bytes)
         if pitch_bytes:
             size = runs * self._lines(run_bytes, pitch_bytes)
-        least = unit.issue_cycles * _transfers(runs, pitch_bytes)
-        return max(size / unit.port_bytes_per_cycle, least)
+        return prices.writing(self.machine).busy(size, _transfers(runs, pitch_bytes))
 
     def lines_of(self, name: str, schedule: ProductSchedule) -> float:
         """Bytes of the lines that are touched for a byte of A or B."""
@@ -415,8 +403,7 @@ class Costs:
     def _lines(self, run_bytes: int, pitch_bytes: int) -> float:
         """Bytes of the lines that a run touches, on average: runs begin at multiples of their own
         size in rows that are a pitch apart."""
-        line = self.machine.gm.line_bytes
-        return run_bytes + line - math.gcd(run_bytes, pitch_bytes, line)
+        return prices.touched_bytes(self.machine, run_bytes, run_bytes, pitch_bytes)
 
     def _worst(self, run_bytes: int, pitch_bytes: int, shares: int) -> int:
         """Bytes of the lines that a run of the worst core touches: if rows begin with a line, all
@@ -459,10 +446,9 @@ def _transfers(runs: int, pitch_bytes: int) -> int:
 
 def windows_cycles(image: Image, machine: Machine, m: int, k: float) -> float:
     """Cycles of MTE1 for `m` x `k` fractals of windows of a piece for L0A."""
-    load, shape = machine.mte1.load3d, image.geometry
-    assert load is not None, "no loads of windows"
-    each = load.on_average(shape.strides[1], shape.windows[1])
-    return min(m, k) * load.fixed_cycles + m * k * each
+    shape = image.geometry
+    place = machine, "L0A", shape.strides[1], shape.windows[1]
+    return prices.load3d_on_average(*place, m * k, min(m, k))
 
 
 def _bursts(operand: Operand, pieces: Pieces, k: int, other: int) -> tuple[int, int, int, bool]:

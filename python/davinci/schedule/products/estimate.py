@@ -10,7 +10,7 @@ import heapq
 import math
 from dataclasses import dataclass
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.products.cost import Busy, Costs
 from davinci.schedule.products.memory import memory_cycles
 from davinci.schedule.products.product import Product, ProductSchedule
@@ -135,7 +135,7 @@ def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[
         plain.beside_others(min(1.0, once / read), slower, alone),
         turns,
         memory_cycles(product, schedule, machine, used, panels),
-        machine.cores * machine.l2.read_bytes_per_cycle / used,
+        prices.share_of(machine, used).l2_read,
     )
 
 
@@ -155,7 +155,8 @@ def estimate_of(plain: Costs, schedule: ProductSchedule, cores: int) -> float:
     """The same, given the costs of the product on one core alone."""
     tiles = tiles_of(plain.product, schedule)
     traffic = traffic_of(plain, schedule, cores, tiles)
-    crowd = max(1.0, plain.machine.mte2.port_bytes_per_cycle / traffic.l2_rate)
+    port = prices.reading(plain.machine)
+    crowd = max(1.0, port.bytes_per_cycle / traffic.l2_rate)
     first, more = share_cycles(traffic.costs, schedule, tiles, crowd)
     return traffic.cycles(first + (traffic.turns - 1) * more)
 
@@ -177,7 +178,7 @@ def least_of(costs: Costs, schedule: ProductSchedule, cores: int) -> float:
         mte1 += (a.mte1 * kind.loads[0] + b.mte1 * kind.loads[1]) * steps * kind.count
     part, (columns, height) = costs.leave(schedule), schedule.part
     leaving = part * (ceil_div(tile.n, columns) * ceil_div(tile.m, height))
-    ends = machine.mte2.start_cycles + machine.cube.latency_cycles + machine.mte3.start_cycles
+    ends = prices.ends(machine) + prices.mad_latency(machine)
     around = ends + leaving.most + part.sum - part.most
     once = around + max(a.mte1 + b.mte1 + m, mte1 + mad.m) + CROWDED * min(m, mte1)
     once *= 1 + TURNS * (math.prod(schedule.beside) - 1)
@@ -265,11 +266,11 @@ def share_cycles(
     # A core that did not read for a while makes up for that.
     stretched = busy.mte2 * crowd - machine.gm.idle_credit_cycles
     busy.mte2 = max(busy.mte2, stretched)
-    begin, end = machine.mte2.start_cycles, machine.mte3.start_cycles
+    begin, end = prices.reading(machine).start_cycles, prices.writing(machine).start_cycles
     # The first mad waits for the pieces of its step; the last tile leaves after the last one.
     to_mad = begin + first.most + last.sum - last.most + load.sum
     leaving = part * parts
-    from_mad = machine.cube.latency_cycles + leaving.most + part.sum - part.most + end
+    from_mad = prices.mad_latency(machine) + leaving.most + part.sum - part.most + end
     # Of tiles that take turns, the last but one leaves during the last turn.
     from_mad += (math.prod(schedule.beside) - 1) * max(0, leaving.most - mad.m * schedule.turn)
     around = max(

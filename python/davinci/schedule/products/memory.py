@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -56,7 +56,7 @@ def memory_cycles(
         moved += product.operand_bytes(name) * times_read
     if moved + whole_beside > room:
         moved += whole_beside
-    return moved / (machine.gm.read_bytes_per_cycle * machine.cores)
+    return moved / prices.share_of(machine, 1).read
 
 
 def goes_backwards(product: Product, machine: Machine) -> bool:

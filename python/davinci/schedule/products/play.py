@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.products.cost import Busy, Costs, windows_cycles
 from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
 from davinci.schedule.products.events import (
@@ -174,11 +174,9 @@ class Player:
         machine, product = traffic.costs.machine, traffic.costs.product
         self.machine, self.product, self.end_of = machine, product, product.end_of(schedule)
         self.flag = machine.sync.flag_cycles
-        self.read_latency, self.write_latency = (
-            machine.mte2.start_cycles,
-            machine.mte3.start_cycles,
-        )
-        self.drain = machine.cube.latency_cycles - machine.cube.occupancy_cycles
+        self.read_latency = prices.reading(machine).start_cycles
+        self.write_latency = prices.writing(machine).start_cycles
+        self.drain = prices.mad_drain(machine)
         self.l2 = self.lane = 0.0
         self.rate = traffic.l2_rate
         self.mte2 = self.v = self.mte3 = self.mte1 = self.m = self.end = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Step
 from davinci.schedule.vector.chunks import ChunkLayout, Chunks, Run, lasting, part_of
 from davinci.schedule.vector.phases import Phases, phases_of
@@ -110,7 +110,7 @@ class ChunkChoice:
         slots: int,
     ) -> int:
         barrier = self.machine.sync.barrier_cycles
-        start = self.machine.mte2.start_cycles + self.machine.mte3.start_cycles
+        start = prices.ends(self.machine)
         count = sum(run.count for run in chunks.runs)
         count *= math.prod(self.space.axes[axis].size for axis in chunks.walked)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice
 from davinci.schedule.graph import Graph
@@ -199,14 +199,14 @@ class PhasedChooser:
         """Estimated time of a tile, with `cores` at work."""
         machine = self.machine
         wait = machine.sync.barrier_cycles
-        total = float(machine.mte2.start_cycles + machine.mte3.start_cycles)
+        total = float(prices.ends(machine))
         for number, phase in enumerate(phases.phases):
             count = ceil_div(pieces, share) if number == len(phases.phases) - 1 else pieces
             vector = sum(step_cycles(step, layout) + wait / 2 for step in phase.steps)
             for step in phase.gathered:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
-                vector += repeats + machine.vector.fixed_cycles
+                vector += prices.vector(machine, "", "", repeats)
             read = moving_cycles(phase.inputs, layout, cores, load=True)
             write = moving_cycles(phase.outputs, layout, cores, load=False)
             total += count * max(vector, read, write)

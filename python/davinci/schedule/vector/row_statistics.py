@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.vector.row_places import Places, block_lanes, places_of, use_cycles
 from davinci.schedule.vector.row_steps import DIGITS, Blocks, Digits, RowSteps, Way
 from davinci.schedule.vector.steps import RESULT, ROW_SUM, SOURCE, Estimate, Step, Steps, View
@@ -129,7 +129,7 @@ def best_places(
         if first or places.copies > 1:
             made = _weight(placing(dtype, places, machine, first=first).estimate(machine), machine)
         taken = 0 if spare else places.blocks * BLOCK_BYTES / machine.buffers.UB.bytes
-        issued = taken * TILE_INSTRUCTIONS * machine.vector.fixed_cycles
+        issued = taken * TILE_INSTRUCTIONS * prices.short_vector(machine)
         return made + issued + uses * use_cycles(places, row_blocks, dtype, machine, slices)
 
     found = places_of(rows, row_blocks)

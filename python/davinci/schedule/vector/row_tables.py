@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.steps import RESULT, Step, Steps, View, copy_of, cost_of
 
@@ -54,9 +54,8 @@ def tables(rows: int, lanes: int, dtype: str, machine: Machine, uses: int) -> li
         Table(TableKind.DIRECT, row_bytes, uses * direct, 0),
         Table(TableKind.DOUBLED, rows * row_bytes, made + uses * equal, 0),
     ]
-    rate = machine.mte1.l1_to_ub_bytes_per_cycle
-    if rate is not None:
-        moving = rows * (machine.mte1.fixed_cycles + math.ceil(row_bytes / rate))
+    if prices.has_l1_to_ub(machine):
+        moving = rows * math.ceil(prices.l1_to_ub(machine, row_bytes))
         found.append(Table(TableKind.MOVED, rows * row_bytes, uses * equal, moving))
     return found
 

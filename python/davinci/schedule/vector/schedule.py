@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.graph import Graph
@@ -424,7 +424,7 @@ class _Chooser:
     def _cycles(self, layout: TileLayout, cores: int, own: int, left: int, slots: int) -> int:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
         one."""
-        mte2, mte3 = self.machine.mte2, self.machine.mte3
+        reading, writing = prices.reading(self.machine), prices.writing(self.machine)
         steps = [step for step in self.program.steps if not layout.once(step.result)]
         vector = sum(step_cycles(step, layout) for step in steps)
         once = sum(step_cycles(s, layout) for s in self.program.steps if s not in steps)
@@ -432,10 +432,10 @@ class _Chooser:
         once += moving_cycles(self.graph.outputs, layout, cores, load=False, once=True)
         read = moving_cycles(self.graph.inputs, layout, cores, load=True)
         write = moving_cycles(self.graph.outputs, layout, cores, load=False)
-        read += self._copies(self.graph.inputs, layout) * mte2.issue_cycles
-        write += self._copies(self.graph.outputs, layout) * mte3.issue_cycles
+        read += self._copies(self.graph.inputs, layout) * reading.issue_cycles
+        write += self._copies(self.graph.outputs, layout) * writing.issue_cycles
         vector += self._by_scalars(layout)
-        start = mte2.start_cycles + mte3.start_cycles
+        start = prices.ends(self.machine)
         waits = (
             sum(layout.width(step) > 0 for step in steps)
             * self.machine.sync.barrier_cycles
@@ -454,13 +454,13 @@ class _Chooser:
         found = {layout.beside.get(held[n], (held[n],))[0]: n for n in values}
         return sum(transfers(n, layout) for value, n in found.items() if not layout.once(value))
 
-    def _by_scalars(self, layout: TileLayout) -> int:
+    def _by_scalars(self, layout: TileLayout) -> float:
         """Cycles of elements that the scalar unit moves: runs shorter than a block."""
-        scalar = self.machine.scalar
         held = {**self.program.loads, **self.program.stores}
         count = sum(
             layout.run(self.space.of(number))
             for number, value in held.items()
             if value in self.program.packed and layout.by_scalars(value) and not layout.once(value)
         )
-        return count * (scalar.gm_access_cycles + scalar.ub_access_cycles)
+        of_gm, of_ub = (prices.scalar_accesses(self.machine, count, s) for s in ("GM", "UB"))
+        return of_gm + of_ub

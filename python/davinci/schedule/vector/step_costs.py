@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
-from davinci.machine import Machine, Vector
+from davinci.machine import Machine, Vector, prices
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.tile_layout import TileLayout
@@ -30,11 +30,8 @@ def moving_cycles(
         cores: that are at work, and share what GM and the L2 can do.
     """
     machine = layout.machine
-    gm, l2 = machine.gm, machine.l2
-    share = machine.cores / min(cores, machine.cores)
-    rate = share * (gm.read_bytes_per_cycle if load else gm.write_bytes_per_cycle)
-    cached = share * (l2.read_bytes_per_cycle if load else l2.write_bytes_per_cycle)
-    port = (machine.mte2 if load else machine.mte3).port_bytes_per_cycle
+    share, port = prices.share_of(machine, cores), _port(machine, load)
+    rate, cached = (share.read, share.l2_read) if load else (share.write, share.l2_write)
     held = layout.program.loads if load else layout.program.stores
     total = new = lines = 0.0
     for number in values:
@@ -43,7 +40,12 @@ def moving_cycles(
             total += size
             new += size / _readers(number, layout)
             lines += touched
-    return max(new / rate, total / min(cached, port), lines * gm.line_bytes / port)
+    touched = port.busy(lines * machine.gm.line_bytes, 0)
+    return max(new / rate, total / cached, port.busy(total, 0), touched)
+
+
+def _port(machine: Machine, load: bool) -> prices.Port:
+    return prices.reading(machine) if load else prices.writing(machine)
 
 
 def _readers(number: int, layout: TileLayout) -> int:
@@ -74,8 +76,8 @@ def _transfer(number: int, value: Value, layout: TileLayout) -> tuple[int, float
     runs = total // (run * item)
     if runs == 1 and run * item >= line:
         return total, total / line
-    begin = math.gcd(line, run * item, *(stride * item for stride, _ in outer))
-    return total, runs * (1 + (run * item - begin) / line)
+    apart = [stride * item for stride, _ in outer]
+    return total, runs * prices.touched_bytes(layout.machine, run * item, run * item, *apart) / line
 
 
 def transfers(number: int, layout: TileLayout) -> int:
@@ -95,7 +97,7 @@ def transfers(number: int, layout: TileLayout) -> int:
 def fold_cycles(shape: Sequence[int], axis: int, dtype: str, machine: Machine) -> int:
     """Cycles of the levels in which an axis of a tile is folded in halves."""
     unit, sizes = machine.vector, (DTYPES[dtype].itemsize,) * 3
-    limits = limits_of(3, unit, unit.fixed_cycles, 1)
+    limits = limits_of(3, unit, *unit.price("", dtype))
 
     def part(count: int) -> tuple[int, ...]:
         return (*shape[:axis], count, *shape[axis + 1 :])
