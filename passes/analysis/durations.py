@@ -125,33 +125,23 @@ class Durations:
         return Duration(busy, busy, self._issue(instructions))
 
     def _fixpipe(self, op: Op) -> Duration:
-        dst, unit = buffer_of(op.operands[-1]), self._machine.fixpipe
-        assert unit is not None, f"{self._machine.name} has no path from L0C to GM"
-        elements = ceil_div(dst.size, unit.elements_per_cycle)
+        dst = buffer_of(op.operands[-1])
         runs, _, run_bytes = _bursts(dst, dst)
         size = round_up(run_bytes, self._machine.gm.line_bytes) * runs
-        moved = ceil_div(size, min(unit.port_bytes_per_cycle, self._write_rate))
-        busy = unit.fixed_cycles + max(elements, moved)
-        return Duration(busy, busy + unit.start_cycles, self._machine.scalar.issue_cycles)
+        share = self._share.l2_write
+        busy, result = map(math.ceil, prices.fixpipe(self._machine, dst.size, size, share))
+        return Duration(busy, result, self._issue(1))
 
     def _nd2nz(self, op: Op) -> Duration:
-        src, unit = buffer_of(op.operands[0]), self._machine.mte2
-        fixed, each, rate = (
-            unit.nd2nz_fixed_cycles,
-            unit.nd2nz_row_cycles,
-            unit.nd2nz_bytes_per_cycle,
-        )
-        assert fixed is not None and each is not None and rate is not None, "no path of rows to L1"
-        size = src.size * src.itemsize
-        busy = ceil_div(fixed + src.shape[0] * each + size / min(rate, self._read_rate), 1)
-        issue = self._machine.scalar.issue_cycles
-        return Duration(busy, busy, issue, ceil_div(size, self._memory_rate))
+        src = buffer_of(op.operands[0])
+        size, share = src.size * src.itemsize, self._share.l2_read
+        busy = math.ceil(prices.nd2nz(self._machine, src.shape[0], size, share=share))
+        return Duration(busy, busy, self._issue(1), ceil_div(size, self._share.read))
 
     def _clear_l1(self, op: Op) -> Duration:
-        dst, unit = buffer_of(op.operands[0]), self._machine.mte2
-        size = dst.size * dst.itemsize
-        busy = unit.issue_cycles + ceil_div(size, unit.l1_port_bytes_per_cycle)
-        return Duration(busy, busy, self._machine.scalar.issue_cycles)
+        dst, port = buffer_of(op.operands[0]), prices.reading(self._machine, to_l1=True)
+        busy = port.issue_cycles + ceil_div(dst.size * dst.itemsize, port.bytes_per_cycle)
+        return Duration(busy, busy, self._issue(1))
 
     def _load2d(self, op: Op) -> Duration:
         src, dst = (buffer_of(value) for value in op.operands)

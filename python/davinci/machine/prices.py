@@ -203,29 +203,45 @@ def mad_drain(machine: Machine) -> int:
     return machine.cube.latency_cycles - machine.cube.occupancy_cycles
 
 
-def fixpipe(machine: Machine, elements: float, line_bytes: float) -> tuple[float, float]:
-    """FIX, L0C to global memory: until the pipe takes the next one, and until it is complete."""
+def fixpipe(
+    machine: Machine, elements: float, line_bytes: float, share: float = math.inf
+) -> tuple[float, float]:
+    """FIX, L0C to global memory: until the pipe takes the next one, and until it is complete.
+
+    Args:
+        share: bytes a cycle that the core gets of the L2.
+    """
     unit = machine.fixpipe
     assert unit is not None, f"{machine.name} has no pipe from L0C to global memory"
-    port = line_bytes / unit.port_bytes_per_cycle
+    port = line_bytes / min(unit.port_bytes_per_cycle, share)
     busy = unit.fixed_cycles + max(elements / unit.elements_per_cycle, port)
     return busy, unit.start_cycles + busy
 
 
-def nd2nz(machine: Machine, rows: int, size_bytes: float, ragged_blocks: int = 0) -> float:
+def nd2nz(
+    machine: Machine,
+    rows: int,
+    size_bytes: float,
+    ragged_blocks: int = 0,
+    share: float = math.inf,
+    missing: float = 0.0,
+) -> float:
     """MTE2, rows of global memory to fractals in L1.
 
     Args:
         ragged_blocks: of fractals whose rows do not begin at whole blocks in global memory; they
             are put together block by block.
+        share: bytes a cycle that the core gets of the L2.
+        missing: part of the rows that the L2 has not.
     """
     unit = machine.mte2
     fixed, each, block = unit.nd2nz_fixed_cycles, unit.nd2nz_row_cycles, unit.nd2nz_block_cycles
-    rate = unit.nd2nz_bytes_per_cycle
+    late, rate = unit.nd2nz_row_miss_cycles, unit.nd2nz_bytes_per_cycle
     assert fixed is not None and each is not None, f"{machine.name} makes no fractals of rows"
     assert block is not None and rate is not None, f"{machine.name} makes no fractals of rows"
-    moving = ragged_blocks * block if ragged_blocks else size_bytes / rate
-    return fixed + rows * each + moving
+    assert late is not None, f"{machine.name} makes no fractals of rows"
+    moving = ragged_blocks * block if ragged_blocks else size_bytes / min(rate, share)
+    return fixed + rows * (each + late * missing) + moving
 
 
 def sort(machine: Machine, name: str, type_: str, elements: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.schedule.products.product import Product
 from davinci.units import BLOCK_BYTES, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -18,31 +18,20 @@ def comes(
         size: rows and columns, in fractals.
         missing: part of the rows that the L2 has not.
     """
-    operand, unit, (rows, columns) = product.operand(name), machine.mte2, size
-    fixed, each, rate = (
-        unit.nd2nz_fixed_cycles,
-        unit.nd2nz_row_cycles,
-        unit.nd2nz_bytes_per_cycle,
-    )
-    late, block = unit.nd2nz_row_miss_cycles, unit.nd2nz_block_cycles
-    assert fixed is not None and each is not None and rate is not None, "no path of rows to L1"
-    assert late is not None and block is not None, "no path of rows to L1"
+    operand, (rows, columns) = product.operand(name), size
     whole, pitch = product.stored_rows(name), product.stored_columns(name) * operand.itemsize
     there = min(rows * SIDE, whole)
-    moved = there * columns * SIDE * operand.itemsize / rate
-    if pitch % BLOCK_BYTES:
-        moved = there * columns * block
-    cleared = unit.issue_cycles if whole % SIDE else 0
-    return fixed + there * (each + late * missing) + moved + cleared
+    ragged = there * columns if pitch % BLOCK_BYTES else 0
+    moved = there * columns * SIDE * operand.itemsize
+    cleared = prices.reading(machine, to_l1=True).issue_cycles if whole % SIDE else 0
+    return prices.nd2nz(machine, there, moved, ragged, missing=missing) + cleared
 
 
 def leaves(product: Product, machine: Machine, columns: int, rows: int) -> float:
     """FIX, a part of C of so many fractals from L0C to GM."""
-    unit = machine.fixpipe
-    assert unit is not None, "no path from L0C to GM"
     height, width = min(rows * SIDE, product.m), min(columns * SIDE, product.n)
     run, pitch = width * product.c.itemsize, product.n * product.c.itemsize
     if not product.c.nz and run < pitch:
         run = round_up(run, machine.gm.line_bytes)
-    elements = height * width / unit.elements_per_cycle
-    return unit.fixed_cycles + max(elements, height * run / unit.port_bytes_per_cycle)
+    busy, _ = prices.fixpipe(machine, height * width, height * run)
+    return busy
