@@ -14,11 +14,12 @@ _EMITTED: set[str] = set()
 def load_all() -> None:
     """Loads every dialect of the project into the current MLIR context."""
     from davinci.dialects import ascend
-    from davinci.dialects.cce import vector_ops as cce_vector
+    from davinci.dialects.cce import core_ops as cce_cores
+    from davinci.dialects.cce import vector_ops  # noqa: F401 - adds operations
     from davinci.dialects.hivm import ops as hivm
 
     # The last module that adds operations to a dialect stands for it.
-    for dialect in (ascend.Ascend, cce_vector.Cce, hivm.Hivm):
+    for dialect in (ascend.Ascend, cce_cores.Cce, hivm.Hivm):
         dialect.load()
         if dialect.name not in _EMITTED:
             # Further contexts read the definition, which is some thousand operations to build.

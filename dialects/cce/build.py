@@ -198,6 +198,15 @@ def pipe_barrier(*, pipe: str) -> None:
     operation("pipe_barrier", (), pipe=pipe)
 
 
+def read_counter(lines: Value, scratch: Value) -> Value:
+    kind = ir.IntegerType.get_signless(32)
+    return create("cce.read_counter", (lines, scratch), (kind,)).result
+
+
+def sync_cores(lines: Value, number: Value, scratch: Value) -> None:
+    operation("sync_cores", (lines, number, scratch))
+
+
 def get_block_idx() -> Value:
     return create("cce.get_block_idx", (), (ir.IndexType.get(),)).result
 

@@ -10,6 +10,9 @@ from davinci.dialects.cce.instructions import COPIES, pipe_of
 from davinci.isa.multiply_add import ACCUMULATING
 from davinci.mlir import ir
 
+MEETINGS = ("cce.read_counter", "cce.sync_cores")
+"""Operations by which blocks wait for each other: nothing is moved across them."""
+
 SYNC_OPS = ("cce.set_flag", "cce.wait_flag", "cce.pipe_barrier")
 
 
@@ -37,6 +40,9 @@ def effects_of(op: Any) -> Effects | None:
         return Effects("S", (operands[0],), ())
     if name == "memref.store":
         return Effects("S", (), (operands[1],))
+    if name in MEETINGS:
+        scratch = (operands[-1],)
+        return Effects("S", () if name == MEETINGS[0] else scratch, scratch, whole=False)
     if not name.startswith("cce.") or name in SYNC_OPS or not operands:
         return None
     name = name.removeprefix("cce.")

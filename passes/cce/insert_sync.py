@@ -52,6 +52,7 @@ from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels, seen_by
+from davinci.passes.analysis.meetings import event_of, meetings_in
 from davinci.passes.cce.sync_completion import Resources
 from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Action
@@ -88,7 +89,9 @@ def _synchronise(kernel: Op, machine: Machine) -> None:
     if by_hand or not pipes or (len(pipes) == 1 and pipes <= sequential):
         return
     program = Program(kernel)
-    resources = Resources(machine.sync.event_ids, _relays(machine, pipes, sequential))
+    meetings = meetings_in(kernel)
+    event_ids = event_of(meetings[0], machine) if meetings else machine.sync.event_ids
+    resources = Resources(event_ids, _relays(machine, pipes, sequential))
     solution = solve(Record(program, Memory(program, sequential)), resources)
     for node in solution.plan.nodes():
         _emit(ir.InsertionPoint(node.op), node, solution.plan.before(node))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce.effects import Effects, effects_of
+from davinci.dialects.cce.effects import MEETINGS, Effects, effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import ir
@@ -103,7 +103,7 @@ class Orderer:
         lines = [_Line([], [], None)]
         for op in ops:
             effects = effects_of(op)
-            if effects is not None:
+            if effects is not None and op.name not in MEETINGS:
                 lines[-1].nodes.append(self._node(op, effects, accesses))
             elif not is_free(op):
                 lines[-1].end = op

@@ -8,17 +8,24 @@ this one either are unordered: a window of them, since both grow in program orde
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import combinations
 
 import numpy as np
 
 from davinci.errors import DeviceFault
+from davinci.isa.counters import LINE_BYTES
 from davinci.simulator.checks.block_races import merged
 from davinci.simulator.checks.races import GmAccess, add_alike
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.regions import Ints
 from davinci.simulator.split.cross_core import Seat
+
+BY_FLAGS = (
+    "set a flag after the first access (ffts_cross_core_sync, on its pipe) and wait for it before "
+    "the second (wait_flag_dev)"
+)
+BY_COUNTERS = "let the blocks meet between the two (cce.sync_cores; post_counter, poll_counters)"
 
 
 class PipeLog:
@@ -39,10 +46,21 @@ class PipeLog:
 class GmLog:
     """Ranges of global memory that one program has read and written."""
 
-    def __init__(self, seat: Seat, core: Core) -> None:
-        self.seat, self.describe = seat, core.describe
-        self.reads, self.writes = by_pipe(core.gm_reads), by_pipe(core.gm_writes)
-        self.read_ranges, self.write_ranges = merged(core.gm_reads), merged(core.gm_writes)
+    def __init__(self, seat: Seat, core: Core, counters: Collection[int] = ()) -> None:
+        self.seat, self.describe = seat, core.describer()
+        reads, writes = (
+            [access for access in accesses if not counters or not counts(access, counters)]
+            for accesses in (core.gm_reads, core.gm_writes)
+        )
+        self.reads, self.writes = by_pipe(reads), by_pipe(writes)
+        self.read_ranges, self.write_ranges = merged(reads), merged(writes)
+
+
+def counts(access: GmAccess, counters: Collection[int]) -> bool:
+    """Whether an access touches lines of counters only."""
+    low, high = access.address + access.region.low, access.address + access.region.high
+    first = low - low % LINE_BYTES
+    return high > low and all(line in counters for line in range(first, high, LINE_BYTES))
 
 
 def by_pipe(accesses: Iterable[GmAccess]) -> dict[int, PipeLog]:
@@ -55,15 +73,21 @@ def by_pipe(accesses: Iterable[GmAccess]) -> dict[int, PipeLog]:
 
 
 class CoreRaces:
-    """Collects what the programs of a launch did to global memory."""
+    """Collects what the programs of a launch did to global memory.
 
-    def __init__(self, kernel: str) -> None:
-        self._kernel = kernel
+    Args:
+        kernel: its name, for messages.
+        counters: addresses of the lines of counters, which blocks wait for without being ordered
+            with their stores; more may be added.
+    """
+
+    def __init__(self, kernel: str, counters: Collection[int] = ()) -> None:
+        self._kernel, self._counters = kernel, counters
         self._sides: list[GmLog] = []
 
     def add(self, seat: Seat, core: Core) -> None:
         """Takes over the accesses of a program that has ended."""
-        self._sides.append(GmLog(seat, core))
+        self._sides.append(GmLog(seat, core, self._counters))
 
     def check_blocks(self) -> None:
         """Compares the programs of each block.
@@ -130,9 +154,8 @@ class CoreRaces:
                     f"({b.describe(late.party)}), which {a.seat} {did} "
                     f"({a.describe(before.party)}), without an order between them",
                     where=f"kernel {self._kernel}",
-                    expected="a flag between the cores",
-                    hint="set one after the first access (ffts_cross_core_sync, on its pipe) and "
-                    "wait for it before the second (wait_flag_dev)",
+                    expected="an order between the cores",
+                    hint=BY_COUNTERS if b.seat.core == "AICORE" else BY_FLAGS,
                 )
 
 

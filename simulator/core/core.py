@@ -20,6 +20,7 @@ from davinci.isa.core import (
     Registers,
     Space,
 )
+from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine
 from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
@@ -33,6 +34,7 @@ from davinci.simulator.core.parts import KnownPart, KnownParts, Order
 from davinci.simulator.core.plan import Operation, PartPlan, StreamPart, sources_of
 from davinci.simulator.core.problems import MALFORMED, Problem, malformed, too_many
 from davinci.simulator.core.tables import Tables, event_named
+from davinci.simulator.split.counters import PIPE, CounterLink, Poll, Post
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
 from davinci.simulator.timing.gm_model import Rates
 from davinci.simulator.timing.layout import Stop, Word
@@ -109,6 +111,7 @@ class Core:
         locations: Sequence[str],
         keep_rows: bool,
         link: Link | None = None,
+        counters: CounterLink | None = None,
     ) -> None:
         """Starts a block with nothing in the on-chip memories.
 
@@ -118,6 +121,7 @@ class Core:
             locations: source locations by id.
             keep_rows: keep the time line's rows.
             link: flags between the cores of a split machine.
+            counters: by which blocks of a coupled machine wait for each other.
         """
         # Instructions write through their forms, the scalar unit only UB.
         for memory in self._memories[Space.L1 :]:
@@ -125,9 +129,9 @@ class Core:
                 memory.forget()
         self._used = set()
         self._kernel, self._block, self._locations = kernel, block, locations
-        self._link = link
+        self._link, self.counters = link, counters
         self.registers = Registers()
-        self._parts.begin(alone=link is None)
+        self._parts.begin(alone=link is None and counters is None)
         if self._checker is not None:
             self._checker.begin()
         self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
@@ -326,7 +330,9 @@ class Core:
         """Sets a flag of other cores, or waits for one; then compiled code may go on."""
         values, state = form.values, self.timeline.state
         self.timeline.crossed = True
-        if form.record.name == "ffts_cross_core_sync":
+        if form.record.timing == "counter":
+            self._count(form, index)
+        elif form.record.name == "ffts_cross_core_sync":
             self._coming[index] = self._cross_core_flag(values)
         else:
             assert self._link is not None, "only split machines have it"
@@ -339,6 +345,56 @@ class Core:
                 self._checker.races.receive(count.knowledge, self._link.seat.number)
             state[Word.UNTIL] = max(count.time, 0)
         state[Word.PASS] = 1
+
+    def _count(self, form: Form, index: int) -> None:
+        """Does what concerns counters of other blocks."""
+        link, words, name = self.counters, self._words, form.record.name
+        values = form.record.decode(words[1:])
+        if link is None:
+            raise Problem(
+                "a block that runs alone waits for counters of others",
+                hint="the runtime runs the blocks of such a kernel together",
+            )
+        if name == "post_counter":
+            post = Post(values["line"], values["value"], self._place())
+            self._posted(post)
+            knowledge: Knowledge = {}
+            if self._checker is not None:
+                knowledge, _ = self._checker.races.send(PIPE, link.seat.number)
+            self._coming[index] = link.post(index, post, knowledge)
+        elif name == "poll_counters":
+            poll = Poll(values["lines"], values["count"], values["value"], self._place())
+            item = Issued(form.record.mnemonic, index, words[0] >> LOCATION_SHIFT)
+            stuck = Stuck("counters of other blocks", item, ())
+            link.poll(index, poll, lambda: self._pipe_waits(stuck))
+            self._coming[index] = _nothing
+            if not self._data:
+                size = values["looks"] * LINE_BYTES
+                seen = self._memories[Space.UB].data[values["result"] :][:size]
+                seen.view(np.int32)[:: LINE_BYTES // 4] = poll.value
+        else:
+            known = link.end_poll(index, values["value"])
+            if known is not None and self._checker is not None:
+                self._checker.races.receive(known, link.seat.number)
+
+    def _posted(self, post: Post) -> None:
+        """Checks that a line holds the counter that is posted.
+
+        Raises:
+            Problem: it does not, or it lies outside of memory.
+        """
+        if not self._data:
+            return
+        memory = self._memories[Space.GM]
+        found = memory.data[post.line : post.line + 4]
+        held = int(found.view(np.int32)[0]) if found.size == 4 else None
+        if held != post.value:
+            raise Problem(
+                "a counter is posted that its line does not hold",
+                found=f"GM {post.line:#x} holds {held}, posted is {post.value}",
+                expected="the number that was stored there",
+                hint="store the line (copy_ubuf_to_gm), then post it",
+            )
 
     def _deadlock(self, stop: Stop, record: Records, form: Form, index: int) -> None:
         """The instruction can never be issued; what is wrong with it otherwise comes first.
@@ -492,6 +548,10 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
+
+
+def _nothing(cycle: int) -> None:
+    """What is done when a pipe comes to a poll: only time lines that are made again ask when."""
 
 
 def located(locations: Sequence[str], number: int) -> str:

@@ -19,6 +19,7 @@ from davinci.simulator.core.launch import KernelCall, Launch, Pool
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.launch import SplitLaunch
+from davinci.simulator.split.talking import TalkingLaunch
 from davinci.simulator.timing.l2 import L2
 from davinci.simulator.timing.profile import LaunchProfile
 
@@ -105,6 +106,7 @@ class Device:
         locations: Sequence[str] = (),
         timeline: bool = False,
         timeline_blocks: int | None = None,
+        talks: bool = False,
     ) -> LaunchProfile:
         """Runs a kernel on all its blocks and returns what it did.
 
@@ -117,13 +119,14 @@ class Device:
             locations: source locations by id, number 0 unknown.
             timeline: keep one row an instruction in the profile.
             timeline_blocks: of only so many blocks, the first ones; None: of all.
+            talks: on a coupled machine, blocks wait for each other by counters in global memory.
 
         Raises:
             DeviceFault: the program did something illegal.
         """
         programs = program if isinstance(program, Mapping) else {"AICORE": program}
         kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
-        call = KernelCall(name, programs, arguments, blocks, locations, alone=True)
+        call = KernelCall(name, programs, arguments, blocks, locations, alone=True, talks=talks)
         launch = Launch((call,))
         self._check(launch)
         with one_thread():
@@ -175,6 +178,10 @@ class Device:
             split = SplitLaunch(self.machine, launch.kernels[0], kept[0], self.cores)
             split.run(self.checks)
             return [split.settle(self._l2)]
+        if launch.kernels[0].talks:
+            talking = TalkingLaunch(self.machine, launch.kernels[0], kept[0], self.cores)
+            talking.run(self.checks)
+            return [talking.settle(self._l2)]
         coupled = CoupledLaunch(self.machine, launch, kept)
         between = (
             BlockRaces(launch.name, launch.party) if self.checks and launch.blocks > 1 else None

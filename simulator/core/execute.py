@@ -81,7 +81,7 @@ def execute(t: Ints, x: Floats, records: Ints, count: int) -> int:
             t[place] += 1
         elif kind == Kind.WAIT:
             t[t[Word.EVENT_SETS] + steps[known + StepColumn.EVENT]] -= 1
-        elif kind == Kind.CROSS_SET or kind == Kind.CROSS_WAIT:
+        elif kind >= Kind.CROSS_SET:
             if not t[Word.PASS]:
                 return Stop.CROSS
             t[Word.PASS] = 0

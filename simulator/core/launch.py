@@ -20,6 +20,7 @@ class KernelCall:
         locations: source locations by id, number 0 unknown.
         alone: its blocks run in one process and in order: a scalar program accesses memory, so what
             it issues may depend on data, or its stores add, and the order decides on last bits.
+        talks: its blocks wait for each other by counters in global memory.
     """
 
     name: str
@@ -28,6 +29,7 @@ class KernelCall:
     blocks: int
     locations: Sequence[str]
     alone: bool
+    talks: bool = False
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,9 @@ KINDS = {
     "pipe_barrier": Kind.BARRIER,
     "ffts_cross_core_sync": Kind.CROSS_SET,
     "wait_flag_dev": Kind.CROSS_WAIT,
+    "post_counter": Kind.POST,
+    "poll_counters": Kind.POLL,
+    "end_poll": Kind.END_POLL,
 }
 
 DEPENDENCES = {

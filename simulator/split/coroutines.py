@@ -8,7 +8,8 @@ run.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 
 class Abandoned(BaseException):
@@ -62,3 +63,36 @@ class Coroutine:
             self.error = error
         self.done = True
         self._back.release()
+
+
+class Waiting(Protocol):
+    """What a program waits for."""
+
+    @property
+    def ready(self) -> bool: ...
+
+
+def take_turns(
+    programs: Sequence[Coroutine], waits: Sequence[Waiting], stuck: Callable[[], Exception]
+) -> None:
+    """Runs each program until what it waits for is not there, again and again, to the end of all.
+
+    Args:
+        waits: of each program.
+        stuck: what is raised if none can go on.
+    """
+    try:
+        while not all(program.done for program in programs):
+            moved = False
+            for program, wait in zip(programs, waits, strict=True):
+                if program.done or not wait.ready:
+                    continue
+                program.resume()
+                moved = True
+                if program.error is not None:
+                    raise program.error
+            if not moved:
+                raise stuck()
+    finally:
+        for program in programs:
+            program.abandon()

@@ -35,7 +35,7 @@ class Seat:
 
     Attributes:
         number: of the seat in its launch.
-        core: "AIC" or "AIV".
+        core: "AIC" or "AIV"; on a coupled machine "AICORE".
         block: that it runs.
         sub_block: which of its block's vector cores; 0 for a cube core.
         group: cube core it is or belongs to.
@@ -50,6 +50,8 @@ class Seat:
     place: int
 
     def __str__(self) -> str:
+        if self.core == "AICORE":
+            return f"block {self.block}"
         which = f" {self.sub_block}" if self.core == "AIV" else ""
         return f"{self.core}{which} of block {self.block}"
 

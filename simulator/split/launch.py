@@ -7,15 +7,13 @@ blocks that the machine has room for run at the same time, the next ones after t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from davinci.errors import DeviceFault
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.core.launch import KernelCall, Pool
-from davinci.simulator.split.coroutines import Coroutine
+from davinci.simulator.split.coroutines import Coroutine, take_turns
 from davinci.simulator.split.cross_core import Flags, Link, Seat
 from davinci.simulator.timing.collect import Collector, Done
 from davinci.simulator.timing.gm_model import rates_of
@@ -134,11 +132,12 @@ class SplitLaunch:
 
         for seat in seats:
             start(seat)
-        try:
-            self._take_turns(programs, links, flags)
-        finally:
-            for program in programs:
-                program.abandon()
+
+        def stuck() -> DeviceFault:
+            waiting = [link for p, link in zip(programs, links, strict=True) if not p.done]
+            return deadlock(self._name, waiting, flags)
+
+        take_turns(programs, links, stuck)
         if left := flags.left():
             raise DeviceFault(
                 "flags between cores left set at the end of the launch",
@@ -149,20 +148,3 @@ class SplitLaunch:
         self._crossed |= flags.crossed
         for block, end in ends.items():
             clocks[block % self._at_once] = end
-
-    def _take_turns(
-        self, programs: Sequence[Coroutine], links: Sequence[Link], flags: Flags
-    ) -> None:
-        """Runs each program until it waits for a flag that is not set, again and again."""
-        while not all(program.done for program in programs):
-            moved = False
-            for program, link in zip(programs, links, strict=True):
-                if program.done or not link.ready:
-                    continue
-                program.resume()
-                moved = True
-                if program.error is not None:
-                    raise program.error
-            if not moved:
-                waiting = [link for p, link in zip(programs, links, strict=True) if not p.done]
-                raise deadlock(self._name, waiting, flags)

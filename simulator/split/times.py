@@ -1,20 +1,53 @@
-"""Makes the time lines of programs that wait for each other's flags again, all of them together.
+"""Makes the time lines of programs that wait for each other again, all of them together.
 
-What a program issues does not depend on times, so neither does which set a wait has seen: the
-programs take turns in the order in which they ran first, and flags only carry other times.
+What a program issues does not depend on times, so neither does which set of a flag a wait has seen:
+the programs take turns in the order in which they ran first, and flags only carry other times.
+
+A poll of counters does depend on times, in how often it looks: the time line repeats the turn of
+its loop until the load begins when all counters have arrived.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 from davinci.machine import CrossCore
 from davinci.native import Ints
+from davinci.simulator.split.counters import Counters, EndPoll, Poll, Post, Talk
 from davinci.simulator.split.cross_core import Count, Flags, Seat
 from davinci.simulator.timing.clock import STEP_MASK
 from davinci.simulator.timing.layout import Stop, Word
 from davinci.simulator.timing.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """What a program waits for, in words, and whether it has come."""
+
+    what: str
+    come: Callable[[], bool]
+
+
+@dataclass
+class Turn:
+    """The turn of a poll's loop that is under way.
+
+    Attributes:
+        index: number of the instruction with which it begins.
+        poll: what it waits for.
+        row: of that instruction on the time line.
+        issued, first: cycles in which the first turn began to be issued, and to be executed.
+        looked: cycle in which the load of this turn can begin.
+    """
+
+    index: int
+    poll: Poll
+    row: int
+    issued: int
+    first: int
+    looked: int
 
 
 @dataclass(frozen=True)
@@ -26,66 +59,105 @@ class Replay:
         begin: cycle of the launch at which it begins.
         log: what it issued, see `Timeline.log`.
         timeline: the new one, still empty.
+        talk: what the program does with counters.
     """
 
     seat: Seat
     begin: int
     log: Ints
     timeline: Timeline
+    talk: Talk = field(default_factory=dict)
 
-    def turns(self, flags: Flags) -> Iterator[int]:
-        """Issues everything; yields the flag of another core that it waits for."""
+    def turns(self, flags: Flags | None, counters: Counters) -> Iterator[Awaited]:
+        """Issues everything; yields what it waits for."""
         waits, state = 0, self.timeline.state
+        turn: Turn | None = None
         while (stop := self.timeline.replay(self.log)) != Stop.END:
             if stop == Stop.CAME:
-                for index, cycle in self.timeline.came():
-                    values = self._values(index)
-                    count = Count(self.begin + cycle, {})
-                    flags.set_flag(self.seat, values["mode"], values["flag"], count)
-                continue
-            assert stop == Stop.CROSS_WAIT, "the program ended when it ran first"
-            flag = self._values(self.timeline.count)["flag"]
-            waits += 1
-            while (taken := flags.take(self.seat, flag, waits)) is None:
-                yield flag
-            state[Word.UNTIL] = max(taken.time - self.begin, 0)
+                turn = self._come(flags, counters, turn)
+            elif stop == Stop.POLLED:
+                assert turn is not None, "the program has polled"
+                yield from self._look(counters, turn)
+            else:
+                assert stop == Stop.CROSS_WAIT, "the program ended when it ran first"
+                assert flags is not None, "on a split machine"
+                flag = self._values(self.timeline.count)["flag"]
+                waits += 1
+                while (taken := flags.take(self.seat, flag, waits)) is None:
+                    yield Awaited(f"flag {flag}", partial(flags.has, self.seat, flag))
+                state[Word.UNTIL] = max(taken.time - self.begin, 0)
+
+    def _come(self, flags: Flags | None, counters: Counters, turn: Turn | None) -> Turn | None:
+        """Pipes have come to what concerns others. Returns the turn of a poll under way."""
+        for index, cycle in self.timeline.came():
+            told = self.talk.get(index)
+            if isinstance(told, Post):
+                counters.post(self.seat, told, Count(self.begin + cycle, {}))
+            elif isinstance(told, Poll):
+                row = self.timeline.row_count - 1
+                if turn is None or turn.index != index:
+                    turn = Turn(index, told, row, self.timeline.issued_at(row), cycle, cycle)
+                turn.looked = cycle
+                self.timeline.begin_row(turn.row, turn.issued, turn.first)
+            else:
+                assert flags is not None, "on a split machine"
+                values = self._values(index)
+                count = Count(self.begin + cycle, {})
+                flags.set_flag(self.seat, values["mode"], values["flag"], count)
+        return turn
+
+    def _look(self, counters: Counters, turn: Turn) -> Iterator[Awaited]:
+        """The scalar unit looks at counters: goes on, or back to the beginning of the turn."""
+        timeline = self.timeline
+        told = self.talk[timeline.count]
+        assert isinstance(told, EndPoll), "that is what ends a poll"
+        if not told.enough:
+            timeline.pass_poll()
+            return
+        while (seen := counters.seen(turn.poll)) is None:
+            yield Awaited(f"the {turn.poll}", lambda: counters.seen(turn.poll) is not None)
+        if seen.time <= self.begin + turn.looked:
+            timeline.pass_poll()
+        else:
+            timeline.repeat_from(turn.index, turn.row)
 
     def _values(self, index: int) -> Mapping[str, int]:
         """Fields of an instruction between cores."""
         return self.timeline.tables.forms_of_steps[int(self.log[index]) & STEP_MASK].values
 
 
-def replay_together(replays: Sequence[Replay], limits: CrossCore) -> list[int]:
+def replay_together(replays: Sequence[Replay], limits: CrossCore | None) -> list[int]:
     """Times programs that ran at the same time.
 
     Args:
         replays: all of them.
-        limits: of the flags between cores.
+        limits: of the flags between cores, where there are such.
 
     Returns:
         The cycles of each.
     """
     order = sorted(replays, key=lambda replay: replay.seat.number)
-    flags = Flags([replay.seat for replay in order], limits)
-    running = [(replay, replay.turns(flags)) for replay in order]
-    waiting: dict[Seat, int] = {}
+    flags = None if limits is None else Flags([replay.seat for replay in order], limits)
+    counters = Counters()
+    running = [(replay, replay.turns(flags, counters)) for replay in order]
+    waiting: dict[Seat, Awaited] = {}
     while running:
         left = []
         moved = False
         for replay, turns in running:
             seat = replay.seat
-            if seat in waiting and not flags.has(seat, waiting[seat]):
+            if seat in waiting and not waiting[seat].come():
                 left.append((replay, turns))
                 continue
             moved = True
-            flag = next(turns, None)
-            if flag is not None:
-                waiting[seat] = flag
+            awaited = next(turns, None)
+            if awaited is not None:
+                waiting[seat] = awaited
                 left.append((replay, turns))
         # Sets and waits follow the order in which programs issue, and no times: since all programs
         # ended when they took these turns first, they end again.
-        assert moved, "cores wait for flags that came when they ran first: " + ", ".join(
-            f"{replay.seat} for flag {waiting[replay.seat]}" for replay, _ in left
+        assert moved, "cores wait for what came when they ran first: " + ", ".join(
+            f"{replay.seat} for {waiting[replay.seat].what}" for replay, _ in left
         )
         running = left
     return [replay.timeline.finish() for replay in replays]

@@ -39,18 +39,20 @@ def replay(t: Ints, x: Floats, count: int) -> int:
     """Issues again what a log holds, up to `count` instructions; the log's address is in `t`.
 
     Returns a `Stop`: behind a set of a flag of other cores that its pipe came to, before a wait for
-    one unless `UNTIL` has its time.
+    one unless `UNTIL` has its time, and before the end of a poll unless `PASS` lets it go on.
     """
     log = ints_at(t[Word.LOG])
     steps = ints_at(t[Word.STEPS])
     while t[Word.COUNT] < count:
         entry = log[t[Word.COUNT]]
         step = entry & STEP_MASK
-        if (
-            steps[step * StepColumn.COLUMNS + StepColumn.KIND] == Kind.CROSS_WAIT
-            and t[Word.UNTIL] < 0
-        ):
+        kind = steps[step * StepColumn.COLUMNS + StepColumn.KIND]
+        if kind == Kind.CROSS_WAIT and t[Word.UNTIL] < 0:
             return Stop.CROSS_WAIT
+        if kind == Kind.END_POLL:
+            if not t[Word.PASS]:
+                return Stop.POLLED
+            t[Word.PASS] = 0
         stop = issue(t, x, step, entry & CLEAR_BIT, entry >> OPS_SHIFT, 0)
         if stop != Stop.END:
             return stop
@@ -65,11 +67,13 @@ def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) ->
     vector unit writes last, or 0."""
     index = t[Word.COUNT]
     t[Word.COUNT] = index + 1
-    t[Word.NOW] += (ops + 1) * t[Word.ISSUE_CYCLES]
     steps = ints_at(t[Word.STEPS])
     row = step * StepColumn.COLUMNS
     pipe = steps[row + StepColumn.PIPE]
     kind = steps[row + StepColumn.KIND]
+    t[Word.NOW] += ops * t[Word.ISSUE_CYCLES]
+    if kind < Kind.POST:  # the others are no instructions
+        t[Word.NOW] += t[Word.ISSUE_CYCLES]
     if kind == Kind.BARRIER_ALL:
         return barrier_all(t, index)
     if pipe == S:
@@ -240,7 +244,7 @@ def start(
         t[Word.FLAG_HELD + pipe] += max(0, end - max(begin, done))
         free = end
         left = end
-    else:
+    elif kind != Kind.POLL:
         end = max(begin, done)
         if done > begin:
             end_after = t[Word.DONE_BY + pipe]
@@ -260,7 +264,7 @@ def start(
     note(t, index, pipe, begin, free, end, time, issue_after, start_after, end_after, shared)
     if kind == Kind.SET:
         send(t, steps[row + StepColumn.EVENT], end, index)
-    elif kind == Kind.CROSS_SET:
+    elif kind >= Kind.CROSS_SET:
         come(t, index, end)
     return 1
 

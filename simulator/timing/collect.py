@@ -18,6 +18,7 @@ from davinci.machine import Machine
 from davinci.native import Ints
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.half_range import Lost
+from davinci.simulator.split.counters import Talk
 from davinci.simulator.split.cross_core import Seat
 from davinci.simulator.timing.l2 import L2, Touched
 from davinci.simulator.timing.layout import Word
@@ -37,6 +38,7 @@ class Done:
         touched: lines of global memory.
         key: equal for programs that issue the same.
         lost: values that left the range of f16.
+        talk: what it did with counters of other blocks.
     """
 
     cycles: int
@@ -44,6 +46,7 @@ class Done:
     touched: Touched
     key: LogKey
     lost: Lost
+    talk: Talk
 
     @classmethod
     def of(cls, core: Core) -> Done:
@@ -54,7 +57,9 @@ class Done:
         """
         cycles, timeline = core.finish(), core.timeline
         digest = blake2b(timeline.log.tobytes(), digest_size=16).digest()
-        return cls(cycles, timeline, timeline.touched(), (timeline.rates.cores, digest), core.lost)
+        key = timeline.rates.cores, digest
+        talk = {} if core.counters is None else core.counters.talk
+        return cls(cycles, timeline, timeline.touched(), key, core.lost, talk)
 
 
 @dataclass
@@ -158,7 +163,9 @@ class Collector:
             self._known[done.key] = timeline.log.copy(), Counted.of(timeline)
         log, counted = self._known[done.key]
         size, crossed = done.touched.total_bytes, timeline.crossed
-        stream = Stream(kernel, block, seat, timeline.tables, log, done.key, size, crossed)
+        stream = Stream(
+            kernel, block, seat, timeline.tables, log, done.key, size, crossed, done.talk
+        )
         records = timeline.records if timeline.keep_rows else None
         self._runs.append(FinishedBlock(place, stream, done.touched, profile, records))
         self._count(self.profiles[kernel], profile, counted)

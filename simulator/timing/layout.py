@@ -29,6 +29,9 @@ class Kind(enum.IntEnum):
     BARRIER_ALL = 4
     CROSS_SET = 5
     CROSS_WAIT = 6
+    POST = 7
+    POLL = 8
+    END_POLL = 9
 
 
 class StepColumn(enum.IntEnum):
@@ -205,3 +208,4 @@ class Stop(enum.IntEnum):
     ILLEGAL = 9
     SET_TWICE = 10
     CROSS = 11  # before it
+    POLLED = 12  # before the end of a poll

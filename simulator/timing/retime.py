@@ -7,11 +7,12 @@ What programs issue does not depend on times, nor does what the L2 holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from davinci.machine import Machine
 from davinci.native import Ints
 from davinci.simulator.core.tables import Tables
+from davinci.simulator.split.counters import Talk
 from davinci.simulator.split.cross_core import Seat
 from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import Rates, competing, rates_of
@@ -36,6 +37,7 @@ class Stream:
         key: equal for programs that issue the same; with the cores at work.
         moved_bytes: in global memory.
         crossed: it waited for other cores, or they for it.
+        talk: what it did with counters of other blocks.
     """
 
     kernel: int
@@ -46,6 +48,7 @@ class Stream:
     key: LogKey
     moved_bytes: int
     crossed: bool
+    talk: Talk = field(default_factory=dict)
 
 
 @dataclass
@@ -124,19 +127,18 @@ class Recording:
         drawn: Collection[int],
         rates: Callable[[Stream], Rates],
     ) -> list[TimedProgram]:
-        """As `times`, with the flags between the cores of each round."""
+        """As `times`, with the flags or counters between the cores of each round."""
         limits = setting(self.streams[0])[0].cross_core
-        assert limits is not None, "split machines have flags between cores"
         clocks = [0] * self.at_once
         found: dict[int, TimedProgram] = {}
         for number in sorted(self.rounds):
             replays = {}
             for i, stream in enumerate(self.streams):
                 if stream.block // self.at_once == number:
-                    assert stream.seat is not None, "on a split machine"
+                    assert stream.seat is not None, "a program of several that run together"
                     timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), room=0)
                     begin = clocks[stream.block % self.at_once]
-                    replays[i] = Replay(stream.seat, begin, stream.log, timeline)
+                    replays[i] = Replay(stream.seat, begin, stream.log, timeline, stream.talk)
             cycles = replay_together(list(replays.values()), limits)
             for (i, replay), taken in zip(replays.items(), cycles, strict=True):
                 found[i] = TimedProgram(replay.timeline, taken, replay.begin)

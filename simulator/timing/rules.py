@@ -296,6 +296,7 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "l1_fill": l1_fill,
     "flag": nothing,
     "cross_core_flag": nothing,
+    "counter": nothing,
     "barrier": nothing,
     "scalar": scalar,
     "scalar_access": scalar_access,
@@ -316,7 +317,7 @@ COPIES = frozenset(
 )
 """Timing rules of copies between memories."""
 
-FLAGS = frozenset(["flag", "barrier", "cross_core_flag"])
+FLAGS = frozenset(["flag", "barrier", "cross_core_flag", "counter"])
 """Timing rules of what orders other instructions."""
 
 

@@ -224,6 +224,36 @@ class Timeline:
         state[Word.CAME] = 0
         return [(int(i), int(c)) for i, c in state[first : first + 2 * count].reshape(-1, 2)]
 
+    def pass_poll(self) -> None:
+        """Lets a replay that stopped before the end of a poll go on."""
+        self.state[Word.PASS] = 1
+
+    @property
+    def row_count(self) -> int:
+        """Rows so far."""
+        return int(self.state[Word.ROWS])
+
+    def repeat_from(self, index: int, row: int) -> None:
+        """Lets a replay go on with an instruction that it has issued before.
+
+        Args:
+            index: of the instruction.
+            row: its row, which is made again with all behind it.
+        """
+        self.state[Word.COUNT] = index
+        if self.keep_rows:
+            self.state[Word.ROWS] = row
+
+    def begin_row(self, row: int, issued: int, start: int) -> None:
+        """Lets a row that was made again begin where it first did."""
+        if self.keep_rows:
+            self._rows[row, TimelineColumn.ISSUED] = issued
+            self._rows[row, TimelineColumn.START] = start
+
+    def issued_at(self, row: int) -> int:
+        """The cycle in which the instruction of a row was issued; 0 if rows are not kept."""
+        return int(self._rows[row, TimelineColumn.ISSUED]) if self.keep_rows else 0
+
     def each_pipe(self, place: Word) -> list[int]:
         """Numbers of the pipes: `Word.BUSY`, cycles in which each has an instruction under way;
         `FLAG_HELD`, `BARRIER_HELD`: in which it has none, held by a wait for a flag or a barrier.

@@ -24,6 +24,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     dequantize,
     atomic,
     fill,
+    counters,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -65,6 +66,7 @@ __all__ = [
     "compare",
     "control",
     "convert",
+    "counters",
     "cross_core",
     "cube",
     "dequantize",

@@ -87,6 +87,7 @@ TIMING_RULES: dict[str, str] = {
     "l1_fill": "numbers into L1",
     "flag": "set_flag and wait_flag",
     "cross_core_flag": "ffts_cross_core_sync and wait_flag_dev",
+    "counter": "post_counter, poll_counters and end_poll",
     "barrier": "pipe_barrier",
     "sort": "fixed cost and elements that are sorted in a cycle",
     "scalar": "one instruction of the scalar unit",

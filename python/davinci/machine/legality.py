@@ -18,6 +18,9 @@ def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str
     """Why a core of type `core` ("AICORE", "AIC", "AIV") has not this instruction; "" if it has."""
     if record.timing == "scalar_access":
         return ""
+    if record.timing == "counter":
+        flags = "its cores have flags for each other (ffts_cross_core_sync)"
+        return f"{machine.name} does not wait for counters: {flags}" if machine.split else ""
     types = machine.intrinsics.get(record.name)
     if types is None or (not record.type and not types):
         return f"{machine.name} has no instruction {record.name}"

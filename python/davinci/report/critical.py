@@ -18,7 +18,15 @@ RUN, FLAG, BARRIER, ISSUE = "run", "flag", "barrier", "issue"
 WAIT_FOR_A_CORE = "wait_flag_dev"
 """Waits for a flag of other cores; the rows of a block do not know which instruction set it."""
 
-SYNCHRONISATION = {"wait_flag": FLAG, "pipe_barrier": BARRIER, WAIT_FOR_A_CORE: FLAG}
+WAIT_FOR_COUNTERS = "poll_counters"
+"""Waits for counters of other blocks: from the first look to the one that sees enough."""
+
+SYNCHRONISATION = {
+    "wait_flag": FLAG,
+    "pipe_barrier": BARRIER,
+    WAIT_FOR_A_CORE: FLAG,
+    WAIT_FOR_COUNTERS: FLAG,
+}
 """Instructions that leave their queue when they are over, not when they start."""
 
 
@@ -82,7 +90,7 @@ def _before_issue(row: Row, by_index: dict[int, Row]) -> tuple[PathSegment, str,
     other_row = by_index.get(row.index - 1)
     if other_row is None:
         return PathSegment(ISSUE, 0, row.issued, row.index), "", None
-    if other_row.pipe == "PIPE_S":
+    if other_row.pipe == "PIPE_S" or other_row.mnemonic == WAIT_FOR_COUNTERS:
         return PathSegment(ISSUE, other_row.end, row.issued, row.index), "end", other_row
     return PathSegment(ISSUE, other_row.issued, row.issued, row.index), "issue", other_row
 

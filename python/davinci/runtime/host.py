@@ -351,7 +351,8 @@ class HostProgram:
             self._fill(arguments[number])
         blocks = attribute(op, "ascend.blocks", 1)
         alone = any(program.accesses or program.adds for program in programs.values())
-        call = KernelCall(name, programs, arguments, blocks, library.locations, alone)
+        talks = any(program.talks for program in programs.values())
+        call = KernelCall(name, programs, arguments, blocks, library.locations, alone, talks)
         # What a scalar unit accesses is not compared with what other kernels do.
         stage = attribute(op, STAGE, None) if not alone else None
         if stage is not None and stage == self._stage:

@@ -80,6 +80,9 @@ ACCESSES = ("hivm.ld.", "hivm.st.")
 ADDS = "hivm.set_atomic_"
 """Beginning of the names of what makes stores to global memory add."""
 
+COUNTERS = ("hivm.post_counter", "hivm.poll_counters")
+"""Names of what makes blocks wait for each other."""
+
 REGISTERS = {
     "get_block_idx": Slot.BLOCK,
     "get_block_num": Slot.BLOCKS,

@@ -42,6 +42,7 @@ from davinci.runtime.intrinsics import (
     ACCESSES,
     ADDS,
     CONTEXT_WORDS,
+    COUNTERS,
     DIVISION_BY_ZERO,
     NO_ACCESS,
     OUT_OF_BOUNDS,
@@ -99,6 +100,7 @@ class ScalarProgram:
         accesses: whether it loads or stores anywhere: what it issues may depend on data.
         adds: whether its stores may add to global memory: what they find there depends on which
             block ran before.
+        talks: whether its blocks wait for each other by counters in global memory.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class ScalarProgram:
         self.loads = loads
         self.accesses = any(callee.startswith(ACCESSES) for callee in called)
         self.adds = any(callee.startswith(ADDS) for callee in called)
+        self.talks = not called.isdisjoint(COUNTERS)
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
 

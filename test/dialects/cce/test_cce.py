@@ -8,7 +8,7 @@ import pytest
 
 from davinci.dialects.base import python_value
 from davinci.dialects.cce import build, instructions
-from davinci.dialects.cce.effects import effects_of
+from davinci.dialects.cce.effects import MEETINGS, effects_of
 from davinci.dialects.cce.instructions import (
     CONVERSIONS,
     COPIES,
@@ -68,8 +68,15 @@ def test_block_number(name: str) -> None:
     assert f'"cce.{name}"() : () -> index' in parse(name, [], results="index")
 
 
+def test_read_counter() -> None:
+    lines = [memref("4x8", "i32"), ub("5x8", "i32")]
+    assert '"cce.read_counter"' in parse("read_counter", lines, results="i32")
+    with pytest.raises(MLIRError, match="found 4, expected 5, one more than blocks"):
+        parse("read_counter", [lines[0], ub("4x8", "i32")], results="i32")
+
+
 def test_every_operation_is_tested() -> None:
-    tested = {name for name, *_ in CCE} | {"get_block_idx", "get_block_num"}
+    tested = {name for name, *_ in CCE} | {"get_block_idx", "get_block_num", "read_counter"}
     assert tested == {op._op_name for op in Cce.operations}
 
 
@@ -365,6 +372,14 @@ INCCE = [
     ("wait_flag", [], 'src = "V", dst = "M", event = 16 : i64', "attribute event; found 16"),
     ("pipe_barrier", [], 'pipe = "S"', "attribute pipe; found 'S'"),
 ]
+INCCE += [
+    ("sync_cores", [ub("4x8", "i32"), "i32", ub("5x8", "i32")], "", "lines is in the wrong memory"),
+    ("sync_cores", [memref("4x8", "i32"), "i32", memref("5x8", "i32")], "", "scratch is in"),
+    ("sync_cores", [memref("4x8", "f32"), "i32", ub("5x8", "i32")], "", "expected s32 [blocks, 8]"),
+    ("sync_cores", [memref("4x9", "i32"), "i32", ub("5x8", "i32")], "", "expected s32 [blocks, 8]"),
+    ("sync_cores", [memref("4x8", "i32"), "i32", ub("4x8", "i32")], "", "one more than blocks"),
+    ("sync_cores", [memref("4x8", "i32"), "i64", ub("5x8", "i32")], "", "type of number"),
+]
 
 
 @pytest.mark.parametrize(("name", "types", "attributes", "message"), INCCE)
@@ -399,6 +414,7 @@ def test_facts_of_the_instructions() -> None:
 def test_every_operation_has_an_instruction() -> None:
     """One that is in the records, apart from registers of the scalar unit, and with its pipe."""
     names = {op._op_name for op in Cce.operations} - {"get_block_idx", "get_block_num", "copy"}
+    names -= {name.removeprefix("cce.") for name in MEETINGS}
     assert {instructions.NAMES.get(name, name) for name in names} <= set(BY_NAME)
     pipes = {name: pipe_of(name) for name in names}
     assert {name for name, pipe in pipes.items() if pipe == "M"} == {"mad"}

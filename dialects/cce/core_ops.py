@@ -1,0 +1,84 @@
+"""The operations of the cce dialect by which the blocks of a launch wait for each other.
+
+All blocks of the launch run at the same time, each on a core of its own. Each has a line of 32
+bytes in global memory whose counter only grows; a block that has come stores the next number and
+waits until all lines have reached it.
+
+This module defines operations by annotations, so it must not postpone their evaluation.
+"""
+
+from typing import Any
+
+from davinci.dialects.base import verifier
+from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.checks import require_contiguous, require_space
+from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
+from davinci.errors import require
+from davinci.isa.counters import LINE_BYTES
+from davinci.mlir import ext, ir, type_text
+
+Operand = ext.Operand
+
+LANES = LINE_BYTES // 4
+"""Numbers of a line; the first one is the counter."""
+
+
+def check_lines(lines: Buffer, scratch: Buffer) -> None:
+    """Lines in global memory, one for each block, and room for all of them and one more in UB."""
+    require_space("lines", lines, "GM")
+    require_space("scratch", scratch, "UB")
+    for role, buffer in (("lines", lines), ("scratch", scratch)):
+        found = f"{buffer.dtype} {list(buffer.shape)}"
+        legal = buffer.dtype == "s32" and len(buffer.shape) == 2 and buffer.shape[1] == LANES
+        require(legal, role, found, f"s32 [blocks, {LANES}]")
+        require_contiguous(role, buffer)
+    blocks = lines.shape[0]
+    require(
+        scratch.shape[0] == blocks + 1,
+        "lines of scratch",
+        scratch.shape[0],
+        f"{blocks + 1}, one more than blocks",
+    )
+
+
+class ReadCounterOp(Cce.Operation, name="read_counter"):
+    """The counter of this block, from which it counts on; the scalar unit waits for it.
+
+    A launch begins with the counters that the last one with the same lines left; all are equal.
+    Comes once, before the first `sync_cores`: it fills the last line of `scratch`.
+
+    C1 lines in GM, i32 [blocks, 8], contiguous.
+    C2 scratch in UB, i32 [blocks + 1, 8], contiguous.
+    """
+
+    lines: Operand[Any]
+    scratch: Operand[Any]
+    result: ext.Result[ir.IntegerType[32]]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_lines(buffer_of(self.lines), buffer_of(self.scratch))
+
+
+class SyncCoresOp(Cce.Operation, name="sync_cores"):
+    """Waits until all blocks have come: what any of them stored to global memory before is what all
+    load afterwards, and what was loaded before may be overwritten.
+
+    On machines whose cores have flags for each other these are used, elsewhere each block stores
+    `number` in its line and loads the lines until all have reached it.
+
+    C1 lines in GM, i32 [blocks, 8], contiguous; one for each block of the launch.
+    C2 scratch in UB, i32 [blocks + 1, 8], contiguous; that of `read_counter`.
+    C3 number: i32, more than in the synchronisation before, the same in all blocks.
+    """
+
+    lines: Operand[Any]
+    number: Operand[Any]
+    scratch: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_lines(buffer_of(self.lines), buffer_of(self.scratch))
+        require(
+            type_text(self.number.type) == "i32", "type of number", str(self.number.type), "i32"
+        )

@@ -1,0 +1,29 @@
+"""Kernels whose blocks wait for each other."""
+
+from __future__ import annotations
+
+from davinci.dialects.cce.effects import MEETINGS
+from davinci.machine import Machine
+from davinci.mlir import Op, operations
+from davinci.passes.pipeline.base import fail
+
+
+def meetings_in(kernel: Op) -> list[Op]:
+    """The operations of a kernel at which its blocks wait for each other."""
+    return [op for op in operations(kernel, "cce") if op.name in MEETINGS]
+
+
+def event_of(meeting: Op, machine: Machine) -> int:
+    """The event id of the flags that a meeting becomes: the machine's last one.
+
+    Raises:
+        CompileError: there is only one, which the other operations of the kernel need.
+    """
+    if machine.sync.event_ids < 2:
+        fail(
+            meeting,
+            "needs an event id of its own",
+            found="sync.event_ids = 1",
+            expected="2 or more",
+        )
+    return machine.sync.event_ids - 1

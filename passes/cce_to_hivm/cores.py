@@ -1,0 +1,183 @@
+"""Blocks that wait for each other: `cce.read_counter` and `cce.sync_cores`.
+
+On a coupled machine, for 32 blocks:
+
+    set_flag, wait_flag MTE2 -> MTE3         what was loaded may be overwritten
+    st %number, scratch[32]                  the scalar unit raises the counter in the block's line
+    set_flag, wait_flag S -> MTE3
+    copy_ubuf_to_gm lines[block]             behind all stores of the block
+    post_counter lines[block]
+    set_flag, wait_flag MTE3 -> S            the line may be changed again, and is in memory
+    scf.while {                              the look of the others
+      poll_counters lines
+      copy_gm_to_ubuf scratch[0..31]
+      set_flag, wait_flag MTE2 -> V
+      vmin scratch[0..15], scratch[16..31]   five minima, with barriers between
+      set_flag, wait_flag V -> S
+      ld scratch[0]
+      end_poll
+    }
+
+The flags take the machine's last event id, which `insert-sync` leaves free in such kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from davinci.dialects.base import attribute
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.hivm import ops as hivm
+from davinci.isa import INSTRUCTIONS, Pipe
+from davinci.isa.counters import LINE_BYTES
+from davinci.isa.cross_core import ALL_OF_A_KIND
+from davinci.machine.legality import illegal_instruction
+from davinci.mlir import Op, arith, ir, scf
+from davinci.passes import builder
+from davinci.passes.analysis.meetings import event_of
+from davinci.passes.cce_to_hivm import lowering
+from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
+from davinci.passes.cce_to_hivm.emitter import Emitter
+from davinci.units import REPEAT_BLOCKS
+
+CORE_FLAG = 0
+"""The flag between cores by which all of a kind wait for each other."""
+
+
+@lowering("read_counter")
+def lower_read_counter(emitter: Emitter, op: Op) -> None:
+    lines, scratch = (emitter.addresses.of(value) for value in op.operands)
+    blocks = buffer_of(op.operands[0]).shape[0]
+    i32 = ir.IntegerType.get_signless(32)
+    if emitter.machine.split:
+        zero = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 0)).result
+        op.results[0].replace_all_uses_with(zero)
+        return
+    own = scratch.plus(Shift(blocks * LINE_BYTES))
+    copy_in(emitter, own, own_line(lines), 1)
+    flag(emitter, op, Pipe.MTE2, Pipe.S)
+    found = builder.op("hivm.ld", [own.pointer()], [i32])
+    op.results[0].replace_all_uses_with(found.result)
+
+
+@lowering("sync_cores")
+def lower_sync_cores(emitter: Emitter, op: Op) -> None:
+    if emitter.machine.split:
+        meet_by_flags(emitter, op)
+        return
+    target, number, room = list(op.operands)
+    lines, scratch = emitter.addresses.of(target), emitter.addresses.of(room)
+    blocks = buffer_of(target).shape[0]
+    own, line = scratch.plus(Shift(blocks * LINE_BYTES)), own_line(lines)
+    wanted = arith.ExtSIOp(ir.IntegerType.get_signless(64), number).result
+    flag(emitter, op, Pipe.MTE2, Pipe.MTE3)
+    builder.op("hivm.st", [own.pointer(), number])
+    flag(emitter, op, Pipe.S, Pipe.MTE3)
+    bursts = INSTRUCTIONS["copy_ubuf_to_gm"]
+    emitter.instruction(bursts, [line, own], one_burst(bursts.field_names, 1))
+    hivm.build("post_counter", "", [line.pointer()], {"value": wanted})
+    flag(emitter, op, Pipe.MTE3, Pipe.S)
+    with while_loop() as condition, emitter.block():
+        emitter.forget()
+        seen = look(emitter, op, lines, scratch, blocks, wanted)
+        condition(arith.CmpIOp(arith.CmpIPredicate.slt, seen, number).result)
+        wide = arith.ExtSIOp(ir.IntegerType.get_signless(64), seen).result
+        hivm.build("end_poll", "", [], {"value": wide})
+    emitter.forget()
+
+
+def meet_by_flags(emitter: Emitter, op: Op) -> None:
+    """All cores of the kernel's kind set a flag for each other, and wait for it."""
+    kernel = op.parent
+    while "ascend.kernel" not in kernel.attributes:
+        kernel = kernel.parent
+    stores = Pipe.FIX if attribute(kernel, "ascend.core", "aicore") == "aic" else Pipe.MTE3
+    flag(emitter, op, Pipe.MTE2, stores)
+    fields = {"pipe": int(stores), "mode": ALL_OF_A_KIND, "flag": CORE_FLAG}
+    hivm.build("ffts_cross_core_sync", "", [], fields)
+    hivm.build("wait_flag_dev", "", [], {"flag": CORE_FLAG})
+
+
+def look(
+    emitter: Emitter, op: Op, lines: Address, scratch: Address, blocks: int, wanted: ir.Value
+) -> ir.Value:
+    """Loads all lines; returns the least counter, which the scalar unit has seen."""
+    i32 = ir.IntegerType.get_signless(32)
+    minimum = INSTRUCTIONS["vmin.s32"]
+    halving = not illegal_instruction(emitter.machine, "AICORE", minimum)
+    looks = 1 if halving else blocks
+    fields = {"count": blocks, "looks": looks, "value": wanted}
+    hivm.build("poll_counters", "", [lines.pointer(), scratch.pointer()], fields)
+    copy_in(emitter, scratch, lines, blocks)
+    if halving and blocks > 1:
+        flag(emitter, op, Pipe.MTE2, Pipe.V)
+        left = blocks
+        while left > 1:
+            half = left // 2
+            lines_to_minima(emitter, scratch, scratch.plus(Shift(half * LINE_BYTES)), half)
+            if left % 2:
+                odd = scratch.plus(Shift((left - 1) * LINE_BYTES))
+                lines_to_minima(emitter, scratch, odd, 1)
+            left = half
+        flag(emitter, op, Pipe.V, Pipe.S)
+    else:
+        flag(emitter, op, Pipe.MTE2, Pipe.S)
+    places = [scratch.plus(Shift(i * LINE_BYTES)) for i in range(looks)]
+    seen = [builder.op("hivm.ld", [place.pointer()], [i32]).result for place in places]
+    least = seen[0]
+    for other in seen[1:]:
+        least = arith.MinSIOp(least, other).result
+    return least
+
+
+def lines_to_minima(emitter: Emitter, target: Address, other: Address, lines: int) -> None:
+    """Lines become the minima of themselves and of as many others."""
+    minimum = INSTRUCTIONS["vmin.s32"]
+    strides = dict.fromkeys(minimum.field_names, 1)
+    strides |= {name: REPEAT_BLOCKS for name in strides if name.endswith("rep_stride")}
+    for first in range(0, lines, REPEAT_BLOCKS):
+        count = min(REPEAT_BLOCKS, lines - first)
+        emitter.set_mask((1 << count * LINE_BYTES // 4) - 1)
+        places = [place.plus(Shift(first * LINE_BYTES)) for place in (target, target, other)]
+        emitter.instruction(minimum, places, strides | {"repeat": 1})
+    hivm.build("pipe_barrier", "", [], {"pipe": int(Pipe.V)})
+
+
+def copy_in(emitter: Emitter, target: Address, source: Address, lines: int) -> None:
+    """Loads lines that follow each other."""
+    bursts = INSTRUCTIONS["copy_gm_to_ubuf"]
+    emitter.instruction(bursts, [target, source], one_burst(bursts.field_names, lines))
+
+
+def one_burst(names: Sequence[str], blocks: int) -> dict[str, int]:
+    """Fields of a copy of so many blocks that follow each other."""
+    return dict.fromkeys(names, 0) | {"n_burst": 1, "len_burst": blocks}
+
+
+def own_line(lines: Address) -> Address:
+    """The line of this block."""
+    i64 = ir.IntegerType.get_signless(64)
+    block = builder.op("hivm.get_block_idx", [], [i64]).result
+    return lines.plus(Shift(0, arith.MulIOp(block, constant_i64(LINE_BYTES)).result))
+
+
+def flag(emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:
+    """A flag from one pipe to another, for which that one waits at once."""
+    event = event_of(op, emitter.machine)
+    fields = {"src_pipe": int(source), "dst_pipe": int(target), "event": event}
+    hivm.build("set_flag", "", [], fields)
+    hivm.build("wait_flag", "", [], fields)
+
+
+@contextmanager
+def while_loop() -> Iterator[Callable[[ir.Value], None]]:
+    """Builds the body of a loop that runs again while the value given to the function is true."""
+    loop = ir.Operation.create("scf.while", results=[], operands=[], regions=2)
+    before, after = (region.blocks.append() for region in loop.regions)
+    with ir.InsertionPoint(after):
+        scf.YieldOp([])
+    conditions: list[ir.Value] = []
+    with ir.InsertionPoint(before):
+        yield conditions.append
+        scf.ConditionOp(conditions[0], [])
