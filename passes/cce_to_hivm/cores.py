@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
@@ -50,7 +51,7 @@ def lower_read_counter(emitter: Emitter, op: Op) -> None:
     lines, scratch = (emitter.addresses.of(value) for value in op.operands)
     blocks = buffer_of(op.operands[0]).shape[0]
     i32 = ir.IntegerType.get_signless(32)
-    if emitter.machine.split:
+    if emitter.machine.cross_core is not None:
         zero = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 0)).result
         op.results[0].replace_all_uses_with(zero)
         return
@@ -63,14 +64,14 @@ def lower_read_counter(emitter: Emitter, op: Op) -> None:
 
 @lowering("sync_cores")
 def lower_sync_cores(emitter: Emitter, op: Op) -> None:
-    if emitter.machine.split:
+    if emitter.machine.cross_core is not None:
         meet_by_flags(emitter, op)
         return
     target, number, room = list(op.operands)
     lines, scratch = emitter.addresses.of(target), emitter.addresses.of(room)
     blocks = buffer_of(target).shape[0]
     own, line = scratch.plus(Shift(blocks * LINE_BYTES)), own_line(lines)
-    wanted = arith.ExtSIOp(ir.IntegerType.get_signless(64), number).result
+    wanted = widened(number)
     flag(emitter, op, Pipe.MTE2, Pipe.MTE3)
     builder.op("hivm.st", [own.pointer(), number])
     flag(emitter, op, Pipe.S, Pipe.MTE3)
@@ -82,14 +83,14 @@ def lower_sync_cores(emitter: Emitter, op: Op) -> None:
         emitter.forget()
         seen = look(emitter, op, lines, scratch, blocks, wanted)
         condition(arith.CmpIOp(arith.CmpIPredicate.slt, seen, number).result)
-        wide = arith.ExtSIOp(ir.IntegerType.get_signless(64), seen).result
+        wide = widened(seen)
         hivm.build("end_poll", "", [], {"value": wide})
     emitter.forget()
 
 
 def meet_by_flags(emitter: Emitter, op: Op) -> None:
     """All cores of the kernel's kind set a flag for each other, and wait for it."""
-    kernel = op.parent
+    kernel: Any = op.parent
     while "ascend.kernel" not in kernel.attributes:
         kernel = kernel.parent
     stores = Pipe.FIX if attribute(kernel, "ascend.core", "aicore") == "aic" else Pipe.MTE3
@@ -105,9 +106,11 @@ def look(
     """Loads all lines; returns the least counter, which the scalar unit has seen."""
     i32 = ir.IntegerType.get_signless(32)
     minimum = INSTRUCTIONS["vmin.s32"]
-    halving = not illegal_instruction(emitter.machine, "AICORE", minimum)
+    halving = not illegal_instruction(
+        emitter.machine, next(iter(emitter.machine.core_types)), minimum
+    )
     looks = 1 if halving else blocks
-    fields = {"count": blocks, "looks": looks, "value": wanted}
+    fields: dict[str, int | ir.Value] = {"count": blocks, "looks": looks, "value": wanted}
     hivm.build("poll_counters", "", [lines.pointer(), scratch.pointer()], fields)
     copy_in(emitter, scratch, lines, blocks)
     if halving and blocks > 1:
@@ -155,6 +158,12 @@ def one_burst(names: Sequence[str], blocks: int) -> dict[str, int]:
     return dict.fromkeys(names, 0) | {"n_burst": 1, "len_burst": blocks}
 
 
+def widened(number: ir.Value) -> ir.Value:
+    """An i32 as i64."""
+    i64 = ir.IntegerType.get_signless(64)
+    return builder.op("arith.extsi", [number], [i64]).result
+
+
 def own_line(lines: Address) -> Address:
     """The line of this block."""
     i64 = ir.IntegerType.get_signless(64)
@@ -180,4 +189,4 @@ def while_loop() -> Iterator[Callable[[ir.Value], None]]:
     conditions: list[ir.Value] = []
     with ir.InsertionPoint(before):
         yield conditions.append
-        scf.ConditionOp(conditions[0], [])
+        builder.op("scf.condition", conditions)

@@ -7,7 +7,6 @@ compute the data, and tell the time line. The first fault ends the launch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from davinci.isa.core import (
     Registers,
     Space,
 )
-from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine
 from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Race
 from davinci.simulator.core.columns import VA_WORDS
+from davinci.simulator.core.counting import Counter, alone
 from davinci.simulator.core.events import EVENTS, flags_left, set_twice
 from davinci.simulator.core.forms import ALL_BITS, Form
 from davinci.simulator.core.half_range import NOTHING
@@ -34,7 +33,7 @@ from davinci.simulator.core.parts import KnownPart, KnownParts, Order
 from davinci.simulator.core.plan import Operation, PartPlan, StreamPart, sources_of
 from davinci.simulator.core.problems import MALFORMED, Problem, malformed, too_many
 from davinci.simulator.core.tables import Tables, event_named
-from davinci.simulator.split.counters import PIPE, CounterLink, Poll, Post
+from davinci.simulator.split.counters import CounterLink
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
 from davinci.simulator.timing.gm_model import Rates
 from davinci.simulator.timing.layout import Stop, Word
@@ -48,24 +47,6 @@ TURNS_AN_INSTRUCTION = 50
 
 LEARNING = (Stop.ROOM, Stop.UNKNOWN_FORM, Stop.UNKNOWN_STEP)
 """Stops at which compiled code only lacks something."""
-
-
-class ScalarCore(Protocol):
-    """The interface of a core that a scalar program calls."""
-
-    @property
-    def sub_block(self) -> int: ...
-
-    @property
-    def most_turns(self) -> int: ...
-
-    def memory(self, space: Space) -> Memory: ...
-
-    def consume(self, records: Records) -> None: ...
-
-
-BlockProgram = Callable[[Sequence[int], int, int, ScalarCore], None]
-"""`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
 
 
 class Core:
@@ -130,6 +111,9 @@ class Core:
         self._used = set()
         self._kernel, self._block, self._locations = kernel, block, locations
         self._link, self.counters = link, counters
+        self._counter: Counter | None = None
+        if counters is not None:
+            self._counter = Counter(counters, self._memories, self._data, self._checker)
         self.registers = Registers()
         self._parts.begin(alone=link is None and counters is None)
         if self._checker is not None:
@@ -331,7 +315,15 @@ class Core:
         values, state = form.values, self.timeline.state
         self.timeline.crossed = True
         if form.record.timing == "counter":
-            self._count(form, index)
+            if self._counter is None:
+                raise alone()
+            item = Issued(form.record.mnemonic, index, self._words[0] >> LOCATION_SHIFT)
+            stuck = Stuck("counters of other blocks", item, ())
+            coming = self._counter.perform(
+                form.record, self._words, index, self._place(), lambda: self._pipe_waits(stuck)
+            )
+            if coming is not None:
+                self._coming[index] = coming
         elif form.record.name == "ffts_cross_core_sync":
             self._coming[index] = self._cross_core_flag(values)
         else:
@@ -345,56 +337,6 @@ class Core:
                 self._checker.races.receive(count.knowledge, self._link.seat.number)
             state[Word.UNTIL] = max(count.time, 0)
         state[Word.PASS] = 1
-
-    def _count(self, form: Form, index: int) -> None:
-        """Does what concerns counters of other blocks."""
-        link, words, name = self.counters, self._words, form.record.name
-        values = form.record.decode(words[1:])
-        if link is None:
-            raise Problem(
-                "a block that runs alone waits for counters of others",
-                hint="the runtime runs the blocks of such a kernel together",
-            )
-        if name == "post_counter":
-            post = Post(values["line"], values["value"], self._place())
-            self._posted(post)
-            knowledge: Knowledge = {}
-            if self._checker is not None:
-                knowledge, _ = self._checker.races.send(PIPE, link.seat.number)
-            self._coming[index] = link.post(index, post, knowledge)
-        elif name == "poll_counters":
-            poll = Poll(values["lines"], values["count"], values["value"], self._place())
-            item = Issued(form.record.mnemonic, index, words[0] >> LOCATION_SHIFT)
-            stuck = Stuck("counters of other blocks", item, ())
-            link.poll(index, poll, lambda: self._pipe_waits(stuck))
-            self._coming[index] = _nothing
-            if not self._data:
-                size = values["looks"] * LINE_BYTES
-                seen = self._memories[Space.UB].data[values["result"] :][:size]
-                seen.view(np.int32)[:: LINE_BYTES // 4] = poll.value
-        else:
-            known = link.end_poll(index, values["value"])
-            if known is not None and self._checker is not None:
-                self._checker.races.receive(known, link.seat.number)
-
-    def _posted(self, post: Post) -> None:
-        """Checks that a line holds the counter that is posted.
-
-        Raises:
-            Problem: it does not, or it lies outside of memory.
-        """
-        if not self._data:
-            return
-        memory = self._memories[Space.GM]
-        found = memory.data[post.line : post.line + 4]
-        held = int(found.view(np.int32)[0]) if found.size == 4 else None
-        if held != post.value:
-            raise Problem(
-                "a counter is posted that its line does not hold",
-                found=f"GM {post.line:#x} holds {held}, posted is {post.value}",
-                expected="the number that was stored there",
-                hint="store the line (copy_ubuf_to_gm), then post it",
-            )
 
     def _deadlock(self, stop: Stop, record: Records, form: Form, index: int) -> None:
         """The instruction can never be issued; what is wrong with it otherwise comes first.
@@ -548,10 +490,6 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
-
-
-def _nothing(cycle: int) -> None:
-    """What is done when a pipe comes to a poll: only time lines that are made again ask when."""
 
 
 def located(locations: Sequence[str], number: int) -> str:

@@ -11,12 +11,13 @@ from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.core import processes
-from davinci.simulator.core.core import MOST_INSTRUCTIONS, BlockProgram, Core
+from davinci.simulator.core.core import MOST_INSTRUCTIONS, Core
 from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
 from davinci.simulator.core.launch import KernelCall, Launch, Pool
 from davinci.simulator.core.memory import GlobalMemory
+from davinci.simulator.core.program import BlockProgram
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.launch import SplitLaunch
 from davinci.simulator.split.talking import TalkingLaunch

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from davinci.simulator.core.core import BlockProgram, Core
+from davinci.simulator.core.core import Core
+from davinci.simulator.core.program import BlockProgram
 
 
 @dataclass(frozen=True)

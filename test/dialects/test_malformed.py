@@ -21,7 +21,7 @@ from davinci.mlir import ir, make_context
 from davinci.operators import OPERATORS
 from davinci.operators.constraints import integers_only
 from davinci.passes.pipeline import runner
-from legal_operations import ASCEND, CCE, typed
+from legal_operations import ASCEND, CCE, memref, typed, ub
 from malformed import Operation, variants
 
 SAMPLE = 40
@@ -33,6 +33,7 @@ SCALAR = [
     *(Operation(f"hivm.get_{n}", (), ("i64",)) for n in ("block_idx", "block_num")),
     Operation("hivm.get_sub_block_idx", (), ("i64",)),
     *(Operation(f"cce.get_{n}", (), ("index",)) for n in ("block_idx", "block_num")),
+    Operation("cce.read_counter", (memref("4x8", "i32"), ub("5x8", "i32")), ("i32",)),
 ]
 
 

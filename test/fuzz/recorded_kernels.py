@@ -19,7 +19,7 @@ from davinci.passes.builder import as_attribute, op
 from davinci.passes.pipeline import pipelines
 from davinci.runtime.executable import Executable
 from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
-from davinci.simulator.core.core import BlockProgram
+from davinci.simulator.core.program import BlockProgram
 from fuzz.stream_steps import SYNC
 
 LOCATION = np.uint64(LOCATION_SHIFT)

@@ -71,7 +71,7 @@ def test_block_number(name: str) -> None:
 def test_read_counter() -> None:
     lines = [memref("4x8", "i32"), ub("5x8", "i32")]
     assert '"cce.read_counter"' in parse("read_counter", lines, results="i32")
-    with pytest.raises(MLIRError, match="found 4, expected 5, one more than blocks"):
+    with pytest.raises(MLIRError, match="one more than blocks"):
         parse("read_counter", [lines[0], ub("4x8", "i32")], results="i32")
 
 
