@@ -89,13 +89,25 @@ LONG = np.array([*I32, 2**32, 2**32 - 1, 2**32 + 1, -(2**32), -(2**32) - 1, 2**6
 # Of those beyond 2^31 conversions to f32 are exact.
 I64 = np.array([0, 1, -1, 127, -128, 2**24 + 1, 2**31 - 1, -(2**31), 2**31, 2**40, -(2**63)], "i8")
 
+# Bits of bf16: zeros, subnormal, infinite and NaN; and f32 around halves of their last bit.
+BRAIN_BITS = np.array([0, -(2**15), 1, 0x7F80, -128, 0x7FC0, 0x3F80, 0x7F7F, -64, 0x0080], "i2")
+BRAIN_TIES = np.array(
+    [0x3F808000, 0x3F818000, 0x3F817FFF, 0x3F808001, 0x7F7F8000, 0x00008000, 0], "i4"
+)
+BRAIN_TIES = np.concatenate([BRAIN_TIES.view("f4"), -BRAIN_TIES.view("f4"), F32])
+
+# Counts of shifts, some beyond the bits of i32.
+COUNTS = np.array([0, 1, 7, 8, 16, 19, 31, 32, 33, 1000, -1, -(2**31), 5], "i4")
+
 FLOATS = (F32, F16)
 NUMBERS = (F32, F16, I32)
+ALL = (*NUMBERS, LONG)
 SERIES = {"float32": 4e-6, "float16": 2e-3}
 """Relative errors of functions: some ulp of f32, two of f16."""
 
 UNARY = [
-    *(case(n, x) for n in ("neg", "abs", "sign", "relu") for x in NUMBERS),
+    *(case(n, x) for n in ("neg", "abs", "sign") for x in ALL),
+    *(case("relu", x) for x in NUMBERS),
     *(case(n, x) for n in ("floor", "ceil", "round", "round_away", "sqrt") for x in FLOATS),
     *(
         case(n, x, rtol=SERIES[str(x.dtype)])
@@ -107,7 +119,14 @@ UNARY = [
         for n in ("sine", "cosine", "tan", "expm1", "log1p", "cbrt")
         for x in FLOATS
     ),
-    *(case("not", x) for x in (I1, I16, I32)),
+    *(case("not", x) for x in (I1, I16, I32, LONG)),
+    *(case("popcnt", x) for x in (I32, LONG)),
+    Case("from_bfloat", (BRAIN_BITS,), Tensor(BRAIN_BITS.shape, "f32")),
+    Case("to_bfloat", (BRAIN_TIES,), Tensor(BRAIN_TIES.shape, "i16")),
+    *(
+        Case("bitcast", (x,), Tensor(x.shape, kind))
+        for x, kind in ((I32, "f32"), (F32, "i32"), (I16, "f16"), (F16, "i16"))
+    ),
     *(case("hard_swish", x) for x in FLOATS),
     Case("quantize", (F32,), Tensor(F32.shape, "i8"), {"zero": -7}),
     Case("quantize", (F16,), Tensor(F16.shape, "ui8"), {"zero": 130}),
@@ -118,11 +137,15 @@ POWERS = np.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, -2.0, 1.25, 4.0], 
 BASES = np.array([0.0, -0.0, 0.5, 2.0, 3.0, -2.0, -3.0, 1.0, np.inf, -np.inf, np.nan], np.float32)
 GRID = tuple(x.ravel() for x in np.meshgrid(BASES, POWERS))
 QUOTIENTS = tuple(x[pairs(I32)[1] != 0] for x in pairs(I32))
+SHIFTED = tuple(x.ravel() for x in np.meshgrid(I32, COUNTS))
+LONG_SHIFTED = tuple(x.ravel() for x in np.meshgrid(LONG, np.array([*COUNTS, 63, 64, 40], "i8")))
 BINARY = [
-    *(case(n, *pairs(x)) for n in ("add", "sub", "mul", "max", "min") for x in NUMBERS),
+    *(case(n, *pairs(x)) for n in ("add", "sub", "mul", "max", "min") for x in ALL),
     *(case("div", *pairs(x)) for x in FLOATS),
-    case("div", *QUOTIENTS),
-    *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16)),
+    *(case(n, *QUOTIENTS) for n in ("div", "remainder")),
+    *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16, I32, LONG)),
+    *(case(n, *SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),
+    *(case(n, *LONG_SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),
     *(case("atan2", *pairs(x), rtol=SERIES[str(x.dtype)]) for x in FLOATS),
     case("pow", *GRID, rtol=4e-5),
     case("pow", *(x.astype(np.float16) for x in GRID), rtol=2e-3),
@@ -137,6 +160,7 @@ CLAMPED = [x.ravel() for x in np.meshgrid(F32[:10], F32[:10], F32[:10])]
 CHOOSE = [
     *(case("select", CONDITION[: x.size], x, x[::-1].copy()) for x in (*NUMBERS, LONG)),
     case("clamp", *CLAMPED),
+    case("clamp", *(x.ravel() for x in np.meshgrid(LONG[7:13], LONG[::2], LONG[:3]))),
     case("clamp", *(x.astype(np.float16) for x in CLAMPED)),
 ]
 BYTES = np.array([0, 1, -1, 127, -128, 5], np.int8)

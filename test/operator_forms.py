@@ -70,10 +70,12 @@ SAME = {
     "round_away": "round_nearest_afz",
     "expm1": "exponential_minus_one",
     "log1p": "log_plus_one",
+    "shift_right": "shift_right_arithmetic",
 }
 SAME |= {name: name for name in ("add", "and", "or", "xor", "abs", "sign", "log", "sqrt", "rsqrt")}
 SAME |= {name: name for name in ("sine", "cosine", "tan", "cbrt", "atan2")}
 SAME |= {name: name for name in ("tanh", "logistic", "floor", "ceil", "not")}
+SAME |= {name: name for name in ("remainder", "shift_left", "shift_right_logical", "popcnt")}
 """Operations on values of one type, by the ascend operator."""
 
 REDUCERS = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
@@ -263,12 +265,26 @@ def pool_text(case: Case, x: str, result: str) -> str:
     %r = stablehlo.reshape %n : (tensor<{made}x{element}>) -> {result}"""
 
 
+def brain(shaped: str) -> str:
+    """A tensor type of bf16 instead of i16 or f32."""
+    return shaped.replace("i16", "bf16").replace("f32", "bf16")
+
+
 FORMS: dict[str, Callable[..., str]] = {
     "clamp": lambda case, *types: f"%r = stablehlo.clamp %0, %1, %2 : {types[-1]}",
     "compare": lambda case, a, b, r: (
         f"%r = stablehlo.compare {case.attributes['predicate']}, %0, %1 : ({a}, {b}) -> {r}"
     ),
     "select": lambda case, c, a, b, r: f"%r = stablehlo.select %0, %1, %2 : {c}, {r}",
+    "bitcast": lambda case, a, r: f"%r = stablehlo.bitcast_convert %0 : ({a}) -> {r}",
+    "from_bfloat": lambda case, a, r: (
+        f"%b = stablehlo.bitcast_convert %0 : ({a}) -> {brain(a)}\n"
+        f"%r = stablehlo.convert %b : ({brain(a)}) -> {r}"
+    ),
+    "to_bfloat": lambda case, a, r: (
+        f"%b = stablehlo.convert %0 : ({a}) -> {brain(a)}\n"
+        f"%r = stablehlo.bitcast_convert %b : ({brain(a)}) -> {r}"
+    ),
     "cast": lambda case, a, r: f"%r = stablehlo.convert %0 : ({a}) -> {r}",
     "erf": lambda case, a, r: f"%r = stablehlo.custom_call @mhlo.erf(%0) : ({a}) -> {r}",
     "relu": relu_text,

@@ -44,6 +44,7 @@ REFUSE_NOTHING = (
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",
     "stablehlo-fold-pads",
+    "stablehlo-sign-integers",
     "stablehlo-fuse-locations",
     "stablehlo-join-updates",
     "stablehlo-outline-loops",

@@ -20,7 +20,7 @@ import numpy as np
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, stablehlo
-from davinci.operators.conv import MOST_DILATION
+from davinci.operators.conv import MOST_DILATION, MOST_STRIDE
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded, reshaped
@@ -95,7 +95,7 @@ def expand_deep(op: Op) -> list[ir.Value] | None:
     found, result = dimensions(op), op.results[0].type
     turned = any(attribute(op, "window_reversal") or [])
     empty = 0 in (*x.type.shape, *w.type.shape, *result.shape)
-    far = [each for each in found if each.taps > 1 and each.dilation > MOST_DILATION]
+    far = [each for each in found if is_far(each)]
     fits = len(found) <= MOST_DIMENSIONS and not far
     if fits or empty or turned or attribute(op, "batch_group_count") != 1:
         return None
@@ -122,6 +122,11 @@ def expand_deep(op: Op) -> list[ir.Value] | None:
     order = [first, *moved_to_front(list(numbers.output_spatial_dimensions), gone), last]
     made = reshaped(made, [batch, gone.size, *(each.size for each in others), outputs])
     return [t.transpose(made, [order.index(dim) for dim in range(result.rank)])]
+
+
+def is_far(each: Dimension) -> bool:
+    """Whether windows, or their taps, are further apart than can be reached."""
+    return each.stride > MOST_STRIDE or (each.taps > 1 and each.dilation > MOST_DILATION)
 
 
 def moved_to_front(dims: list[int], gone: Dimension) -> list[int]:

@@ -25,6 +25,10 @@ BINARY = {
     "or": "or",
     "xor": "xor",
     "atan2": "atan2",
+    "remainder": "remainder",
+    "shift_left": "shift_left",
+    "shift_right_arithmetic": "shift_right",
+    "shift_right_logical": "shift_right_logical",
 }
 
 BOOLEAN = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
@@ -51,6 +55,7 @@ UNARY = {
     "exponential_minus_one": "expm1",
     "log_plus_one": "log1p",
     "cbrt": "cbrt",
+    "popcnt": "popcnt",
 }
 
 NAMED = {"chlo.erf": "erf", "mhlo.erf": "erf"}
@@ -112,7 +117,9 @@ def convert_power(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 def convert_convert(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     source, target = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
     if op.name == "stablehlo.bitcast_convert" and source.element != target.element:
-        return None
+        if source.bytes_each != target.bytes_each or "i1" in (source.element, target.element):
+            return None
+        return [ops.emit("bitcast", [op.operands[0]], target)]
     integers = is_integer(source.element) and is_integer(target.element)
     if integers and target.bytes_each == 1 and target.element != "i1":
         return None  # it keeps the low byte; the vector unit's conversions saturate

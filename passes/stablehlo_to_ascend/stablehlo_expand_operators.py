@@ -8,7 +8,9 @@ after:
 
 So the cube and the vector unit compute them. These are the batch normalisations, `einsum` and
 `unary_einsum`, `torch_index_select`, transposed convolutions, those of more than two spatial
-dimensions (`deep_convolution`), and `real` and `imag` of real numbers.
+dimensions (`deep_convolution`), those whose windows are out of reach or that have groups of the
+batch (`far_convolution`), `reverse`, gradients of maxima over
+windows (`window_selection`), and `real` and `imag` of real numbers.
 Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
@@ -24,7 +26,13 @@ from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.deep_convolution import expand_deep
-from davinci.passes.stablehlo_to_ascend.transposed_convolution import expand_transposed
+from davinci.passes.stablehlo_to_ascend.far_convolution import expand_far
+from davinci.passes.stablehlo_to_ascend.transposed_convolution import (
+    expand_transposed,
+    reshaped,
+    turned_round,
+)
+from davinci.passes.stablehlo_to_ascend.window_selection import expand_select_and_scatter
 
 Expansion = Callable[[Any], "Sequence[Any] | None"]
 
@@ -197,8 +205,53 @@ def expand_imag(op: Op) -> list[Any] | None:
     return [t.full(kind, 0)] if kind == op.result.type else None
 
 
+REVERSED_AT_ONCE = 16
+"""Most parts of a dimension that change places in one step: each is a slice."""
+
+
+def expand_reverse(op: Op) -> list[Any]:
+    """Dimensions are turned round by slices that change places; long ones in two steps."""
+    x = op.operands[0]
+    for dim in attribute(op, "dimensions"):
+        x = reversed_along(x, dim)
+    return [x]
+
+
+def reversed_along(x: ir.Value, dim: int) -> ir.Value:
+    """`x` from the last to the first index of a dimension.
+
+    One of a b + r indices, r fewer than b: what is over comes first, then a parts of b."""
+    size = x.type.shape[dim]
+    if size <= REVERSED_AT_ONCE:
+        return turned_round(x, dim) if size else x
+    count = size // REVERSED_AT_ONCE
+    whole = count * REVERSED_AT_ONCE
+    shape = list(x.type.shape)
+    parts = cut(x, dim, 0, whole)
+    parts = reshaped(parts, [*shape[:dim], REVERSED_AT_ONCE, count, *shape[dim + 1 :]])
+    parts = reversed_along(turned_round(parts, dim), dim + 1)
+    parts = reshaped(parts, [*shape[:dim], whole, *shape[dim + 1 :]])
+    if whole == size:
+        return parts
+    over = turned_round(cut(x, dim, whole, size), dim)
+    return t.op("concatenate", [over, parts], x.type, dimension=dim)
+
+
+def cut(x: ir.Value, dim: int, start: int, limit: int) -> ir.Value:
+    """Indices of a dimension from `start` to `limit`."""
+    shape = list(x.type.shape)
+    if (start, limit) == (0, shape[dim]):
+        return x
+    starts = [start if d == dim else 0 for d in range(len(shape))]
+    limits = [limit if d == dim else n for d, n in enumerate(shape)]
+    shape[dim] = limit - start
+    kind = ir.RankedTensorType.get(shape, x.type.element_type)
+    places = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
+    return t.op("slice", [x], kind, **places)
+
+
 def expand_convolution(op: Op) -> list[Any] | None:
-    return expand_transposed(op) or expand_deep(op)
+    return expand_transposed(op) or expand_far(op) or expand_deep(op)
 
 
 EXPANSIONS: dict[str, Expansion] = {
@@ -209,6 +262,8 @@ EXPANSIONS: dict[str, Expansion] = {
     "einsum": expand_einsum,
     "imag": expand_imag,
     "real": expand_real,
+    "reverse": expand_reverse,
+    "select_and_scatter": expand_select_and_scatter,
     "torch_index_select": expand_index_select,
     "unary_einsum": expand_unary_einsum,
 }

@@ -6,14 +6,16 @@ before:
 after:
     func.func @main(%x: tensor<8xi16> {ascend.element = "bf16"})
         -> (tensor<8xi16> {ascend.element = "bf16"}) {
-      %0 = call @convert_bf16_to_f32_0(%x) : (tensor<8xi16>) -> tensor<8xf32>
+      %0 = stablehlo.custom_call @ascend.from_bfloat(%x) : (tensor<8xi16>) -> tensor<8xf32>
       %1 = stablehlo.exponential %0 : tensor<8xf32>
-      %2 = call @convert_f32_to_bf16_0(%1) : (tensor<8xf32>) -> tensor<8xi16>
+      %2 = stablehlo.custom_call @ascend.to_bfloat(%1) : (tensor<8xf32>) -> tensor<8xi16>
 
 A value of a narrow float has up to two forms: its bits, which arguments and results have, and f32,
 which arithmetic works on. Rounding happens where the model converts to the type, and at results; in
-between, values keep the precision of f32. Integers of fewer than 8 bits are bytes of the same
-value; what leaves their range wraps around. Needs calls inlined.
+between, values keep the precision of f32. Those of bf16 keep it through the model's conversions
+too, unless the policy is `fp32`: other policies round to f16 where it pays, which is finer.
+Integers of fewer than 8 bits are bytes of the same value; what leaves their range wraps around.
+Needs calls inlined.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from davinci import elements
 from davinci.mlir import Op, function_type, ir
 from davinci.narrow import NARROW, Array, NarrowFloat, NarrowInteger, to_stored
 from davinci.passes import builder
-from davinci.passes.pipeline.base import Pass, fail, register_pass
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
+from davinci.passes.pipeline.pipelines import PRECISIONS
+from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.narrow_conversions import (
     Body,
     Conversions,
@@ -75,6 +79,9 @@ BITS_OF: dict[str, Callable[[Elements, NarrowInteger], Elements]] = {
 }
 """Operations that see the bits in front of those of a narrow integer, and what these must be."""
 
+BRAIN = "bf16"
+"""The narrow float that the vector unit converts (`davinci.operators.bfloat`)."""
+
 WIDE_INTEGERS = 16
 """Integers of more bits than this are no f32."""
 
@@ -86,12 +93,14 @@ class StablehloLegalizeElementTypesPass(Pass):
 
     NAME = "stablehlo-legalize-element-types"
 
+    precision: str = option("mixed", "fp32 rounds where the model converts to bf16", PRECISIONS)
+
     def run(self, op: Op) -> None:
         conversions = Conversions(op)
         for view in list(op.regions[0].blocks[0].operations):
             function = view.operation
             if function.name == "func.func" and function.regions[0].blocks:
-                Legalizer(conversions).run(function)
+                Legalizer(conversions, self.precision == "fp32").run(function)
 
 
 @dataclass
@@ -116,11 +125,13 @@ class Legalizer:
     """Rewrites one function in place, block by block.
 
     Attributes:
+        rounds: whether conversions to bf16 round; else values keep the precision of f32.
         forms: of the values of narrow types met so far, by the value that they replace.
         dead: operations that were replaced; erased at the end, so that no value is ever mistaken.
     """
 
     conversions: Conversions
+    rounds: bool = True
     forms: dict[Any, Narrow] = field(default_factory=dict)
     dead: list[Any] = field(default_factory=list)
 
@@ -135,7 +146,7 @@ class Legalizer:
         for op in reversed(self.dead):
             op.erase()
         for key, types in (("arg_attrs", old.inputs), ("res_attrs", old.results)):
-            mark(function, key, types)
+            mark(function, key, types, narrow_name)
         with function.context:
             new = ir.FunctionType.get(
                 [stored_type(t) for t in old.inputs], [stored_type(t) for t in old.results]
@@ -263,11 +274,7 @@ class Legalizer:
                 form.number = self.constant(value, form.array.astype(np.float32), "f32")
             else:
                 with after(form.bits):
-                    name, body = (
-                        f"convert_{form.kind.name}_to_f32",
-                        partial(widened, kind=form.kind),
-                    )
-                    form.number = self.apply(name, form.bits, "f32", body)
+                    form.number = self.widened(form.bits, form.kind)
         return form.number
 
     def constant(self, value: ir.Value, array: Array, element: str) -> ir.Value:
@@ -292,6 +299,8 @@ class Legalizer:
         if isinstance(kind, NarrowInteger):
             return Narrow(kind, bits=self.cut(number, kind))
         if source is None or source.array is None:
+            if not self.rounds and kind.name == BRAIN and is_single(number):
+                return Narrow(kind, number=number)
             return Narrow(kind, bits=self.narrowed(number, kind))
         with np.errstate(over="ignore", invalid="ignore"):
             return Narrow(kind, array=source.array.astype(np.float32).astype(kind.dtype))
@@ -309,8 +318,22 @@ class Legalizer:
 
     def narrowed(self, number: Any, kind: NarrowFloat) -> ir.Value:
         """The bits of the narrow floats nearest to a tensor of other numbers."""
+        if kind.name == BRAIN and is_single(number) and in_function():
+            return t.op(
+                "custom_call",
+                [number],
+                tensor_of(number.type, kind.stored),
+                call_target_name="ascend.to_bfloat",
+            )
         name = f"convert_{number.type.element_type}_to_{kind.name}"
         return self.apply(name, number, kind.stored, lambda x: rounded(as_float(x), kind))
+
+    def widened(self, bits: Any, kind: NarrowFloat) -> ir.Value:
+        """The f32 of the bits of narrow floats."""
+        if kind.name == BRAIN and in_function():
+            single = tensor_of(bits.type, kind.computed)
+            return t.op("custom_call", [bits], single, call_target_name="ascend.from_bfloat")
+        return self.apply(f"convert_{kind.name}_to_f32", bits, "f32", partial(widened, kind=kind))
 
     def reinterpreted(self, op: Op) -> ir.Value | Narrow:
         """The result of a `bitcast_convert`."""
@@ -333,6 +356,15 @@ class Legalizer:
         elif found.type != result:
             found = builder.op("stablehlo.bitcast_convert", [found], [result]).result
         return found if kind is None else Narrow(kind, bits=found)
+
+
+def in_function() -> bool:
+    """Whether what is built now belongs to a function, not to a region of an operation."""
+    return bool(ir.InsertionPoint.current.block.owner.operation.name == "func.func")
+
+
+def is_single(value: ir.Value) -> bool:
+    return isinstance(value.type.element_type, ir.F32Type)
 
 
 def as_float(x: Elements) -> Elements:
@@ -389,16 +421,26 @@ def elements_of(shaped: ir.ShapedType) -> int:
     return int(np.prod(shaped.shape, dtype=np.int64)) if shaped.has_static_shape else 0
 
 
-def mark(function: Op, key: str, types: Any) -> None:
-    """Tells the runtime, in attributes of arguments or results, the narrow types they have."""
-    if not any(narrow_type(t) for t in types):
-        return
+def mark(function: Op, key: str, types: Any, names_of: Callable[[Any], dict[str, Any]]) -> None:
+    """Adds attributes to arguments or results for the runtime, which makes them by their types.
+
+    Args:
+        key: `arg_attrs` or `res_attrs`.
+        types: of all of them.
+        names_of: the attributes that one of a type has.
+    """
     given = function.attributes[key] if key in function.attributes else [{}] * len(types)
-    marked = []
     with function.context:
-        for attributes, shaped in zip(given, types, strict=True):
-            names = {x.name: x.attr for x in attributes}
-            if (kind := narrow_type(shaped)) is not None:
-                names["ascend.element"] = ir.StringAttr.get(kind.name)
-            marked.append(ir.DictAttr.get(names))
+        if not any(names_of(shaped) for shaped in types):
+            return
+        marked = [
+            ir.DictAttr.get({**{x.name: x.attr for x in attributes}, **names_of(shaped)})
+            for attributes, shaped in zip(given, types, strict=True)
+        ]
         function.attributes[key] = ir.ArrayAttr.get(marked)
+
+
+def narrow_name(shaped: ir.Type) -> dict[str, Any]:
+    """Tells the runtime the narrow type that an argument or result has."""
+    kind = narrow_type(shaped)
+    return {} if kind is None else {"ascend.element": ir.StringAttr.get(kind.name)}

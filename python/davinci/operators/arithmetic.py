@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
+from davinci.operators.core import NUMBERS, WHOLE, Array, elementwise
+from davinci.operators.division import divided
+from davinci.operators.formulas import kind_of
+from davinci.operators.long_integers import long_add, long_choice, long_mul, long_sub
 from davinci.operators.vector_program import Operand, Value, VectorProgram
+
+ALL = NUMBERS | {"i64"}
 
 FINITE = "finite"
 """Attribute of sums of finite numbers."""
@@ -17,56 +22,75 @@ def total(a: Array, b: Array, *, finite: bool = False) -> Any:
     return np.add(a, b)
 
 
-@elementwise(values=total, types=NUMBERS)
+@elementwise(values=total, types=ALL)
 def add(p: VectorProgram, a: Operand, b: Operand, *, finite: bool = False) -> Value:
     """a + b.
 
     `finite` says that neither has infinities, or that what is computed is lost anyway where they
     do, so that the cube may add one to sums: it would spread infinities.
     """
-    return p.add(a, b)
+    return long_add(p, a, b) if kind_of(a, b) == "s64" else p.add(a, b)
 
 
-@elementwise(values=np.subtract, types=NUMBERS)
+@elementwise(values=np.subtract, types=ALL)
 def sub(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """a - b."""
-    return p.sub(a, b)
+    return long_sub(p, a, b) if kind_of(a, b) == "s64" else p.sub(a, b)
 
 
-@elementwise(values=np.multiply, types=NUMBERS)
+@elementwise(values=np.multiply, types=ALL)
 def mul(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """a * b."""
-    return p.mul(a, b)
+    return long_mul(p, a, b) if kind_of(a, b) == "s64" else p.mul(a, b)
 
 
-@elementwise(values=np.maximum, types=NUMBERS)
+def max_of(p: VectorProgram, a: Operand, b: Operand) -> Value:
+    return long_choice(p, "ge", a, b) if kind_of(a, b) == "s64" else p.max(a, b)
+
+
+def min_of(p: VectorProgram, a: Operand, b: Operand) -> Value:
+    return long_choice(p, "le", a, b) if kind_of(a, b) == "s64" else p.min(a, b)
+
+
+@elementwise(values=np.maximum, types=ALL)
 def max_(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """The larger of a and b."""
-    return p.max(a, b)
+    return max_of(p, a, b)
 
 
-@elementwise(values=np.minimum, types=NUMBERS)
+@elementwise(values=np.minimum, types=ALL)
 def min_(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """The smaller of a and b."""
-    return p.min(a, b)
+    return min_of(p, a, b)
 
 
 def quotient(a: Array, b: Array) -> Any:
-    """a / b; of integers, towards zero, 0 where b is."""
+    """a / b; of integers, towards zero, -1 where b is 0."""
     if a.dtype.kind == "f":
         return np.divide(a, b)
-    divisor = np.where(b == 0, 1, b)
-    down = a // divisor
-    rounded_up = (down * divisor != a) & ((a < 0) != (divisor < 0))
-    return np.where(b == 0, 0, down + rounded_up)
+    rest = remainder_of(a, b)
+    return np.where(b == 0, -1, (a - rest) // np.where(b == 0, 1, b))
 
 
-@elementwise(values=quotient, types=FLOATS)
+def remainder_of(a: Array, b: Array) -> Any:
+    """What a quotient towards zero leaves of a; of integers a where b is 0."""
+    return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b)))
+
+
+@elementwise(values=quotient, types=NUMBERS)
 def div(p: VectorProgram, a: Operand, b: Operand) -> Value:
-    """a / b; integers truncate. A product where that is exact."""
+    """a / b. A product where that is exact. Integers truncate; -1 where b is 0."""
+    if kind_of(a, b) == "s32":
+        return divided(p, a, b)[0]
     if isinstance(b, (int, float)) and is_power_of_two(b):
         return p.mul(a, 1.0 / b)
     return p.div(a, b)
+
+
+@elementwise(values=remainder_of, types=frozenset({"i32"}), constraints=WHOLE)
+def remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
+    """What a division that truncates leaves of a, with the sign of a; a where b is 0."""
+    return divided(p, a, b)[1]
 
 
 def is_power_of_two(number: float) -> bool:
@@ -74,29 +98,33 @@ def is_power_of_two(number: float) -> bool:
     return any(abs(number) == 2.0**i for i in range(-14, 15))
 
 
-@elementwise(values=np.negative, types=NUMBERS)
+@elementwise(values=np.negative, types=ALL)
 def neg(p: VectorProgram, a: Value) -> Value:
     """-a."""
+    if a.dtype == "s64":
+        return long_sub(p, 0, a)
     return p.sub(0, a) if a.dtype == "s32" else p.mul(a, -1.0)
 
 
-@elementwise(values=np.abs, types=NUMBERS)
+@elementwise(values=np.abs, types=ALL)
 def abs_(p: VectorProgram, a: Value) -> Value:
     """|a|."""
+    if a.dtype == "s64":
+        return max_of(p, a, long_sub(p, 0, a))
     return p.max(a, p.sub(0, a)) if a.dtype == "s32" else p.unary("vabs", a)
 
 
-@elementwise(values=lambda a: np.where(a == 0, a, np.sign(a)), types=NUMBERS)
+@elementwise(values=lambda a: np.where(a == 0, a, np.sign(a)), types=ALL)
 def sign(p: VectorProgram, a: Value) -> Value:
     """-1, 0 or 1; zeros and NaN stay as they are."""
-    if a.dtype == "s32":
-        return p.min(p.max(a, -1), 1)
+    if a.dtype in ("s32", "s64"):
+        return min_of(p, max_of(p, a, -1), 1)
     return p.choose("lt", a, 0.0, -1.0, p.choose("gt", a, 0.0, 1.0, a))
 
 
-@elementwise(values=lambda low, x, high: np.minimum(np.maximum(low, x), high), types=NUMBERS)
+@elementwise(values=lambda low, x, high: np.minimum(np.maximum(low, x), high), types=ALL)
 def clamp(p: VectorProgram, low: Operand, x: Operand, high: Operand) -> Value:
     """min(high, max(low, x))."""
     if not isinstance(low, Value) and not isinstance(x, Value):
-        return p.min(max(low, x), high)
-    return p.min(p.max(low, x), high)
+        return min_of(p, max(low, x), high)
+    return min_of(p, max_of(p, low, x), high)

@@ -140,15 +140,16 @@ def select(
     flag = p.convert(condition, "f16")
     if kind == "s64":
         pairs = zip(halves(p, a), halves(p, b), strict=True)
-        return p.join(*(_chosen(p, flag, x, y) for x, y in pairs))
+        low, high = (chosen_of(p, flag, x, y) for x, y in pairs)
+        return p.join(low, high)
     if kind == "s8":
         return to_byte(p, p.choose("ne", flag, 0.0, in_f16(p, a), in_f16(p, b)))
     if kind == "s32":
-        return _chosen(p, flag, a, b)
+        return chosen_of(p, flag, a, b)
     return p.select(p.convert(flag, kind), a, b)
 
 
-def _chosen(p: VectorProgram, flag: Value, a: Operand, b: Operand) -> Value:
+def chosen_of(p: VectorProgram, flag: Value, a: Operand, b: Operand) -> Value:
     """flag ? a : b for i32, with a flag of 0.0 or 1.0 in f16."""
     either = a if isinstance(a, Value) else p.constant("s32", a)
     return p.add(p.mul(p.convert(flag, "s32", "rint"), p.sub(either, b)), b)

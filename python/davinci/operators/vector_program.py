@@ -31,8 +31,11 @@ DTYPE_OF = {element: dtype for dtype, element in ELEMENTS.items()} | {"i1": "s8"
 
 
 PART, JOIN = "part", "join"
-"""Steps that are no cce operation: the low or high halves of integers of 64 bits, and the way back;
-see `davinci.schedule.moves.word_halves`."""
+"""Steps that are no cce operation: the low or high halves of elements of 64 or 32 bits, and the way
+back; see `davinci.schedule.moves.word_halves`."""
+
+HALF_OF = {"s64": "s32", "s32": "s16", "f32": "s16"}
+"""The type of the halves of elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,7 @@ class VectorProgram:
     Attributes:
         wide: of values that a conversion lost nothing of, what they were converted from.
         rounded: of values of f32, the same in f16 by cheaper steps than a conversion at the end.
+        parts: of integers of 64 bits, the halves that are known.
         serving: members of the group that what is recorded now serves.
         taken: members whose steps became a part of how the first input comes.
         masks: whether choices are made by masks of bits (`davinci.operators.masks`), not by a
@@ -106,6 +110,7 @@ class VectorProgram:
     constants: dict[tuple[str, float], Value] = field(default_factory=dict)
     wide: dict[Value, Value] = field(default_factory=dict)
     rounded: dict[Value, Value] = field(default_factory=dict)
+    parts: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
     serving: tuple[int, ...] = ()
     taken: tuple[int, ...] = ()
     masks: bool = False
@@ -165,7 +170,7 @@ class VectorProgram:
                 return self.step("vmuls" if name == "vmul" else "vadds", [a], scalar=scalar)
             if isinstance(b, Value) and not isinstance(a, Value) and name != "vsub":
                 return self.binary(name, b, a)
-        return self.step(name, [self._array(a, kind), self._array(b, kind)])
+        return self.step(name, [self.array(a, kind), self.array(b, kind)])
 
     def unary(self, name: str, a: Value) -> Value:
         return self.step(name, [a])
@@ -221,13 +226,31 @@ class VectorProgram:
         self.constants = {key: value for key, value in self.constants.items() if value in used}
 
     def halves(self, a: Value) -> tuple[Value, Value]:
-        """The low and high halves of integers of 64 bits; the low ones as if they were signed."""
-        low, high = (self.step(PART, [a], "s32", half=half) for half in ("low", "high"))
-        return low, high
+        """The low and high halves of elements of 64 or 32 bits; the low ones as if they were
+        signed."""
+        if a not in self.parts:
+            low, high = (self.step(PART, [a], HALF_OF[a.dtype], half=h) for h in ("low", "high"))
+            self.parts[a] = (low, high)
+        return self.parts[a]
 
-    def join(self, low: Value, high: Value) -> Value:
-        """Integers of 64 bits of their halves."""
-        return self.step(JOIN, [low, high], "s64")
+    def join(self, low: Operand, high: Operand, dtype: str = "s64") -> Value:
+        """Elements of their halves, one of which may be a number: filled buffers hold only as many
+        lanes as an instruction takes, transpositions read all."""
+        if not isinstance(low, Value):
+            low = self._filled_like(high, low)
+        if not isinstance(high, Value):
+            high = self._filled_like(low, high)
+        result = self.step(JOIN, [low, high], dtype)
+        self.parts[result] = (low, high)
+        return result
+
+    def _filled_like(self, a: Operand, number: float) -> Value:
+        """An integer in every lane of a value of the same type."""
+        assert isinstance(a, Value), "one of the halves is a value"
+        if a.dtype == "s16":
+            nothing = self.binary("vand", a, 0)
+            return self.binary("vor", nothing, number) if number else nothing
+        return self.add(self.sub(a, a), number)
 
     def choose(self, predicate: str, a: Operand, b: Operand, x: Operand, y: Operand) -> Value:
         """predicate(a, b) ? x : y, with at least one of a, b a value; all of one type."""
@@ -236,7 +259,7 @@ class VectorProgram:
         kind = next(v.dtype for v in (a, b) if isinstance(v, Value))
         if self.by_masks(a, b, x, y) and masks.is_number(a) and masks.is_number(b):
             return masks.chosen(self, predicate, a, b, x, y, kind)
-        sources = [self._array(v, kind) for v in (a, b, x, y)]
+        sources = [self.array(v, kind) for v in (a, b, x, y)]
         return self.step("vcmpsel", sources, kind, predicate=predicate)
 
     def select(self, flag: Value, x: Operand, y: Operand) -> Value:
@@ -251,5 +274,6 @@ class VectorProgram:
         """Whether a choice among such operands is made by masks of bits."""
         return self.masks
 
-    def _array(self, a: Operand, dtype: str) -> Value:
+    def array(self, a: Operand, dtype: str) -> Value:
+        """A value as it is, a number as an array filled with it."""
         return a if isinstance(a, Value) else self.constant(dtype, a)

@@ -120,8 +120,8 @@ def _scalar_advice(rows: list[Record]) -> Iterable[str]:
             f"Products and convolutions took {cycles:,} cycles; the cube's limit for them is "
             f"{limit:,}: write them as MatMul where the model allows."
         )
-    if any(word in row["label"].split() for row in rows for word in ("i64", "ui64", "ui32")):
-        yield "The vector unit has no 64-bit and no unsigned integers: use int32 in the model."
+    if any(word in row["label"].split() for row in rows for word in ("i64", "ui64", "ui32", "i16")):
+        yield "The vector unit divides and converts 32-bit integers with signs: use int32 there."
     if any(not row["work"].get("macs") for row in rows):
         yield "Replace what the vector unit has no kernel for, or move it out of the model."
 

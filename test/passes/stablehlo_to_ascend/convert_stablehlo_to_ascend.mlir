@@ -139,19 +139,19 @@ func.func @gather(%t: tensor<9x4xf32>, %i: tensor<1x5xi64>) -> (tensor<1x5x4xf32
 // CHECK-LABEL: func.func @scalar
 // CHECK: %[[A:.*]] = call @reduce_precision_0(%arg0)
 // CHECK: call @reduce_precision_0(%[[A]])
-// CHECK: call @add_0(%arg1)
+// CHECK: call @divide_0(%arg1)
 // CHECK-NOT: ascend.full
 // CHECK: func.func private @reduce_precision_0(%arg0: tensor<4xf32>) -> tensor<4xf32>
 // CHECK: stablehlo.reduce_precision %arg0
-// CHECK: func.func private @add_0(%arg0: tensor<4xi64>) -> tensor<4xi64>
+// CHECK: func.func private @divide_0(%arg0: tensor<4xi64>) -> tensor<4xi64>
 // CHECK: %[[C:.*]] = stablehlo.constant dense<7> : tensor<4xi64>
-// CHECK: stablehlo.add %arg0, %[[C]]
+// CHECK: stablehlo.divide %arg0, %[[C]]
 // CHECK-NOT: func.func
 func.func @scalar(%x: tensor<4xf32>, %i: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xi64>) {
   %0 = stablehlo.reduce_precision %x, format = e5m10 : tensor<4xf32>
   %1 = stablehlo.reduce_precision %0, format = e5m10 : tensor<4xf32>
   %c = stablehlo.constant dense<7> : tensor<4xi64>
-  %2 = stablehlo.add %i, %c : tensor<4xi64>
+  %2 = stablehlo.divide %i, %c : tensor<4xi64>
   return %1, %2 : tensor<4xf32>, tensor<4xi64>
 }
 

@@ -4,10 +4,10 @@
 // Arithmetic is in f32, and rounded once.
 // CHECK-LABEL: func.func @arithmetic
 // CHECK-SAME: (%[[X:.*]]: tensor<8xi16> {ascend.element = "bf16"}) -> (tensor<8xi16> {ascend.element = "bf16", jax.result_info = "y"})
-// CHECK: %[[W:.*]] = call @convert_bf16_to_f32_0(%[[X]])
+// CHECK: %[[W:.*]] = stablehlo.custom_call @ascend.from_bfloat(%[[X]])
 // CHECK: %[[E:.*]] = stablehlo.exponential %[[W]] : tensor<8xf32>
 // CHECK: %[[S:.*]] = stablehlo.add %[[E]], %[[W]] : tensor<8xf32>
-// CHECK: %[[R:.*]] = call @convert_f32_to_bf16_0(%[[S]])
+// CHECK: %[[R:.*]] = stablehlo.custom_call @ascend.to_bfloat(%[[S]])
 // CHECK: return %[[R]] : tensor<8xi16>
 func.func @arithmetic(%x: tensor<8xbf16>) -> (tensor<8xbf16> {jax.result_info = "y"}) {
   %0 = stablehlo.exponential %x : tensor<8xbf16>
@@ -70,6 +70,24 @@ func.func @others(%x: tensor<4xf16>) -> tensor<4xf16> {
   return %0 : tensor<4xf16>
 }
 
-// CHECK: func.func private @convert_bf16_to_f32_0(%{{.*}}: tensor<8xi16>) -> tensor<8xf32>
+// Conversions to bf16 keep the precision of f32, unless the policy is fp32.
+// CHECK-LABEL: func.func @twice
+// CHECK-NEXT: stablehlo.add %arg0, %arg0 : tensor<4xf32>
+func.func @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xbf16>
+  %1 = stablehlo.add %0, %0 : tensor<4xbf16>
+  %2 = stablehlo.convert %1 : (tensor<4xbf16>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// Other narrow floats are converted by functions.
+// CHECK-LABEL: func.func @bytes
+// CHECK: call @convert_f8E5M2_to_f32_0(%arg0)
+func.func @bytes(%x: tensor<8xf8E5M2>) -> tensor<8xf8E5M2> {
+  %0 = stablehlo.exponential %x : tensor<8xf8E5M2>
+  return %0 : tensor<8xf8E5M2>
+}
+
+// CHECK: func.func private @convert_f8E5M2_to_f32_0(%{{.*}}: tensor<8xi8>) -> tensor<8xf32>
 // CHECK: "stablehlo.map"
-// CHECK: func.func private @convert_f32_to_bf16_0(%{{.*}}: tensor<8xf32>) -> tensor<8xi16>
+// CHECK: func.func private @convert_f32_to_f8E5M2_0(%{{.*}}: tensor<8xf32>) -> tensor<8xi8>

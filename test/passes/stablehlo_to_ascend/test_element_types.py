@@ -372,7 +372,7 @@ def test_bits_of_another_width_are_refused() -> None:
 
 
 def test_rounding_where_the_model_says_so() -> None:
-    """There and back through bf16 rounds, and `reduce_precision` does the same."""
+    """There and back through bf16 rounds with the policy `fp32`, `reduce_precision` always."""
     x = np.array([1 + 2.0**-8 + 2.0**-20, 1 / 3, -1e-3, 3e38], np.float32)
     text = """func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
       %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xbf16>
@@ -381,8 +381,11 @@ def test_rounding_where_the_model_says_so() -> None:
       return %1, %2 : tensor<4xf32>, tensor<4xf32>
     }"""
     wanted = x.astype(NARROW["bf16"].dtype).astype(np.float32)
-    for found in run_text(text, x):
+    for found in run_text(text, x, precision="fp32"):
         assert_same(found, wanted)
+    kept, reduced = run_text(text, x)
+    assert_same(kept, x)
+    assert_same(reduced, wanted)
 
 
 def test_inputs_and_outputs_have_the_types_of_the_model() -> None:

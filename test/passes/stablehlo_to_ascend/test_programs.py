@@ -245,6 +245,22 @@ VECTOR |= {
           : (tensor<6x4xf32>, tensor<2x4xf32>, tensor<i32>, tensor<i32>) -> tensor<6x4xf32>
         return %0 : tensor<6x4xf32>""",
     ),
+    "add_i64": binary("add", "tensor<9xi64>"),
+    "divide_i32": binary("divide", "tensor<9xi32>"),
+    "reverse": function(
+        "%x: tensor<3x5xf32>",
+        "tensor<3x5xf32>",
+        """%0 = stablehlo.reverse %x, dims = [1] : tensor<3x5xf32>
+        return %0 : tensor<3x5xf32>""",
+    ),
+    "reduce_or": function(
+        "%x: tensor<3x5xi1>",
+        "tensor<3xi1>",
+        """%a = stablehlo.constant dense<false> : tensor<i1>
+        %0 = stablehlo.reduce(%x init: %a) applies stablehlo.or across dimensions = [1]
+          : (tensor<3x5xi1>, tensor<i1>) -> tensor<3xi1>
+        return %0 : tensor<3xi1>""",
+    ),
 }
 """Programs of operators that have a form in the ascend dialect."""
 
@@ -263,15 +279,8 @@ SCALAR = {
     }
     return %0 : tensor<4xf32>""",
     ),
-    "add_i64": binary("add", "tensor<9xi64>"),
-    "divide_i32": binary("divide", "tensor<9xi32>"),
+    "divide_i64": binary("divide", "tensor<9xi64>"),
     "remainder": binary("remainder", "tensor<9xf32>"),
-    "reverse": function(
-        "%x: tensor<3x5xf32>",
-        "tensor<3x5xf32>",
-        """%0 = stablehlo.reverse %x, dims = [1] : tensor<3x5xf32>
-        return %0 : tensor<3x5xf32>""",
-    ),
     "argmax": function(
         "%x: tensor<3x5xf32>, %i: tensor<3x5xi32>",
         "tensor<3xf32>, tensor<3xi32>",
@@ -287,14 +296,6 @@ SCALAR = {
           stablehlo.return %3, %4 : tensor<f32>, tensor<i32>
         }
         return %0#0, %0#1 : tensor<3xf32>, tensor<3xi32>""",
-    ),
-    "reduce_or": function(
-        "%x: tensor<3x5xi1>",
-        "tensor<3xi1>",
-        """%a = stablehlo.constant dense<false> : tensor<i1>
-        %0 = stablehlo.reduce(%x init: %a) applies stablehlo.or across dimensions = [1]
-          : (tensor<3x5xi1>, tensor<i1>) -> tensor<3xi1>
-        return %0 : tensor<3xi1>""",
     ),
     "convolution": function(
         "%x: tensor<1x6x6x2xf32>, %k: tensor<3x3x2x4xf32>",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Value
+from davinci.operators.vector_program import JOIN, PART, Value
 from davinci.schedule.choices import PieceChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.phased_layout import PhasedLayout
@@ -123,7 +123,8 @@ class PhasedChooser:
         """Whether an axis is reduced whose pieces can be computed with, and no two blocks would
         write the same."""
         values = {*self.program.inputs, *(step.result for step in self.program.steps)}
-        if self.axis < 0 or any(value.dtype == "s64" for value in values):
+        halves = any(step.name in (PART, JOIN) for step in self.program.steps)
+        if self.axis < 0 or halves or any(value.dtype == "s64" for value in values):
             return False
         walked = set(range(self.axis))
         return not any(walked.difference(self.space.order[n]) for n in self.graph.outputs)

@@ -284,7 +284,7 @@ class TileLayout:
 
     def moving(self, step: Step) -> Steps:
         """How a step brings a statistic to its places, packs or unpacks it, or parts or joins
-        integers of 64 bits."""
+        the halves of elements."""
         form, dtype = self.program.forms[step.result], step.result.dtype
         assert form is not None, "constants, which have no axes, are neither moved nor packed"
         if step.name == PLACE:
@@ -292,8 +292,8 @@ class TileLayout:
         if step.name in (PART, JOIN):
             count = math.prod(self.shape(step.result))
             if step.name == JOIN:
-                return joined(count)
-            return parted(count, int(step.attributes["half"] == "high"))
+                return joined(count, step.sources[0].dtype)
+            return parted(count, int(step.attributes["half"] == "high"), dtype)
         rule = packing if step.name == PACK else unpacking
         return rule(dtype, self.run(form), self.packed_block, self.machine)
 

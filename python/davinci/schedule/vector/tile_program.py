@@ -44,7 +44,7 @@ combined with it; a value repeated along axes it lacks; a statistic packed, and 
 to a block a row."""
 
 MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
-"""Steps that bring a statistic to other places, or words of 64 bits to their halves and back."""
+"""Steps that bring a statistic to other places, or elements to their halves and back."""
 
 MOVABLE = frozenset({"f16", "f32", "s32", "s16"})
 """Types that the vector unit copies and fills lane by lane."""
@@ -97,7 +97,8 @@ class TileProgram(VectorProgram):
             return self.mul(sources[0], self._inverse(sources[1]))
         rows = form is not None and self.lane in form
         arrays = [source for source in sources if self.forms[source] is not None]
-        packed = not rows and bool(arrays) and self._is_packed(dtype, arrays, form)
+        halves = name in (PART, JOIN)
+        packed = not rows and bool(arrays) and (halves or self._is_packed(dtype, arrays, form))
         if rows and any(self.lane not in (self.forms[value] or ()) for value in arrays):
             sources = [self._beside_statistics(v, form) for v in self._of_one_form(sources)]
         elif not rows:

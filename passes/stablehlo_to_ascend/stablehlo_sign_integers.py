@@ -1,0 +1,365 @@
+"""stablehlo-sign-integers: computes with unsigned integers as signed ones of the same bits.
+
+before:
+    func.func @main(%x: tensor<8xui32>, %y: tensor<8xui32>) -> tensor<8xi1> {
+      %0 = stablehlo.add %x, %y : tensor<8xui32>
+      %1 = stablehlo.compare LT, %0, %y : (tensor<8xui32>, tensor<8xui32>) -> tensor<8xi1>
+after:
+    func.func @main(%x: tensor<8xi32> {ascend.unsigned}, %y: tensor<8xi32> {ascend.unsigned}) .. {
+      %0 = stablehlo.add %x, %y : tensor<8xi32>
+      %a = stablehlo.add %0, dense<-2147483648> : tensor<8xi32>
+      %b = stablehlo.add %y, dense<-2147483648> : tensor<8xi32>
+      %1 = stablehlo.compare LT, %a, %b : (tensor<8xi32>, tensor<8xi32>) -> tensor<8xi1>
+
+The vector unit has signed integers only. Sums, products, bits, shifts and what only moves are the
+same of both; what asks for an order gets its operands with half of their range added, a conversion
+to more bits has the copies of the sign cut off. Other operations stay unsigned, between bitcasts.
+Of 16, 32 and 64 bits; bytes, which the machine converts without a sign, stay as they are. Needs
+calls inlined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from davinci import elements
+from davinci.mlir import Op, function_type, ir
+from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.stablehlo_legalize_element_types import mark
+
+WIDTHS = (16, 32, 64)
+
+SAME_BITS = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("add", "subtract", "multiply", "negate", "and", "or", "xor", "not", "popcnt"),
+        *("shift_left", "shift_right_logical", "shift_right_arithmetic", "select", "iota"),
+        *("count_leading_zeros", "broadcast_in_dim", "broadcast", "concatenate", "dynamic_slice"),
+        *("dynamic_update_slice", "gather", "optimization_barrier", "pad", "reshape", "reverse"),
+        *("slice", "transpose", "sort", "while", "if", "case", "return", "reduce", "map"),
+        *("reduce_window", "scatter", "select_and_scatter", "bitcast_convert", "custom_call"),
+    )
+) | {"func.return", "func.call"}
+"""Operations whose results have the same bits whether their operands have signs or not."""
+
+ORDERED = {f"stablehlo.{name}" for name in ("maximum", "minimum", "clamp")}
+"""Operations that choose among their operands by order."""
+
+INDICES = {
+    "stablehlo.dynamic_slice": slice(1, None),
+    "stablehlo.dynamic_update_slice": slice(2, None),
+    "stablehlo.gather": slice(1, 2),
+}
+"""Operands that are indices; of a scatter, the one in the middle."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class StablehloSignIntegersPass(Pass):
+    """Compute with unsigned integers as signed ones of the same bits."""
+
+    NAME = "stablehlo-sign-integers"
+
+    def run(self, op: Op) -> None:
+        for view in list(op.regions[0].blocks[0].operations):
+            function = view.operation
+            if function.name == "func.func":
+                sign_function(function)
+
+
+def sign_function(function: Op) -> None:
+    """Makes the unsigned integers of a function signed, arguments and results too."""
+    old = function_type(function)
+    for block in function.regions[0].blocks:
+        sign_block(block)
+    for key, types in (("arg_attrs", old.inputs), ("res_attrs", old.results)):
+        mark(function, key, types, unsigned_name)
+    with function.context:
+        inputs, results = ([signed(kind) for kind in kinds] for kinds in (old.inputs, old.results))
+        new = ir.FunctionType.get(inputs, results)
+        function.attributes["function_type"] = ir.TypeAttr.get(new)
+
+
+def unsigned_name(shaped: ir.Type) -> dict[str, Any]:
+    """Tells the runtime that an argument or result was unsigned."""
+    return {"ascend.unsigned": ir.UnitAttr.get()} if is_unsigned(shaped) else {}
+
+
+def sign_block(block: ir.Block) -> None:
+    """Rewrites the operations of a function's block."""
+    unsigned = Unsigned(set())
+    for argument in block.arguments:
+        if is_unsigned(argument.type):
+            argument.set_type(signed(argument.type))
+            unsigned.values.add(argument)
+    sign_operations(block, unsigned)
+
+
+@dataclass
+class Unsigned:
+    """Rewrites operations in place.
+
+    Attributes:
+        values: those that were unsigned.
+    """
+
+    values: set[ir.Value]
+
+    def rewrite(self, op: Op) -> None:
+        given = [v in self.values for v in op.operands]
+        results = [is_unsigned(v.type) for v in op.results]
+        if is_between_bitcasts(op):
+            return
+        if any(given) or any(results):
+            with op.location, ir.InsertionPoint(op):
+                self._rewrite(op, given, results)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    if is_unsigned(argument.type):
+                        argument.set_type(signed(argument.type))
+                        self.values.add(argument)
+                sign_operations(block, self)
+
+    def _rewrite(self, op: Op, given: list[bool], results: list[bool]) -> None:
+        if op.name in ("stablehlo.constant", "arith.constant"):
+            self._constant(op)
+        elif op.name == "stablehlo.convert":
+            self._convert(op, given[0])
+        elif op.name == "stablehlo.compare":
+            self._compare(op)
+        elif op.name in ORDERED:
+            self._order(op)
+        elif op.name == "stablehlo.reduce" and (kind := order_of_body(op)):
+            for i in range(len(op.operands)):
+                op.operands[i] = moved(op.operands[i])
+            block = op.regions[0].blocks[0]
+            assert kind in ORDERED, "a reduction to the largest or the smallest"
+            for argument in block.arguments:
+                argument.set_type(signed(argument.type))
+            (inner, _) = [view.operation for view in block.operations]
+            inner.results[0].set_type(signed(inner.results[0].type))
+            self._retype(op)
+            self._moved_back(op)
+        elif op.name in SAME_BITS:
+            self._indices(op)
+            self._retype(op)
+        else:
+            self._bitcast(op, given)
+
+    def _retype(self, op: Op) -> None:
+        for result in op.results:
+            if is_unsigned(result.type):
+                result.set_type(signed(result.type))
+                self.values.add(result)
+
+    def _replace(self, op: Op, value: ir.Value) -> None:
+        """Lets `value` stand for the unsigned result of `op`, which stays without users."""
+        op.results[0].replace_all_uses_with(value)
+        self.values.add(value)
+
+    def _constant(self, op: Op) -> None:
+        kind = signed(op.results[0].type)
+        array = elements.to_array(op.attributes["value"])
+        array = array.view(f"i{array.dtype.itemsize}")
+        value = elements.to_attribute(array, kind.element_type)
+        self._replace(op, t.op("constant", [], kind, value=value))
+
+    def _convert(self, op: Op, unsigned: bool) -> None:
+        source, kind = op.operands[0], op.results[0].type
+        target = kind.element_type
+        if isinstance(source.type.element_type, ir.FloatType):
+            self._bitcast(op, [False])
+            return
+        if not unsigned:
+            op.results[0].set_type(signed(kind))
+            self.values.add(op.results[0])
+            return
+        width = source.type.element_type.width
+        if isinstance(target, ir.FloatType):
+            made = self._to_float(source, kind)
+            if made is None:
+                self._bitcast(op, [True])
+            else:
+                op.results[0].replace_all_uses_with(made)
+            return
+        made = converted(source, signed(kind))
+        if target.width > width:
+            made = binary("and", made, t.full(made.type, (1 << width) - 1))
+        if is_unsigned(kind):
+            self.values.add(made)
+        op.results[0].replace_all_uses_with(made)
+
+    def _to_float(self, source: ir.Value, kind: ir.ShapedType) -> ir.Value | None:
+        """Unsigned integers in a float type, rounded once; None of 64 bits.
+
+        Of 32 bits the upper and the lower 16 are added up, each of which f32 holds."""
+        width = source.type.element_type.width
+        if width == 64 or kind.element_type.width == 64:
+            return None
+        if width == 16:
+            wide = ir.RankedTensorType.get(kind.shape, integer(32))
+            found = binary("and", converted(source, wide), t.full(wide, 0xFFFF))
+            return converted(found, kind)
+        single = ir.RankedTensorType.get(kind.shape, ir.F32Type.get())
+        low = binary("and", source, t.full(source.type, 0xFFFF))
+        high = binary("shift_right_logical", source, t.full(source.type, 16))
+        scaled = binary("multiply", converted(high, single), t.full(single, 65536.0))
+        total = binary("add", scaled, converted(low, single))
+        return total if total.type == kind else converted(total, kind)
+
+    def _compare(self, op: Op) -> None:
+        equality = any(key in str(op.attributes["comparison_direction"]) for key in ("EQ", "NE"))
+        operands = [v if equality else moved(v) for v in op.operands]
+        direction = op.attributes["comparison_direction"]
+        found = t.op("compare", operands, op.results[0].type, comparison_direction=direction)
+        op.results[0].replace_all_uses_with(found)
+
+    def _order(self, op: Op) -> None:
+        for i, value in enumerate(op.operands):
+            op.operands[i] = moved(value)
+        self._retype(op)
+        self._moved_back(op)
+
+    def _moved_back(self, op: Op) -> None:
+        with ir.InsertionPoint.after(op):
+            back = moved(op.results[0])
+        op.results[0].replace_all_uses_except(back, back.owner.operation)
+        self.values.add(back)
+
+    def _indices(self, op: Op) -> None:
+        """Indices become signed ones of 64 bits, at most the largest."""
+        numbers = range(len(op.operands))
+        if op.name == "stablehlo.scatter":
+            places = [(len(op.operands) - 1) // 2]
+        else:
+            places = list(numbers[INDICES.get(op.name, slice(0, 0))])
+        for place in places:
+            value = op.operands[place]
+            if value not in self.values:
+                continue
+            kind = ir.RankedTensorType.get(value.type.shape, integer(64))
+            if value.type.element_type.width < 64:
+                mask = (1 << value.type.element_type.width) - 1
+                found = binary("and", converted(value, kind), t.full(kind, mask))
+            else:
+                most = t.full(kind, np.iinfo(np.int64).max)
+                found = binary("and", value, most)
+            op.operands[place] = found
+
+    def _bitcast(self, op: Op, given: list[bool]) -> None:
+        """Leaves an operation unsigned, between bitcasts."""
+        for i, unsigned in enumerate(given):
+            if unsigned:
+                value = op.operands[i]
+                op.operands[i] = cast(value, unsigned_type(value.type))
+        with ir.InsertionPoint.after(op):
+            for result in op.results:
+                if is_unsigned(result.type):
+                    made = cast(result, signed(result.type))
+                    result.replace_all_uses_except(made, made.owner.operation)
+                    self.values.add(made)
+
+
+def sign_operations(block: ir.Block, unsigned: Unsigned) -> None:
+    """Rewrites the operations of a block, and erases those that others stand for."""
+    given = list(block.operations)
+    for view in given:
+        unsigned.rewrite(view.operation)
+    for view in reversed(given):
+        op = view.operation
+        replaced = ("stablehlo.constant", "arith.constant", "stablehlo.convert")
+        if op.name in (*replaced, "stablehlo.compare") and not any(
+            list(v.uses) for v in op.results
+        ):
+            op.erase()
+
+
+def is_between_bitcasts(op: Op) -> bool:
+    """Whether an operation stays unsigned and has its bitcasts, or is one of these."""
+    if op.name != "stablehlo.bitcast_convert":
+        users = [use.owner.operation.name for v in op.results for use in v.uses]
+        operands = [v for v in op.operands if is_unsigned(v.type)]
+        unsigned = bool(operands) or any(is_unsigned(v.type) for v in op.results)
+        made = all(is_bitcast(v.owner) for v in operands)
+        return unsigned and stays(op) and made and set(users) <= {"stablehlo.bitcast_convert"}
+    source, result = op.operands[0], op.results[0]
+    if is_unsigned(result.type) and source.type == signed(result.type):
+        uses = list(result.uses)
+        return bool(uses) and all(stays(use.owner.operation) for use in uses)
+    return is_unsigned(source.type) and is_operation(source.owner) and stays(source.owner)
+
+
+def stays(op: Op) -> bool:
+    """Whether an operation has no form for signed integers."""
+    types = [v.type.element_type for v in (*op.operands, *op.results) if is_tensor(v)]
+    floats = any(isinstance(element, ir.FloatType) for element in types)
+    if op.name == "stablehlo.convert":
+        return floats
+    known = SAME_BITS | ORDERED | {"stablehlo.constant", "stablehlo.compare", "arith.constant"}
+    return op.name not in known
+
+
+def is_tensor(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def is_operation(owner: Any) -> bool:
+    return not isinstance(owner, ir.Block)
+
+
+def is_bitcast(owner: Any) -> bool:
+    return is_operation(owner) and bool(owner.name == "stablehlo.bitcast_convert")
+
+
+def order_of_body(op: Op) -> str:
+    """The operation by which a reduction of one operand chooses the largest or smallest, or ""."""
+    inner = [view.operation for view in op.regions[0].blocks[0].operations]
+    return inner[0].name if len(inner) == 2 and inner[0].name in ORDERED else ""
+
+
+def integer(width: int) -> ir.IntegerType:
+    return ir.IntegerType.get_signless(width)
+
+
+def is_unsigned(shaped: ir.Type) -> bool:
+    """Says of a type that it is a tensor of unsigned integers that are rewritten."""
+    if not isinstance(shaped, ir.RankedTensorType):
+        return False
+    element = shaped.element_type
+    unsigned = isinstance(element, ir.IntegerType) and element.is_unsigned
+    return unsigned and element.width in WIDTHS
+
+
+def signed(shaped: Any) -> Any:
+    """The tensor type of signed integers of the same bits; other types as they are."""
+    if not is_unsigned(shaped):
+        return shaped
+    with shaped.context:
+        return ir.RankedTensorType.get(shaped.shape, integer(shaped.element_type.width))
+
+
+def unsigned_type(shaped: ir.ShapedType) -> ir.RankedTensorType:
+    element = ir.IntegerType.get_unsigned(shaped.element_type.width)
+    return ir.RankedTensorType.get(shaped.shape, element)
+
+
+def cast(value: ir.Value, kind: ir.ShapedType) -> ir.Value:
+    return t.op("bitcast_convert", [value], kind)
+
+
+def converted(value: ir.Value, kind: ir.Type) -> ir.Value:
+    return t.op("convert", [value], kind)
+
+
+def binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    return t.op(name, [a, b], a.type)
+
+
+def moved(value: ir.Value) -> ir.Value:
+    """Integers with half of their range added, as they wrap around: in the order of signed ones."""
+    return binary("add", value, t.full(value.type, -(1 << value.type.element_type.width - 1)))

@@ -1,0 +1,204 @@
+"""`select_and_scatter`, the gradient of a maximum over windows, by positions in windows.
+
+    k-th elements of all windows     a strided slice of the operand for each position k
+    number of the selected one       comparisons of one position after the other
+    where the source goes            for each k, select(number == k, source, 0)
+
+What goes to an element comes from positions k = q s + r with the same r, s being the stride: those
+are summed, moved by q windows, and the sums of all r lie beside each other in the result.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from davinci import elements
+from davinci.dialects.base import attribute
+from davinci.elements import Array
+from davinci.mlir import Op, ir
+from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.padding import edges_of
+from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded, reshaped
+from davinci.units import ceil_div
+
+MOST_POSITIONS = 64
+"""Elements of a window, each of which is a slice and a comparison."""
+
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WindowSelection:
+    """Windows on an array, for each of its dimensions.
+
+    Attributes:
+        shape: of the array.
+        windows: how many there are.
+        low: elements of padding in front.
+    """
+
+    shape: Place
+    windows: Place
+    sizes: Place
+    strides: Place
+    low: Place
+
+    @property
+    def positions(self) -> list[Place]:
+        """Places in a window, the last dimension fastest."""
+        return list(itertools.product(*map(range, self.sizes)))
+
+    @property
+    def residues(self) -> list[Place]:
+        """Distances from an element to the first one that a window may begin at."""
+        return list(itertools.product(*map(range, self.strides)))
+
+    @property
+    def reach(self) -> Place:
+        """Windows that an element may be in."""
+        return tuple(map(ceil_div, self.sizes, self.strides))
+
+    def inside(self, position: Place) -> Array:
+        """Whether the element at a position lies in the array, for all windows."""
+        found = np.ones(self.windows, np.bool_)
+        for dim, (count, stride, low, size) in enumerate(
+            zip(self.windows, self.strides, self.low, self.shape, strict=True)
+        ):
+            at = np.arange(count) * stride + position[dim] - low
+            lies = [1] * len(self.shape)
+            lies[dim] = count
+            found &= ((at >= 0) & (at < size)).reshape(lies)
+        return found
+
+
+def expand_select_and_scatter(op: Op) -> list[ir.Value] | None:
+    """The result of a `stablehlo.select_and_scatter` that selects by a comparison and adds up
+    floats; None of others, and of large windows."""
+    x, source, start = op.operands
+    rank, element = x.type.rank, x.type.element_type
+    window, strides = (
+        attribute(op, name) or [1] * rank for name in ("window_dimensions", "window_strides")
+    )
+    edges = edges_of(op, rank)
+    found = WindowSelection(
+        *map(places, (x.type.shape, source.type.shape, window, strides, edges[:, 0]))
+    )
+    compare = only_operation(op.regions[0], "stablehlo.compare")
+    plain = compare is not None and only_operation(op.regions[1], "stablehlo.add") is not None
+    small = len(found.positions) <= MOST_POSITIONS and len(found.residues) <= MOST_POSITIONS
+    floats = isinstance(element, (ir.F16Type, ir.F32Type))
+    if not plain or not small or not floats or 0 in (*found.shape, *found.windows):
+        return None
+    number = numbers_of_selected(found, x, compare)
+    single = ir.RankedTensorType.get(source.type.shape, ir.F32Type.get())
+    given = source if source.type == single else t.op("convert", [source], single)
+    sums = [sum_of(found, residue, number, given) for residue in found.residues]
+    made = beside(found, sums)
+    if made.type != x.type:
+        made = t.op("convert", [made], x.type)
+    return [t.add(made, t.broadcast(start, x.type, []))]
+
+
+def places(numbers: Sequence[int]) -> Place:
+    return tuple(int(n) for n in numbers)
+
+
+def only_operation(region: ir.Region, name: str) -> Op | None:
+    """The operation of a region that does no more than it, on both of its arguments."""
+    block = region.blocks[0]
+    inner = [view.operation for view in block.operations]
+    operands = [list(block.arguments), list(block.arguments)[::-1]]
+    alone = len(inner) == 2 and inner[0].name == name and list(inner[0].operands) in operands
+    return inner[0] if alone and list(inner[1].operands) == list(inner[0].results) else None
+
+
+def numbers_of_selected(found: WindowSelection, x: ir.Value, compare: Op | None) -> ir.Value:
+    """The number of the position that each window selects, f32; -1 where a window has none."""
+    assert compare is not None, "selected by a comparison"
+    turned = compare.operands[0] != compare.block.arguments[0]
+    ends = [low_end(found, dim) - found.low[dim] - size for dim, size in enumerate(found.shape)]
+    image = padded(x, list(found.low), ends, [0] * len(ends))
+    truths = ir.RankedTensorType.get(found.windows, ir.IntegerType.get_signless(1))
+    single = ir.RankedTensorType.get(found.windows, ir.F32Type.get())
+    met = found.inside(found.positions[0])
+    best = position_of(found, image, found.positions[0])
+    number = constant(np.where(met, 0, -1).astype(np.float32), single)
+    for count, position in enumerate(found.positions[1:], 1):
+        candidate, lies = position_of(found, image, position), found.inside(position)
+        pair = [candidate, best] if turned else [best, candidate]
+        direction = compare.attributes["comparison_direction"]
+        stays = t.op("compare", pair, truths, comparison_direction=direction)
+        if not met.all():
+            stays = t.op("and", [stays, constant(met, truths)], truths)
+        if not lies.all():
+            stays = t.op("or", [stays, constant(~lies, truths)], truths)
+        best = t.op("select", [stays, best, candidate], best.type)
+        number = t.op("select", [stays, number, t.full(single, count)], single)
+        met = met | lies
+    return number
+
+
+def low_end(found: WindowSelection, dim: int) -> int:
+    """Elements from the first of the padding to the last that a window has."""
+    return (found.windows[dim] - 1) * found.strides[dim] + found.sizes[dim]
+
+
+def position_of(found: WindowSelection, image: ir.Value, position: Place) -> ir.Value:
+    """The elements of all windows at a position."""
+    kind = ir.RankedTensorType.get(found.windows, image.type.element_type)
+    limits = [
+        first + (count - 1) * stride + 1
+        for first, count, stride in zip(position, found.windows, found.strides, strict=True)
+    ]
+    places = {"start_indices": list(position), "limit_indices": limits}
+    return t.op("slice", [image], kind, **places, strides=list(found.strides))
+
+
+def constant(array: Array, kind: ir.RankedTensorType) -> ir.Value:
+    value = elements.to_attribute(array, kind.element_type)
+    return t.op("constant", [], kind, value=value)
+
+
+def sum_of(found: WindowSelection, residue: Place, number: ir.Value, source: ir.Value) -> ir.Value:
+    """What goes to the elements at a distance from where windows begin: [windows + reach - 1]."""
+    total, nothing = None, t.full(source.type, 0)
+    truths = ir.RankedTensorType.get(found.windows, ir.IntegerType.get_signless(1))
+    direction = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
+    for moved in itertools.product(*map(range, found.reach)):
+        position = tuple(
+            q * stride + r for q, stride, r in zip(moved, found.strides, residue, strict=True)
+        )
+        if any(p >= size for p, size in zip(position, found.sizes, strict=True)):
+            continue
+        wanted = t.full(number.type, found.positions.index(position))
+        here = t.op("compare", [number, wanted], truths, comparison_direction=direction)
+        part = t.op("select", [here, source, nothing], source.type)
+        behind = [reach - 1 - q for reach, q in zip(found.reach, moved, strict=True)]
+        part = padded(part, list(moved), behind, [0] * len(moved))
+        total = part if total is None else t.add(total, part)
+    if total is None:  # windows step over these elements
+        more = [reach - 1 for reach in found.reach]
+        return padded(nothing, [0] * len(more), more, [0] * len(more))
+    return total
+
+
+def beside(found: WindowSelection, sums: Sequence[ir.Value]) -> ir.Value:
+    """Sums of all distances put beside each other, and cut to the shape of the array."""
+    rank = len(found.shape)
+    grid = list(sums[0].type.shape)
+    made = sums[0]
+    if len(sums) > 1:
+        element = made.type.element_type
+        parts = [reshaped(each, [1, *grid]) for each in sums]
+        joined = ir.RankedTensorType.get([len(sums), *grid], element)
+        made = t.op("concatenate", parts, joined, dimension=0)
+        made = reshaped(made, [*found.strides, *grid])
+        made = t.transpose(made, [d for dim in range(rank) for d in (rank + dim, dim)])
+        grid = [count * stride for count, stride in zip(grid, found.strides, strict=True)]
+        made = reshaped(made, grid)
+    behind = [low + size - n for low, size, n in zip(found.low, found.shape, grid, strict=True)]
+    return padded(made, [-low for low in found.low], behind, [0] * rank)
