@@ -43,6 +43,10 @@ class PlaceIndex(IntEnum):
             the way to the present state, and what they were before.
         STACK: lists of buffers and of candidates.
         COUNTS: see `CountIndex`.
+        STARTS, STARTING: the buffers whose first section is s are STARTING[STARTS[s] :
+            STARTS[s + 1]].
+        ENDS, ENDING: the same for buffers whose section behind the last one is s.
+        FAILURES: how often the search has failed at the border in front of each section.
     """
 
     SIZES = 0
@@ -67,6 +71,11 @@ class PlaceIndex(IntEnum):
     BEFORE = auto()
     STACK = auto()
     COUNTS = auto()
+    STARTS = auto()
+    STARTING = auto()
+    ENDS = auto()
+    ENDING = auto()
+    FAILURES = auto()
 
 
 class CountIndex(IntEnum):
@@ -79,6 +88,7 @@ class CountIndex(IntEnum):
         TRAIL: length of CHANGED.
         TOP: length of STACK.
         DECOMPOSE: whether sections that no unplaced buffer crosses part the problem.
+        SUMS: sums that were looked at for one border.
     """
 
     CAPACITY = 0
@@ -88,6 +98,7 @@ class CountIndex(IntEnum):
     TRAIL = auto()
     TOP = auto()
     DECOMPOSE = auto()
+    SUMS = auto()
 
 
 class Outcome(IntEnum):
@@ -100,6 +111,10 @@ class Outcome(IntEnum):
 
 HUGE = 1 << 62
 """Above all offsets."""
+
+
+SOLVE = "solve"
+"""The name of the search by offsets among the entries of `LIBRARY`."""
 
 
 @LIBRARY.entry

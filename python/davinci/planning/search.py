@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.native import address
-from davinci.planning.canonical import LIBRARY, CountIndex, Outcome, PlaceIndex
+from davinci.planning import seams
+from davinci.planning.canonical import LIBRARY, SOLVE, CountIndex, Outcome, PlaceIndex
 from davinci.planning.problem import Ints, Problem
+from davinci.planning.valleys import FILL
 
 ORDERS = (
     (PlaceIndex.FULLEST, "size_time", "time"),
@@ -25,6 +27,18 @@ ORDERS = (
 )
 """Keys of buffers, the most important one first: how full the fullest of their sections still is,
 their lifetime, and that times their size."""
+
+DISTURBED = len(ORDERS)
+"""The number of an order that is another one in each run."""
+
+NOISE = 0.3
+"""Standard deviation of the logarithms of a disturbed order."""
+
+SEAMED = 2
+"""Times that buffers are joined in each round."""
+
+SEAMLESS = 0.97
+"""Part of the buffers that remain where a plan has no seams."""
 
 FIRST_LIMIT = 2
 """States of the first round, in units of the number of buffers."""
@@ -70,6 +84,23 @@ def search(
     return _HeightSearch(problem, known, states, seconds, capacity).result()
 
 
+@dataclass(frozen=True)
+class _Way:
+    """One of the ways to search that take turns.
+
+    Attributes:
+        kernel: of the problem, or of what remains of it.
+        entry: `SOLVE` or `FILL`.
+        order: in which buffers are tried.
+        blocks: buffers that were joined for `kernel`; none where it has the problem itself.
+    """
+
+    kernel: _Kernel
+    entry: str
+    order: int
+    blocks: Sequence[seams.Joined] = ()
+
+
 class _HeightSearch:
     """Rounds of decisions whether there is a plan of some height, in units of the kernel."""
 
@@ -81,7 +112,13 @@ class _HeightSearch:
         seconds: float | None,
         capacity: int | None,
     ) -> None:
+        self._problem = problem
         self._kernel = _Kernel(problem)
+        self._ways = [_Way(self._kernel, SOLVE, order) for order in range(len(ORDERS) + 1)]
+        if not problem.conflicts:
+            self._ways.append(_Way(self._kernel, FILL, DISTURBED))
+        self._random = np.random.default_rng(0)
+        self._seams = not problem.conflicts
         unit = self._kernel.unit
         self._bound, self._best = -(-problem.lower_bound // unit), -(-known // unit)
         self._enough = 0 if capacity is None else capacity // unit
@@ -112,14 +149,27 @@ class _HeightSearch:
         goal, best = self._goal, self._best
         heights = (goal, (goal + best) // 2, (goal + 3 * best) // 4)
         for target in dict.fromkeys(heights[:1] if self._enough else heights):
-            for order in range(len(ORDERS) + 1):
+            for way in self._ways:
                 if not self._bound <= target < self._best:
                     break
                 allowed = min(self._limit, self._allowed())
                 if allowed <= 0:
                     return False
-                self._decide(target, order, allowed)
+                self._decide(target, way, allowed)
+            for likely in seams.LIKELY * SEAMED if self._seams else ():
+                if self._bound <= target < self._best:
+                    self._seamed(target, likely)
         return True
+
+    def _seamed(self, target: int, likely: float) -> None:
+        """Looks for a plan of what remains if buffers are joined."""
+        blocks = seams.joined(self._problem, self._random, likely)
+        if len(blocks) > SEAMLESS * len(self._problem.buffers):
+            self._seams &= likely < max(seams.LIKELY)
+        else:
+            kernel = _Kernel(seams.smaller(self._problem, blocks))
+            allowed = min(self._limit, self._allowed(), 50 * len(blocks))
+            self._decide(target, _Way(kernel, FILL, DISTURBED, blocks), allowed)
 
     def _allowed(self) -> int:
         """States that may still be looked at in one go."""
@@ -132,14 +182,18 @@ class _HeightSearch:
             return min(self._left, self._limit)
         return min(self._left, int(self._speed * min(seconds, ROUND_SECONDS)) + 1)
 
-    def _decide(self, target: int, order: int, allowed: int) -> None:
+    def _decide(self, target: int, way: _Way, allowed: int) -> None:
         began = time.perf_counter()
-        outcome, looked = self._kernel.run(target, order, allowed)
+        capacity = target * self._kernel.unit // way.kernel.unit
+        outcome, looked = way.kernel.run(way.entry, capacity, way.order, allowed)
         self._speed = looked / max(time.perf_counter() - began, 1e-6)
         self._left -= looked
         if outcome == Outcome.FOUND:
-            self._offsets, self._best = self._kernel.offsets(), self._kernel.height()
-        elif outcome == Outcome.NONE:
+            offsets = way.kernel.offsets()
+            self._offsets = seams.spread_out(way.blocks, offsets) if way.blocks else offsets
+            tops = np.array(self._offsets) + self._problem.sizes
+            self._best = int(tops.max()) // self._kernel.unit
+        elif outcome == Outcome.NONE and not way.blocks:
             self._bound = target + 1
 
 
@@ -156,6 +210,7 @@ class _Kernel:
         sections, count = live.shape
         time_ = np.array([b.upper - b.lower for b in problem.buffers], dtype=np.int64)
         sizes = problem.sizes // self.unit
+        self._sizes = sizes
         self._measures = {"time": time_, "size_time": time_ * sizes}
         first = live.argmax(axis=0).astype(np.int64)
         last = first + live.sum(axis=0)
@@ -179,10 +234,15 @@ class _Kernel:
             PlaceIndex.OVERLAPPING: np.nonzero(overlaps)[1],
             PlaceIndex.MEMBERS: _starts(live.sum(axis=1)),
             PlaceIndex.MEMBER: np.nonzero(live)[1],
+            PlaceIndex.STARTS: _starts(np.bincount(first, minlength=sections + 1)),
+            PlaceIndex.STARTING: np.argsort(first, kind="stable"),
+            PlaceIndex.ENDS: _starts(np.bincount(last, minlength=sections + 1)),
+            PlaceIndex.ENDING: np.argsort(last, kind="stable"),
         }
         scratch: dict[PlaceIndex, Ints] = {
             PlaceIndex.FULLEST: np.zeros(count, dtype=np.int64),
             PlaceIndex.OFFSETS: np.zeros(count, dtype=np.int64),
+            PlaceIndex.FAILURES: np.ones(sections + 1, dtype=np.int64),
             PlaceIndex.CHANGED: np.zeros(trail, dtype=np.int64),
             PlaceIndex.BEFORE: np.zeros(trail, dtype=np.int64),
             PlaceIndex.STACK: np.zeros((2 * count + 2) * (count + 2), dtype=np.int64),
@@ -196,12 +256,13 @@ class _Kernel:
         self._sections, self._count = sections, count
         self._random = np.random.default_rng(0)
 
-    def run(self, capacity: int, order: int, allowed: int) -> tuple[Outcome, int]:
+    def run(self, entry: str, capacity: int, order: int, allowed: int) -> tuple[Outcome, int]:
         """Decides whether there is a plan of a height, in units.
 
         Args:
+            entry: `SOLVE` or `FILL`.
             capacity: the height.
-            order: a number of `ORDERS`; the next one is the first of them, disturbed.
+            order: a number of `ORDERS`, or `DISTURBED` for the first of them, disturbed.
             allowed: states that may be looked at.
 
         Returns:
@@ -216,29 +277,24 @@ class _Kernel:
             self._place[place] = address(key)
         counts = self._arrays[PlaceIndex.COUNTS]
         counts[CountIndex.CAPACITY], counts[CountIndex.LIMIT] = capacity, allowed
-        outcome = LIBRARY.call("solve", self._place, self._sections, self._count)
+        outcome = LIBRARY.call(entry, self._place, self._sections, self._count)
         return Outcome(outcome), int(counts[CountIndex.STATES])
 
     def _keys(self, order: int) -> Sequence[Ints]:
-        disturbed = order == len(ORDERS)
-        keys = []
-        for name in ORDERS[0 if disturbed else order]:
-            if isinstance(name, PlaceIndex):
-                keys.append(self._arrays[name])
-            elif disturbed:
-                factor = self._random.uniform(0.7, 1.3, self._count)
-                keys.append((self._measures[name] * factor).astype(np.int64))
-            else:
-                keys.append(self._measures[name])
-        return keys
+        if order == DISTURBED:
+            # Of one size and time, or of either, with a factor of its own for each buffer.
+            powers = self._random.uniform(0, 1.2, 2)
+            noise = self._random.normal(size=self._count) * NOISE
+            logarithms = powers @ np.log(np.maximum([self._measures["time"], self._sizes], 1))
+            return [((logarithms + noise) * 1_000_000).astype(np.int64)] * 3
+        return [
+            self._arrays[name] if isinstance(name, PlaceIndex) else self._measures[name]
+            for name in ORDERS[order]
+        ]
 
     def offsets(self) -> list[int]:
         """Offsets of the plan that was found last, in bytes."""
         return [int(offset) * self.unit for offset in self._arrays[PlaceIndex.OFFSETS]]
-
-    def height(self) -> int:
-        """Height of the plan that was found last, in units."""
-        return int((self._arrays[PlaceIndex.OFFSETS] + self._arrays[PlaceIndex.SIZES]).max())
 
 
 def _starts(lengths: Ints) -> Ints:
