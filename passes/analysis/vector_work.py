@@ -77,14 +77,14 @@ def _limits(parts: Sequence[Part], unit: Vector) -> Limits:
 
     Several do one repeat each in turn, because what one leaves for the next holds one repeat.
     """
-    each = [_limits_of(part.record, unit) for part in parts]
+    each = [limits_of(part.record, unit) for part in parts]
     if len(parts) == 1:
         return each[0]
     strides = tuple(stride for limits in each for stride in limits.blk_stride)
     return Limits(1, strides, (0,) * len(strides), each[-1].fixed_cycles, unit.bank_groups)
 
 
-def _limits_of(record: Instruction, unit: Vector) -> Limits:
+def limits_of(record: Instruction, unit: Vector) -> Limits:
     fixed, each = unit.price(record.name, record.type)
     return Limits.of(record, fixed, unit.bank_groups, each)
 

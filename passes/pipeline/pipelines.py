@@ -97,6 +97,11 @@ def _bufferize(options: Options) -> str:
     )
 
 
+def _hir(options: Options) -> str:
+    """Text of `convert-hir-to-hivm`, whose default machine is the only one of such kernels."""
+    return "convert-hir-to-hivm" + format_options({"machine": options.machine})
+
+
 def scales(options: Options) -> bool:
     """Whether values are scaled."""
     return options.precision == SCALED
@@ -205,8 +210,8 @@ def ascend_to_cce(options: Options) -> list[str]:
 
 @pipeline("cce-to-hivm")
 def cce_to_hivm(options: Options) -> list[str]:
-    """Operations on arrays become exact instructions on pointers."""
-    return [_pass("convert-cce-to-hivm", options, "machine")]
+    """Operations on arrays, ours and another compiler's, become exact instructions on pointers."""
+    return [_hir(options), _pass("convert-cce-to-hivm", options, "machine")]
 
 
 @pipeline("hivm-to-llvm")

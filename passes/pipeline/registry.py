@@ -21,6 +21,7 @@ FOLDERS = (
     "ascend_to_cce",
     "cce",
     "cce_to_hivm",
+    "hir_to_hivm",
     "hivm_to_llvm",
 )
 """Folders of passes below `davinci/passes`, in pipeline order."""

@@ -35,9 +35,13 @@ class Checker:
         self._tables, self._memories = tables, memories
         self.races = Races(Pipe[name] for name in tables.machine.sync.sequential_pipes)
 
-    def begin(self) -> None:
-        """Starts a block."""
-        self.races.reset()
+    def begin(self, queued_flags: bool = False) -> None:
+        """Starts a block.
+
+        Args:
+            queued_flags: see `KernelCall`.
+        """
+        self.races.reset(queued_flags)
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
         self._passed: list[StreamPart] = []

@@ -162,8 +162,13 @@ class Races:
         self._sequential = frozenset(int(pipe) for pipe in sequential)
         self.reset()
 
-    def reset(self) -> None:
-        """Forgets everything, for a new block."""
+    def reset(self, queued_flags: bool = False) -> None:
+        """Forgets everything, for a new block.
+
+        Args:
+            queued_flags: a flag may be set again before the wait for it is over.
+        """
+        self._queued_flags = queued_flags
         self._numbers = [0] * PIPES
         self._clocks = [[0] * PIPES for _ in range(PIPES)]
         self._sent: dict[Event, deque[tuple[list[int], int]]] = {}
@@ -267,7 +272,8 @@ class Races:
         """
         source, destination, number = event
         # What the scalar unit waited for is over before anything else is issued.
-        if destination != S and self._waited.get(event, 0) > self._clocks[source][destination]:
+        late = self._waited.get(event, 0) > self._clocks[source][destination]
+        if late and destination != S and not self._queued_flags:
             first, second = f"PIPE_{Pipe(source).name}", f"PIPE_{Pipe(destination).name}"
             raise Problem(
                 "the flag may be set again before the wait for it is over",

@@ -93,6 +93,7 @@ class Core:
         keep_rows: bool,
         link: Link | None = None,
         counters: CounterLink | None = None,
+        queued_flags: bool = False,
     ) -> None:
         """Starts a block with nothing in the on-chip memories.
 
@@ -103,6 +104,7 @@ class Core:
             keep_rows: keep the time line's rows.
             link: flags between the cores of a split machine.
             counters: by which blocks of a coupled machine wait for each other.
+            queued_flags: see `KernelCall`.
         """
         # Instructions write through their forms, the scalar unit only UB.
         for memory in self._memories[Space.L1 :]:
@@ -117,7 +119,7 @@ class Core:
         self.registers = Registers()
         self._parts.begin(alone=link is None and counters is None)
         if self._checker is not None:
-            self._checker.begin()
+            self._checker.begin(queued_flags)
         self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
         sizes = int(self.timeline.state[Word.SIZES])
         for space in Space:

@@ -79,7 +79,14 @@ class CoupledLaunch:
     def _issued(self, block: int, pool: Pool, keep_rows: bool) -> Core:
         number, own = self.launch.of_block(block)
         kernel, core = self.launch.kernels[number], pool.take(KIND)
-        core.begin(kernel.name, own, self._rates, kernel.locations, keep_rows)
+        core.begin(
+            kernel.name,
+            own,
+            self._rates,
+            kernel.locations,
+            keep_rows,
+            queued_flags=kernel.queued_flags,
+        )
         if len(self.launch.kernels) > 1:
             core.consume(finding(number))
         kernel.programs[KIND](kernel.arguments, own, kernel.blocks, core)

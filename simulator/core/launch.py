@@ -22,6 +22,8 @@ class KernelCall:
         alone: its blocks run in one process and in order: a scalar program accesses memory, so what
             it issues may depend on data, or its stores add, and the order decides on last bits.
         talks: its blocks wait for each other by counters in global memory.
+        queued_flags: a flag may be set again before the wait for it is over; waits answer sets in
+            order. Code of AscendNPU-IR relies on it, and what is published leaves it undefined.
     """
 
     name: str
@@ -31,6 +33,7 @@ class KernelCall:
     locations: Sequence[str]
     alone: bool
     talks: bool = False
+    queued_flags: bool = False
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,16 @@ class SplitLaunch:
                 core = self._pool.take(seat.core)
                 keep = seat.block < self._kept
                 locations = self._launch.locations
-                core.begin(self._name, seat.block, rates[seat.core], locations, keep, link)
+                queued = self._launch.queued_flags
+                core.begin(
+                    self._name,
+                    seat.block,
+                    rates[seat.core],
+                    locations,
+                    keep,
+                    link,
+                    queued_flags=queued,
+                )
                 program = self._programs[seat.core]
                 program(self._launch.arguments, seat.block, self._blocks, core)
                 done = Done.of(core)

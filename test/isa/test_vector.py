@@ -32,11 +32,11 @@ def in_double(function):
 
 
 BINARY = {
-    "vadd": (ARITHMETIC, exactly(lambda a, b: a + b)),
-    "vsub": (ARITHMETIC, exactly(lambda a, b: a - b)),
-    "vmul": (ARITHMETIC, exactly(lambda a, b: a * b)),
-    "vmax": (ARITHMETIC, lambda a, b: np.where(a > b, a, b)),
-    "vmin": (ARITHMETIC, lambda a, b: np.where(a < b, a, b)),
+    "vadd": ((*ARITHMETIC, "s16"), exactly(lambda a, b: a + b)),
+    "vsub": ((*ARITHMETIC, "s16"), exactly(lambda a, b: a - b)),
+    "vmul": ((*ARITHMETIC, "s16"), exactly(lambda a, b: a * b)),
+    "vmax": ((*ARITHMETIC, "s16"), lambda a, b: np.where(a > b, a, b)),
+    "vmin": ((*ARITHMETIC, "s16"), lambda a, b: np.where(a < b, a, b)),
     "vdiv": (FLOATS, exactly(lambda a, b: a / b)),
     "vand": (("s16",), lambda a, b: a & b),
     "vor": (("s16",), lambda a, b: a | b),
@@ -244,8 +244,10 @@ def bits_of(value, dtype):
 
 
 WITH_SCALAR = {
-    "vadds": (FLOATS, lambda a, value: a + value),
-    "vmuls": (FLOATS, lambda a, value: a * value),
+    "vadds": ((*FLOATS, "s16", "s32"), lambda a, value: a + value),
+    "vmuls": ((*FLOATS, "s16", "s32"), lambda a, value: a * value),
+    "vshl": (("s16", "s32"), lambda a, value: a << max(int(value), 0)),
+    "vshr": (("s16", "s32"), lambda a, value: a >> max(int(value), 0)),
     "vmaxs": (("f16", "f32", "s16", "s32"), lambda a, value: np.where(a > value, a, value)),
     "vmins": (("f16", "f32", "s16", "s32"), lambda a, value: np.where(a < value, a, value)),
     "vlrelu": (FLOATS, lambda a, value: np.where(a > 0, a, a * value)),
@@ -258,7 +260,7 @@ SCALAR_CASES = [(name, dtype) for name, (dtypes, _) in WITH_SCALAR.items() for d
 def test_with_scalar(make_bench, name, dtype, fields, low, high, scalar):
     bench = make_bench()
     fill(bench, 1, dtype)
-    value = DTYPES[dtype].type(scalar)
+    value = DTYPES[dtype].type(abs(scalar) if name in ("vshl", "vshr") else scalar)
     fields = fields | {"value": bits_of(value, dtype)}
     function = WITH_SCALAR[name][1]
     check(
@@ -341,7 +343,7 @@ ROUND = {
 
 def conversion(mnemonic):
     """(from, to, rounding) of a vconv mnemonic."""
-    types = ("f16", "f32", "bf16", "s32", "s8", "u8")
+    types = ("f16", "f32", "bf16", "s16", "s32", "s64", "s8", "u8")
     for src in types:
         for dst in types:
             if mnemonic.startswith(f"vconv_{src}2{dst}"):
@@ -351,6 +353,8 @@ def conversion(mnemonic):
 
 def reference_conversion(dst, rounding):
     def convert(x):
+        if dst == "f32" and rounding and x.dtype == np.float32:  # to whole numbers
+            return np.array([ROUND[rounding](float(v)) for v in x], np.float32)
         if dst == "bf16":
             # A bf16 has 8 bits, its implicit one among them.
             _, exponents = np.frexp(x.astype(np.float64))

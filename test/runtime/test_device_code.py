@@ -67,8 +67,8 @@ def test_refused(body: str, functions: str, message: str) -> None:
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("kernel", ["(%x: i64)", "(%x: !llvm.ptr)", "(%x: !llvm.array<9 x i64>)"])
-def test_arguments_are_addresses(kernel: str) -> None:
+@pytest.mark.parametrize("kernel", ["(%x: i32)", "(%x: !llvm.ptr)", "(%x: !llvm.array<9 x i64>)"])
+def test_arguments_are_addresses_or_words(kernel: str) -> None:
     with pytest.raises(CompileError, match="kernel @k has a wrong type"):
         library("", kernel=kernel)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from davinci.diagnostics import first_diagnostic
 from davinci.dialects.short_form import expand
 from davinci.errors import InputError
-from davinci.frontends import portable
+from davinci.frontends import hivm, portable
 from davinci.frontends.marks import check_marks
 from davinci.frontends.mlir_source import check_source
 from davinci.frontends.shardings import has_shardings, read_without
@@ -73,6 +73,10 @@ def read_text(text: str, path: str, context: ir.Context) -> ir.Module:
     Args:
         path: the file it is from, which locations name, "" if it is from none.
     """
+    if hivm.is_hivm(text):
+        return hivm.marked(hivm.parse(text, context, path or "<text>"))
+    if hivm.is_renamed(text):
+        context.allow_unregistered_dialects = True
     full = expand(text)
     if has_shardings(full):
         module = read_without(full, path, context)

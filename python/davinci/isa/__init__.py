@@ -25,6 +25,8 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     atomic,
     fill,
     counters,
+    compare_bits,
+    vector_integers,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -64,6 +66,7 @@ __all__ = [
     "Space",
     "atomic",
     "compare",
+    "compare_bits",
     "control",
     "convert",
     "counters",
@@ -83,5 +86,6 @@ __all__ = [
     "transpose",
     "vector",
     "vector_910b",
+    "vector_integers",
     "vector_scalar",
 ]

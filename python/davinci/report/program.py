@@ -198,7 +198,9 @@ def kernel_names(launch: ir.Attribute) -> list[list[str]]:
 
 
 def memref_bytes(memref_type: Any) -> int:
-    """Bytes of a memref with a static shape."""
+    """Bytes of a memref with a static shape; a scalar is in no memory."""
+    if not isinstance(memref_type, ir.MemRefType):
+        return 0
     typed = ir.MemRefType(memref_type)
     element = typed.element_type
     width = 64 if isinstance(element, ir.IndexType) else element.width

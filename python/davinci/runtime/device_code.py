@@ -88,12 +88,12 @@ def check_intrinsic(function: Op, name: str) -> None:
 
 
 def check_signature(kernel: Op, name: str) -> None:
-    """A kernel takes addresses in GM, and gives nothing back."""
+    """A kernel takes addresses in GM and scalars of 64 bits, and gives nothing back."""
     if not kernel.regions[0].blocks:
         fail(kernel, f"declares kernel @{name}", expected="a body")
     found = ir.TypeAttr(kernel.attributes["function_type"]).value
     arguments = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
-    pointers = ", ".join("ptr<1>" for _ in arguments)
+    pointers = ", ".join("i64" if type_text(kind) == "i64" else "ptr<1>" for kind in arguments)
     expected = f"!llvm.func<void ({pointers})>"
     if found != ir.Type.parse(expected):
         fail(kernel, f"kernel @{name} has a wrong type", found=str(found), expected=expected)

@@ -43,6 +43,9 @@ COPIED = "ascend.copied"
 INITIAL = "ascend.initial"
 """Attribute of a module: the values that its states have before the first step, by name."""
 
+WORD = (1 << 64) - 1
+"""All bits of a word."""
+
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""
 
@@ -118,6 +121,8 @@ class HostProgram:
         self._constants: dict[str, tuple[int, int]] = {}
         self._unfilled: dict[int, str] = {}
         self._stage: int | None = None
+        self._scalars: dict[Any, int] = {}
+        self._given_scalars: list[tuple[list[int], int, int]] = []
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
             self._visit(view.operation)
@@ -125,6 +130,7 @@ class HostProgram:
         self.firsts = {names.index(name) for name in set(names)}
         # Lets go of the module, whose constants are on the device now.
         del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
+        del self._scalars
 
     def execute(
         self, arrays: Sequence[Array], timeline: str, processes: int, poison: bool = False
@@ -194,7 +200,10 @@ class HostProgram:
         for address, size in self.padding:
             device.write(address, np.zeros(size, dtype=np.uint8))
         for spec, array in zip(self.inputs, arrays, strict=True):
-            device.write(self.input_addresses[spec.name], to_stored(array))
+            if spec.name in self.input_addresses:
+                device.write(self.input_addresses[spec.name], to_stored(array))
+        for arguments, place, number in self._given_scalars:
+            arguments[place] = scalar_bits(arrays[number])
 
     def results(self) -> dict[str, Array]:
         """The outputs by name, in order; none without data."""
@@ -246,6 +255,10 @@ class HostProgram:
             addresses = self.output_addresses if output else self.input_addresses
             default = f"{'out' if output else 'arg'}{len(specs)}"
             name = ir.StringAttr(names["ascend.name"]).value if "ascend.name" in names else default
+            if not isinstance(argument.type, ir.MemRefType):
+                self._scalars[argument] = len(specs)
+                specs.append(Spec(name, (), scalar_dtype(name, argument.type)))
+                continue
             spec = spec_of(name, argument.type, names)
             if name in addresses:
                 kind = "outputs" if output else "inputs"
@@ -346,13 +359,20 @@ class HostProgram:
                 given = f"{len(op.operands)} arguments"
                 fail(op, f"calls kernel {kernel} wrongly", found=given, expected=str(found.inputs))
             programs[found.core] = found
-        arguments = [self._places[value] for value in op.operands]
+        arguments = [self._argument(value) for value in op.operands]
+        self._given_scalars += [
+            (arguments, place, self._scalars[value])
+            for place, value in enumerate(op.operands)
+            if value in self._scalars
+        ]
         for number in frozenset[int]().union(*(program.loads for program in programs.values())):
             self._fill(arguments[number])
         blocks = attribute(op, "ascend.blocks", 1)
         alone = any(program.accesses or program.adds for program in programs.values())
         talks = any(program.talks for program in programs.values())
-        call = KernelCall(name, programs, arguments, blocks, library.locations, alone, talks)
+        queued = any(program.queued_flags for program in programs.values())
+        places = library.locations
+        call = KernelCall(name, programs, arguments, blocks, places, alone, talks, queued)
         # What a scalar unit accesses is not compared with what other kernels do.
         stage = attribute(op, STAGE, None) if not alone else None
         if stage is not None and stage == self._stage:
@@ -363,6 +383,15 @@ class HostProgram:
         self._stage = stage
         self.operators.append(tuple(attribute(op, "ascend.operators", ())))
         self.members.append(tuple(map(tuple, attribute(op, "ascend.members", ()))))
+
+    def _argument(self, value: Any) -> int:
+        """The address of a buffer or the bits of a constant; 0 for a scalar that is given later."""
+        if value in self._places:
+            return self._places[value]
+        if value in self._scalars:
+            return 0
+        constant = ir.IntegerAttr(value.owner.attributes["value"]).value
+        return int(constant) & WORD
 
     def _library(self, path: tuple[str, ...], user: Op) -> KernelLibrary:
         """The compiled kernels of the nested module with that symbol path."""
@@ -375,6 +404,26 @@ class HostProgram:
                 module = found
             self._libraries[path] = KernelLibrary(module)
         return self._libraries[path]
+
+
+def scalar_bits(array: Array) -> int:
+    """A scalar as the word that a kernel takes: an integer with its sign, the bits of a float."""
+    if array.dtype.kind == "f":
+        return int.from_bytes(array.tobytes(), "little")
+    return int(array) & WORD
+
+
+def scalar_dtype(name: str, kind: ir.Type) -> np.dtype[Any]:
+    """The element type of a scalar argument."""
+    try:
+        found: np.dtype[Any] = dtype_of(kind)
+    except KeyError:
+        raise CompileError(
+            "a scalar argument has a type that the host does not know",
+            where=f"argument {name!r}",
+            found=str(kind),
+        ) from None
+    return found
 
 
 def initial_of(module: Op) -> dict[str, Array]:

@@ -64,6 +64,10 @@ OPT_LEVEL = 0
 passes have been over them."""
 
 
+QUEUED_FLAGS = "ascend.queued_flags"
+"""Attribute of kernels whose flags may be set again before the wait for them is over."""
+
+
 class MemoryView(Protocol):
     """A simulated memory: bytes, and which of them were ever written; none where all count so."""
 
@@ -98,6 +102,7 @@ class ScalarProgram:
         core: kind of core it is for.
         loads: numbers of the arguments from whose memory its scalar unit may load.
         accesses: whether it loads or stores anywhere: what it issues may depend on data.
+        queued_flags: see `KernelCall`.
         adds: whether its stores may add to global memory: what they find there depends on which
             block ran before.
         talks: whether its blocks wait for each other by counters in global memory.
@@ -112,8 +117,10 @@ class ScalarProgram:
         called: set[str],
         loads: frozenset[int],
         entry: int,
+        queued_flags: bool = False,
     ) -> None:
         self.name, self.inputs, self.core = name, inputs, core
+        self.queued_flags = queued_flags
         self.loads = loads
         self.accesses = any(callee.startswith(ACCESSES) for callee in called)
         self.adds = any(callee.startswith(ADDS) for callee in called)
@@ -163,6 +170,7 @@ class KernelLibrary:
         self._buffer: Records = np.zeros((CAPACITY, RECORD_WORDS), dtype=np.uint64)
         self._core: CoreLike | None = None
         self._error: BaseException | None = None
+        self._queued: set[str] = set()
         self._flush = ctypes.CFUNCTYPE(None)(self._hand_over)
         self._context[Slot.BUFFER] = self._buffer.ctypes.data
         self._context[Slot.CAPACITY] = CAPACITY
@@ -175,7 +183,14 @@ class KernelLibrary:
             self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
             name: ScalarProgram(
-                self, name, inputs, core, called[name], loads[name], self._engine.raw_lookup(name)
+                self,
+                name,
+                inputs,
+                core,
+                called[name],
+                loads[name],
+                self._engine.raw_lookup(name),
+                name in self._queued,
             )
             for name, (inputs, core) in kernels.items()
         }
@@ -213,6 +228,8 @@ class KernelLibrary:
                 known.take(op.clone().operation)
                 if "ascend.kernel" in op.attributes:
                     check_signature(op, name)
+                    if attribute(op, QUEUED_FLAGS, False):
+                        self._queued.add(name)
                     kernels[name] = len(op.regions[0].blocks[0].arguments), core_of(op)
         self.rows = known.table()
         self._context[Slot.ROWS] = self.rows.ctypes.data

@@ -1,0 +1,87 @@
+"""Runs a script, or tests, that are written for an NPU and its PyTorch, on the CPU.
+
+Kernels of Triton run on the simulated 910B; everything that PyTorch does on the device `npu` it
+does on the CPU.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import runpy
+import sys
+import types
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+import davinci.triton
+
+NPU = "npu"
+
+
+def on_cpu(value: Any) -> Any:
+    """The CPU in place of the NPU."""
+    if isinstance(value, str) and value.split(":")[0] == NPU:
+        return "cpu"
+    return value
+
+
+class OnCpu(TorchFunctionMode):
+    """Functions of PyTorch with the CPU in place of the NPU."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        named = {name: on_cpu(value) for name, value in (kwargs or {}).items()}
+        return func(*map(on_cpu, args), **named)
+
+
+def stand_in(name: str, **members: Any) -> types.ModuleType:
+    """A module of that name with these members; others are functions that do nothing."""
+    module = types.ModuleType(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+    module.__dict__.update(members)
+    module.__dict__["__getattr__"] = lambda _: lambda *args, **named: None
+    sys.modules[name] = module
+    return module
+
+
+def prepare() -> None:
+    """Puts stand-ins where a script expects the NPU."""
+    torch.npu = stand_in(  # type: ignore[attr-defined]
+        "torch.npu",
+        is_available=lambda: True,
+        current_device=lambda: 0,
+        device_count=lambda: 1,
+        synchronize=lambda *args: None,
+        current_stream=lambda *args: types.SimpleNamespace(npu_stream=0, synchronize=lambda: None),
+    )
+    stand_in("torch_npu", npu=torch.npu)  # type: ignore[attr-defined]
+    for name in ("testing", "testing.testcase", "testing.common_utils"):
+        stand_in(f"torch_npu.{name}")
+    torch.Tensor.npu = lambda tensor, *args, **named: tensor  # type: ignore[attr-defined]
+    davinci.triton.activate()
+
+
+def main() -> int:
+    path = sys.argv[1]
+    prepare()
+    with open(path) as file:
+        text = file.read()
+    sys.argv = [path]
+    with OnCpu():
+        if "pytest" in text and "def test_" in text:
+            import pytest
+
+            return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", path]))
+        runpy.run_path(path, run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

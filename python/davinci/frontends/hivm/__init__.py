@@ -1,0 +1,23 @@
+"""Kernels of AscendNPU-IR, the vendor's open compiler: text of its dialect `hivm.hir` in.
+
+`launch(text, grid, arguments)` makes a module that runs a kernel; `convert-hir-to-hivm` lowers its
+operations.
+"""
+
+from __future__ import annotations
+
+from davinci.frontends.hivm.kernel import Argument, HivmKernel, kernels_of
+from davinci.frontends.hivm.launch import Given, launch, marked
+from davinci.frontends.hivm.text import is_hivm, is_renamed, parse
+
+__all__ = [
+    "Argument",
+    "Given",
+    "HivmKernel",
+    "is_hivm",
+    "is_renamed",
+    "kernels_of",
+    "launch",
+    "marked",
+    "parse",
+]

@@ -1,0 +1,207 @@
+"""Runs a kernel of Triton, as the vendor's compilers make it, on the simulated 910B."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from davinci.compiler import compile
+from davinci.errors import InputError
+from davinci.frontends.hivm import Given, launch
+from davinci.runtime.executable import Executable
+from davinci.triton import source as sources
+from davinci.triton.memory import ArgumentMemory, is_array, memories
+from davinci.triton.source import ArrayArgument
+from davinci.triton.toolchain import to_hivm
+
+MACHINE = "ascend910b"
+DIMENSIONS = 3
+
+Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """What a launch left.
+
+    Attributes:
+        kernel: its name.
+        grid: numbers of programs.
+        executable: that ran it; `profile` and `launches` are those of the last launch with it.
+        hivm: the kernel as the vendor's compilers made it, text of AscendNPU-IR.
+        profile: the record of the run, as `npu-run --json` writes it.
+    """
+
+    kernel: str
+    grid: tuple[int, ...]
+    executable: Executable
+    hivm: str
+    profile: dict[str, Any] = field(repr=False)
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the launch, from its first to its last instruction."""
+        return int(self.profile["total_cycles"])
+
+    @property
+    def time_us(self) -> float:
+        """Simulated microseconds, the launch itself included."""
+        return float(self.profile["time_us"])
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes a page of HTML: table, timeline, verdict; see `Executable.report`."""
+        self.executable.report(str(path))
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes a timeline for Perfetto."""
+        self.executable.trace(str(path))
+
+    def what_if(self, question: str) -> list[dict[str, Any]]:
+        """What the launch would gain by changes of the machine, see `Executable.what_if`."""
+        return self.executable.what_if(question)
+
+
+class CompiledKernels:
+    """What was compiled, to be found again."""
+
+    def __init__(self) -> None:
+        self.texts: dict[Any, str] = {}
+        self.executables: dict[Any, Executable] = {}
+
+
+COMPILED = CompiledKernels()
+
+
+def run(kernel: Any, grid: Grid, *args: Any, **named: Any) -> LaunchReport:
+    """Runs a kernel once.
+
+    Args:
+        kernel: a function with `@triton.jit`.
+        grid: one to three numbers of programs, or a function of the parameters that gives them.
+        args: arguments: NumPy arrays, PyTorch tensors on the CPU, numbers. What the kernel stores
+            is in the arrays afterwards.
+        named: arguments by name, constants (`tl.constexpr`), and options of the vendor's compiler,
+            `multibuffer=False` for example.
+
+    Returns:
+        The report: cycles, profile, and what writes pages of them.
+
+    Raises:
+        InputError: the extra is not installed, or arguments do not fit.
+        CompileError: a compiler refuses the kernel; with the line of Python.
+        DeviceFault: the simulated machine found a fault: a race, memory out of bounds, a deadlock.
+    """
+    values = sources.bound(kernel, args, named)
+    sizes = sizes_of(grid, values)
+    arrays = {name: value for name, value in values.items() if is_array(value)}
+    scalars = {name: as_scalar(value) for name, value in values.items() if name not in arrays}
+    memory = memories(arrays)
+    buffers = {name: ArrayArgument(np.dtype(kind_of(arrays[name])), 0) for name in arrays}
+    given = {**scalars, **buffers}
+    key = text_key(kernel, given)
+    if key not in COMPILED.texts:
+        made = sources.source_of(kernel, given)
+        text = to_hivm(made.ttir, made.options)
+        COMPILED.texts[key] = text
+        COMPILED.texts[(key, "arguments")] = "\0".join(made.arguments)
+    text = COMPILED.texts[key]
+    names = COMPILED.texts[(key, "arguments")].split("\0")
+    return launched(kernel.fn.__name__, text, sizes, [n for n in names if n], scalars, memory)
+
+
+def kind_of(value: Any) -> Any:
+    """The element type of an array or tensor."""
+    name = str(value.dtype).removeprefix("torch.")
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
+    return name
+
+
+def as_scalar(value: Any) -> Any:
+    """NumPy's and PyTorch's numbers as Python's; anything else as it is."""
+    if isinstance(value, np.generic) or (hasattr(value, "item") and not getattr(value, "shape", 1)):
+        return value.item()
+    return value
+
+
+def sizes_of(grid: Grid, values: Mapping[str, Any]) -> tuple[int, ...]:
+    """The numbers of programs.
+
+    Raises:
+        InputError: there are none, or more than three.
+    """
+    found = grid(dict(values)) if callable(grid) else grid
+    sizes = (found,) if isinstance(found, (int, np.integer)) else tuple(found)
+    if not 1 <= len(sizes) <= DIMENSIONS or any(int(n) < 0 for n in sizes):
+        raise InputError("bad grid", found=str(found), expected="one to three numbers of programs")
+    return tuple(int(n) for n in sizes)
+
+
+def text_key(kernel: Any, given: Mapping[str, Any]) -> Any:
+    """What decides on the text of a kernel: its code, types, constants, what Triton looks at."""
+    parts: list[Any] = [kernel.cache_key]
+    constants = {param.name for param in kernel.params if param.is_constexpr}
+    for name, value in given.items():
+        if isinstance(value, ArrayArgument):
+            parts.append((name, str(value.dtype), value.data_ptr() % 16))
+        elif name in constants or not isinstance(value, (int, float)) or isinstance(value, bool):
+            parts.append((name, repr(value)))
+        elif isinstance(value, int):
+            wide = -(1 << 31) <= value < 1 << 31
+            parts.append((name, "int", value == 1, value % 16 == 0, wide))
+        else:
+            parts.append((name, "float"))
+    return tuple(parts)
+
+
+def launched(
+    name: str,
+    text: str,
+    sizes: tuple[int, ...],
+    names: Sequence[str],
+    scalars: Mapping[str, Any],
+    memory: Mapping[str, ArgumentMemory],
+) -> LaunchReport:
+    """Compiles the launch of a kernel for these arrays, or finds it compiled, and runs it."""
+    from davinci.frontends.hivm import kernels_of, parse
+    from davinci.mlir import make_context
+
+    elements = [a.element for a in kernels_of(parse(text, make_context(), name))[0].given]
+    given = []
+    for number, argument in enumerate(names):
+        if argument in memory:
+            mine = memory[argument]
+            same = names.index(mine.same) if mine.same in names else None
+            given.append(Given(argument, mine.flat.shape, mine.element, same))
+        else:
+            given.append(Given(argument, None, elements[number]))
+    key = (text, sizes, tuple(given))
+    executable = COMPILED.executables.get(key)
+    if executable is None:
+        module = launch(text, sizes, given, where=name)
+        executable = COMPILED.executables[key] = compile(module, machine=MACHINE)
+        executable.details |= {"model": name}
+    inputs = {}
+    for each in given:
+        if each.same is not None:
+            continue
+        if each.shape is not None:
+            inputs[each.name] = memory[each.name].flat
+        else:
+            kind = executable_dtype(executable, each.name)
+            inputs[each.name] = np.asarray(scalars[each.name]).astype(kind)
+    outputs = executable.run(inputs)
+    for output, array in outputs.items():
+        np.copyto(memory[output].flat, array)
+    return LaunchReport(name, sizes, executable, text, executable.profile)
+
+
+def executable_dtype(executable: Executable, name: str) -> Any:
+    """The element type of an input."""
+    return next(spec.dtype for spec in executable.inputs if spec.name == name)

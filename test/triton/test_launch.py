@@ -1,0 +1,165 @@
+"""Launches of Triton: arguments, the driver, reports, and errors that name the line of Python."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton", reason="needs pip install '.[triton]'")
+pytest.importorskip("ascendnpuir", reason="needs pip install '.[triton]'")
+
+import davinci.triton
+import triton
+import triton_kernels as kernels
+from davinci.errors import CompileError, DeviceFault, InputError
+from davinci.triton import toolchain
+
+
+def line_of(kernel: triton.JITFunction, text: str) -> int:
+    """The number of the line of a kernel that has `text`."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def launch_add(n: int = 300, **options: object) -> np.ndarray:
+    x, out = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    davinci.triton.run(kernels.add, (-(-n // 128),), x, x, out, n, BLOCK=128, **options)
+    return out
+
+
+def test_the_launch_that_people_know(tmp_path: Path) -> None:
+    x, out = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
+    with davinci.triton.active():
+        kernels.add[(3,)](x, x, out, 300, BLOCK=128, num_warps=4)
+    np.testing.assert_array_equal(out, 2 * x)
+    assert davinci.triton.last.kernel == "add"
+    assert davinci.triton.last.cycles > 0
+    davinci.triton.last.report(tmp_path / "k.html")
+    assert "add" in (tmp_path / "k.html").read_text()
+
+
+def test_a_grid_may_be_a_function_of_the_parameters() -> None:
+    x, out = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
+    report = davinci.triton.run(
+        kernels.add,
+        lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),),
+        x,
+        x,
+        out,
+        300,
+        BLOCK=128,
+    )
+    assert report.grid == (3,)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_tensors() -> None:
+    torch = pytest.importorskip("torch", reason="needs pip install '.[torch]'")
+    x = torch.arange(300, dtype=torch.float32)
+    out = torch.zeros(300)
+    davinci.triton.run(kernels.add, 3, x, x, out, 300, BLOCK=128)
+    assert torch.equal(out, 2 * x)
+
+
+def test_views_are_where_they_are_in_memory() -> None:
+    whole = np.arange(40, dtype=np.float32).reshape(4, 10)
+    part = whole[:, 2:7]
+    davinci.triton.run(kernels.softmax, (1,), part, part, 4, 5, 10, BLOCK=16)
+    assert whole[0, 0] == 0 and whole[0, 7] == 7
+    np.testing.assert_allclose(part.sum(1), np.ones(4), rtol=1e-6)
+
+
+def test_in_place() -> None:
+    x = np.arange(300, dtype=np.float32)
+    davinci.triton.run(kernels.add, (3,), x, x, x, 300, BLOCK=128)
+    np.testing.assert_array_equal(x, 2 * np.arange(300))
+
+
+def test_other_sizes_take_the_same_executable() -> None:
+    x, out = np.ones(300, np.float32), np.zeros(300, np.float32)
+    first = davinci.triton.run(kernels.add, (3,), x, x, out, 300, BLOCK=128)
+    second = davinci.triton.run(kernels.add, (3,), x, x, out, 259, BLOCK=128)
+    assert first.executable is second.executable
+
+
+def test_options_of_the_compiler_count() -> None:
+    x = np.ones(600, np.float32)
+    cycles = {
+        buffers: davinci.triton.run(
+            kernels.persistent_copy, (1,), x, np.zeros_like(x), 600, BLOCK=128, multibuffer=buffers
+        ).cycles
+        for buffers in (True, False)
+    }
+    assert cycles[True] < cycles[False]
+
+
+def test_faults_name_the_line_of_python() -> None:
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    with pytest.raises(DeviceFault) as raised:
+        davinci.triton.run(kernels.add, (8,), x, x, out, 1000, BLOCK=128)
+    line = line_of(kernels.add, "tl.load(x")
+    assert f"triton_kernels.py:{line}" in str(raised.value)
+
+
+def test_what_is_not_supported_names_the_line_of_python() -> None:
+    x = np.ones((3, 64), np.float32)
+    with pytest.raises(CompileError, match=r"triton_kernels\.py:\d+.*vsort \(1x\)"):
+        davinci.triton.run(kernels.sorted_rows, (3,), x, np.zeros_like(x), BLOCK=64)
+
+
+def test_no_room_in_ub() -> None:
+    x = np.ones(1 << 17, np.float32)
+    with pytest.raises(
+        CompileError, match=r"no room.*UB; found [\d,]+ bytes; expected at most 196,608"
+    ):
+        davinci.triton.run(kernels.add, (1,), x, x, np.zeros_like(x), 1 << 17, BLOCK=1 << 17)
+
+
+def test_errors_of_triton_itself() -> None:
+    @triton.jit
+    def wrong(x):
+        y = x + missing  # noqa: F821
+        return y
+
+    with pytest.raises(CompileError, match=r"Triton does not compile wrong"):
+        davinci.triton.run(wrong, (1,), np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((1,), {}, "missing a required argument"),
+        ((1, 2, 3, 4), {"BLOCK": 128, "BLOC": 1}, "no such parameter.*did you mean 'BLOCK'"),
+        (("x", 2, 3, 4), {"BLOCK": 128}, "neither an array nor a number"),
+    ],
+)
+def test_wrong_arguments(arguments: tuple[object], options: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        davinci.triton.run(kernels.add, (1,), *arguments, **options)
+
+
+def test_a_bad_grid() -> None:
+    x = np.ones(4, np.float32)
+    with pytest.raises(InputError, match="bad grid"):
+        davinci.triton.run(kernels.add, (1, 1, 1, 1), x, x, x, 4, BLOCK=16)
+
+
+def test_another_version_of_the_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(toolchain.VERSIONS, "ascendnpu-ir", "9.9")
+    with pytest.raises(
+        InputError, match=r"another version of ascendnpu-ir; found 1.2.0; expected 9"
+    ):
+        toolchain.tools()
+
+
+def test_a_program_that_dies(tmp_path: Path) -> None:
+    program = tmp_path / "dies"
+    program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    program.chmod(0o755)
+    with pytest.raises(CompileError, match=r"died.*signal 11"):
+        toolchain.run([str(program)], "the compiler")
+    with pytest.raises(CompileError, match="cannot be run"):
+        toolchain.run([str(tmp_path / "none")], "the compiler")
