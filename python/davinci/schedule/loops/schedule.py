@@ -276,7 +276,8 @@ def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int
 
 
 def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int:
-    """Estimated cycles: a step's products after each other, then what the vector unit does."""
+    """Estimated cycles. A step's products come one after the other, and the vector unit computes
+    with each while those behind it are multiplied: with the last one nothing else goes on."""
     layout = layout_of(group, schedule, schedule.rows, machine)
     steps = [step for step in group.program.steps if not layout.once(step.result)]
     vector = sum(step_cycles(step, layout) + machine.sync.barrier_cycles for step in steps)
@@ -293,5 +294,7 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int:
     factors: Mapping[int, Factors] = {p.b: p for p in group.products}
     filled = sum(p.fractals for p in factors.values()) * FRACTAL_BYTES
     once = start + filled / machine.l2.read_bytes_per_cycle
-    each = max(loads, cube) + vector + prices.writing(machine).start_cycles
+    parts = max(1, len(group.products))
+    first, then = max(loads, cube) / parts, vector / parts
+    each = first + (parts - 1) * max(first, then) + then + prices.writing(machine).start_cycles
     return int(once + group.steps * each)
