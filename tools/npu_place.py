@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from davinci.placement.problem import Placement
 
 TAKEN = frozenset(
-    ("model", "devices", "place", "seed", "outputs", "check", "json", "trace", "timing_only")
+    (
+        *("model", "devices", "place", "seed", "timing_only", "check"),
+        *("outputs", "json", "trace", "report"),
+    )
 )
 """Options of npu-run that mean something for several devices."""
 
@@ -35,11 +38,12 @@ def execute(options: Any) -> int:
     from davinci import arrays
     from davinci.files import write_atomically, write_json
     from davinci.placement import faults, place, play
+    from davinci.placement.placed_page import as_html
     from davinci.placement.priced import devices_of, price, require_runnable
     from davinci.placement.trace import trace_json
     from davinci.tools.progress import Progress
 
-    results = (options.json, options.trace, options.outputs)
+    results = (options.json, options.trace, options.report, options.outputs)
     devices = devices_of(options.devices, options.model, results)
     runs = not options.timing_only
     if runs:
@@ -59,6 +63,9 @@ def execute(options: Any) -> int:
         arrays.save_npz(options.outputs, outputs)
     if options.trace is not None:
         write_atomically(options.trace, trace_json(timeline).encode())
+    if options.report is not None:
+        page = as_html(options.model, timeline, single)
+        write_atomically(options.report, page.encode())
     if options.json is not None:
         write_json(options.json, record_of(options, priced, timeline, single, checked))
     show(plan, timeline, single)

@@ -305,6 +305,26 @@ def test_a_missing_row_is_named(network: LayeredNetwork, tmp_path: Path) -> None
         LayerCosts(network, device_files.parse(f"a={path}"))
 
 
+def test_a_table_without_the_device_names_those_it_has(
+    network: LayeredNetwork, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("layer,device,seconds\nstem,b,1\n")
+    with pytest.raises(InputError, match=r"no rows of a device 'a'.* devices b; name .* b="):
+        LayerCosts(network, device_files.parse(f"a={path}"))
+
+
+def test_a_cycle_is_named() -> None:
+    nodes = [
+        helper.make_node("Add", ["x", "b"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="second"),
+    ]
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in ("x", "b")]
+    model = helper.make_model(helper.make_graph(nodes, "g", values[:1], values[1:]))
+    with pytest.raises(InputError, match="first -> second"):
+        LayeredNetwork(model, {"x": np.zeros(4, np.float32)}, "cycle.onnx")
+
+
 def test_a_device_that_runs_nothing_is_named(saved: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("layer,device,seconds\n" + "".join(f"{n},a,inf\n" for n in LAYERS))
@@ -367,7 +387,10 @@ def test_a_placed_network_equals_the_unplaced(saved: str, tmp_path: Path) -> Non
     )
     record, trace = tmp_path / "r.json", tmp_path / "t.json"
     arguments = [saved, "--devices", str(devices), "--check", "--json", str(record)]
-    assert npu_run.main([*arguments, "--trace", str(trace)]) == 0
+    page = tmp_path / "p.html"
+    assert npu_run.main([*arguments, "--trace", str(trace), "--report", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert all(f'title="{name}: ' in text for name in LAYERS)
     data = json.loads(record.read_text())
     assert data["check"]["cosine"] > 0.9999
     assert {layer["device"] for layer in data["layers"]} == {"npu", "other"}

@@ -85,6 +85,14 @@ class LayerCosts:
 
     def _check_table(self, device: PlacementDevice) -> None:
         table = self._tables[device.name]
+        others = sorted({of for _, of in table})
+        if device.name not in others:
+            raise InputError(
+                f"no rows of a device {device.name!r}",
+                where=device.table,
+                found=f"devices {', '.join(others)}" if others else "an empty table",
+                hint=f"name one of them: {others[0]}={device.table}" if others else "",
+            )
         for layer in self.network.layers:
             if (layer.name, device.name) not in table:
                 names = sorted({name for name, of in table if of == device.name})

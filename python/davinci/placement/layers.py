@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import graphlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +68,8 @@ class LayeredNetwork:
         layers: in topological order.
 
     Raises:
-        InputError: onnxruntime cannot run the model, a value is a sequence, or nothing is computed.
+        InputError: nodes wait for each other, onnxruntime cannot run the model, a value is a
+            sequence, or nothing is computed.
     """
 
     def __init__(self, model: onnx.ModelProto, inputs: Arrays, where: str) -> None:
@@ -77,12 +79,31 @@ class LayeredNetwork:
         self.producers = {
             name: number for number, node in enumerate(graph.node) for name in node.output if name
         }
+        self._check_order()
         self.values = {**inputs, **_run_all(model, inputs, self.constants, where)}
         self.inputs = tuple(inputs)
         self.results = tuple(value.name for value in graph.output)
         self.layers = tuple(self._layers())
         if not self.layers:
             raise InputError("the network computes nothing", where=where)
+
+    def _check_order(self) -> None:
+        """Raises an `InputError` if nodes are a cycle."""
+        nodes = self.model.graph.node
+        needed = {
+            number: [self.producers[name] for name in _reads(node) if name in self.producers]
+            for number, node in enumerate(nodes)
+        }
+        try:
+            graphlib.TopologicalSorter(needed).prepare()
+        except graphlib.CycleError as error:
+            names = [nodes[n].name or nodes[n].op_type for n in error.args[1]]
+            raise InputError(
+                "nodes wait for each other",
+                where=self.where,
+                found=f"a cycle, {' -> '.join(names)}",
+                expected="a graph without cycles",
+            ) from None
 
     def bytes_of(self, names: Iterable[str]) -> int:
         """Bytes of some values."""

@@ -68,11 +68,6 @@ def as_html(priced: PricedNetwork, objective: str) -> str:
         priced: the network, its devices and costs.
         objective: "latency" or "energy": what bars and bold figures compare.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
     names = [device.name for device in priced.devices.devices]
     unit = "ms" if objective == "latency" else "mJ"
     columns = [priced.of_device(i) for i in range(len(names))]
@@ -98,9 +93,9 @@ def as_html(priced: PricedNetwork, objective: str) -> str:
         for name, column in zip(names, columns, strict=True)
         for reason in list(dict.fromkeys(c.reason for c in column if c.reason))[:MOST_REASONS]
     ]
-    return environment.get_template("page.html.j2").render(
+    return rendered(
+        "page.html.j2",
         title=f"{Path(priced.name).name} layer by layer",
-        style=(report_page.FOLDER / "page.css").read_text(encoding="utf-8"),
         subtitle="Each layer runs alone, a launch included: the sum is more than the whole network "
         "takes.",
         verdict=verdict,
@@ -108,6 +103,17 @@ def as_html(priced: PricedNetwork, objective: str) -> str:
         reasons=reasons,
         rows=_lines(priced, columns, objective),
     )
+
+
+def rendered(template: str, **values: object) -> str:
+    """A page of this folder, with the style of the reports."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    style = (report_page.FOLDER / "page.css").read_text(encoding="utf-8")
+    return environment.get_template(template).render(style=style, **values)
 
 
 def _powered(column: Sequence[LayerCost]) -> bool:
