@@ -22,7 +22,13 @@ from page_support import (
 )
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"docs/kernels.md": 0, "docs/tutorial.md": 0, "docs/cookbook.md": 1, "docs/placement.md": 0}
+PAGES = {
+    "docs/kernels.md": 0,
+    "docs/tutorial.md": 0,
+    "docs/cookbook.md": 1,
+    "docs/placement.md": 0,
+    "docs/triton.md": 0,
+}
 FIGURE = re.compile(r"(\d[\d,]*[.,]\d+)(?= (?:cycles|microseconds|to \S+ microseconds))")
 
 
