@@ -23,7 +23,10 @@ POINTERS = {
 }  # fmt: skip
 """Triton's types of buffers, by element types."""
 
-GPU_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "stream", "debug", "warmup")
+GPU_OPTIONS = (
+    "num_warps", "num_ctas", "num_stages", "maxnreg", "stream", "debug", "warmup",
+    "num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer",
+)  # fmt: skip
 """Options of a launch that mean nothing here: triton-ascend ignores them too."""
 
 
