@@ -37,6 +37,7 @@ CCE = [
     ("copy", [memref("8x16", "f32"), ub("8x16")], ""),
     ("copy", [memref("300", "f32"), ub("300")], "round_up"),
     ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
+    ("copy_l1", [ub("4x8", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
     ("copy_l0c", [L0C, UB4], ""),
     ("copy_l0c", [L0C, UB4], "relu"),
     ("dequantize_l0c", DEQUANTIZED, ""),

@@ -117,6 +117,7 @@ vcgmax = _move("vcgmax")
 vcgmin = _move("vcgmin")
 vnchwconv = _move("vnchwconv")
 nd2nz = _move("nd2nz")
+copy_l1 = _move("copy_l1")
 
 
 def copy_l0c(src: Value, dst: Value, *, relu: bool = False) -> None:

@@ -11,6 +11,7 @@ from davinci.isa import BY_NAME, DTYPES, Instruction
 
 NAMES = {
     "copy_l0c": "copy_matrix_cc_to_ubuf",
+    "copy_l1": "copy_ubuf_to_cbuf",
     "dequantize_l0c": "copy_matrix_cc_to_ubuf",
     "nd2nz": "copy_gm_to_cbuf_multi_nd2nz",
     "clear_l1": "create_cbuf_matrix",
@@ -57,7 +58,10 @@ def copies() -> dict[tuple[str, str], Instruction]:
 
 
 COPIES = copies()
-"""What `cce.copy` becomes."""
+"""What `cce.copy` becomes, and `cce.copy_l1`."""
+
+CROSSING = "UB", "L1"
+"""Memories between which tiles of the vector unit go to the cube."""
 
 LOADS = {
     next(iter(BY_NAME[name].values())).operands[0].space.name: name

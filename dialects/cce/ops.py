@@ -26,6 +26,7 @@ from davinci.dialects.cce.checks import (
     require_type,
 )
 from davinci.dialects.cce.instructions import (
+    CROSSING,
     FIXPIPE_TYPES,
     L0C_TYPES,
     LOADS,
@@ -60,7 +61,7 @@ class CopyOp(Cce.Operation, name="copy"):
     """Moves an array between memories.
 
     C1 source and destination have the same shape and element type.
-    C2 the two memories are connected (`instructions.COPIES`).
+    C2 the two memories are connected (`instructions.COPIES`); from UB to L1 see `copy_l1`.
     C3 contiguous runs are multiples of 32 bytes, unless `round_up` is set; then there is one run.
     C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
     """
@@ -72,7 +73,30 @@ class CopyOp(Cce.Operation, name="copy"):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
+        path = (src.space, dst.space)
+        require(path != CROSSING, "a crossing to the cube", "UB to L1", "cce.copy_l1")
         check_copy(src, dst, attribute(self, "round_up", False))
+
+
+class CopyL1Op(Cce.Operation, name="copy_l1"):
+    """Moves a tile of the vector unit into L1, for the cube.
+
+    With `copy_l0c` and `dequantize_l0c`, by which tiles of the cube leave L0C for the vector unit,
+    all that crosses from one unit to the other; on cores of two kinds a kernel is cut there.
+
+    C1 source in UB, destination in L1; of the same shape and element type.
+    C2 contiguous runs are multiples of 32 bytes, and so are strides.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_space("source", src, CROSSING[0])
+        require_space("destination", dst, CROSSING[1])
+        check_copy(src, dst, round_up=False)
 
 
 class CopyL0cOp(Cce.Operation, name="copy_l0c"):

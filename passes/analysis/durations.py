@@ -76,6 +76,7 @@ class Durations:
             return self._scalar(op)
         rules: dict[str, Callable[[Any], Duration]] = {
             "cce.copy": self._copy,
+            "cce.copy_l1": self._copy,
             "cce.copy_l0c": self._copy_l0c,
             "cce.dequantize_l0c": self._copy_l0c,
             "cce.fixpipe": self._fixpipe,

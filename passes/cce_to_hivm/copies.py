@@ -20,7 +20,7 @@ FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 """Elements of a fractal in L0C, the unit of copy_matrix_cc_to_ubuf."""
 
 
-@lowering("copy")
+@lowering("copy", "copy_l1")
 def lower_copy(emitter: Emitter, op: Op) -> None:
     """Units are 32-byte blocks; a run that is not whole blocks (round_up) is moved up to one."""
     src, dst = (buffer_of(v) for v in op.operands)

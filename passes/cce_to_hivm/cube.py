@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.cce.instructions import LOADS
 from davinci.isa.strides import Dim, merge_dims
+from davinci.machine import Machine
 from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
@@ -16,14 +17,24 @@ from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant, move
 from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE as SIDE
 
+FRACTAL = SIDE * SIDE
+"""Elements of a fractal of f16."""
+
+RECTANGLES = "img2colv2_cbuf_to_ca"
+"""The load of windows that takes a rectangle of windows and channels."""
+
 
 @lowering("load2d")
 def lower_load2d(emitter: Emitter, op: Op) -> None:
     """The repeat walks one dimension of fractals, a loop the other; one instruction if they merge.
 
-    The destination is contiguous, so only the innermost dimension can be the repeat.
+    The destination is contiguous, so only the innermost dimension can be the repeat. Columns of
+    fractals to L0A are one instruction where loads of windows take rectangles.
     """
     src, dst = (buffer_of(v) for v in op.operands)
+    if is_image(emitter.machine, src, dst) and not attribute(op, "transpose", False):
+        load_image(emitter, op, src)
+        return
     record = emitter.record(op, LOADS[dst.space], src.dtype)
     fractal = SIDE * src.block
     dims = merge_dims(src.shape[:2], [src.strides[:2], dst.strides[:2]])
@@ -49,6 +60,30 @@ def lower_load2d(emitter: Emitter, op: Op) -> None:
             emitter.instruction(record, [destination, source], fields)
 
         emitter.loops(dims, sizes, at, body)
+
+
+def is_image(machine: Machine, src: Buffer, dst: Buffer) -> bool:
+    """Whether fractals for L0A, [rows][columns], are an image of one row of pixels: fractals of a
+    column follow each other, and each column is a block of channels."""
+    (rows, columns), (down, across) = src.shape[:2], src.strides[:2]
+    return (
+        dst.space == "L0A"
+        and src.dtype in machine.intrinsics.get(RECTANGLES, ())
+        and min(rows, columns) > 1
+        and down == FRACTAL
+        and across >= rows * FRACTAL
+    )
+
+
+def load_image(emitter: Emitter, op: Op, src: Buffer) -> None:
+    """Windows of one pixel each, so many as rows, of the channels of all columns."""
+    record = emitter.record(op, RECTANGLES, src.dtype)
+    source, target = (emitter.addresses.of(value) for value in op.operands)
+    pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 0)
+    emitter.set_image({"l1_w": src.strides[1] // SIDE, "l1_h": 1, **pads})
+    fields = {field.name: field.minimum for field in record.fields}
+    fields |= {"m_extension": src.shape[0] * SIDE, "k_extension": src.shape[1] * SIDE}
+    emitter.instruction(record, [target, source], fields)
 
 
 @lowering("mad")

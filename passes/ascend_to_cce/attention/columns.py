@@ -107,7 +107,7 @@ class KeyColumns:
         for limit, build in ((self.least, cce.vmax), (self.most, cce.vmin)):
             build(total, restride(limit, flat, [0, 1]), total)
         self.columns.split(self.total, self.other)
-        cce.copy(self.columns.fractals, self.l1[self.slot])
+        cce.copy_l1(self.columns.fractals, self.l1[self.slot])
 
     def _add_up(self, rows: dict[Value, IndexLike]) -> None:
         """Adds all masks into `total`, which gets the lowest number where there are no keys."""

@@ -145,7 +145,7 @@ class AttentionKernel:
         f16 = ir.F16Type.get()
         ub, l1, l0b = (alloc([count * FRACTAL], f16, memory) for memory in ("UB", "L1", "L0B"))
         cce.vector_dup(scalar("f16", 1.0), ub)
-        cce.copy(ub, l1)
+        cce.copy_l1(ub, l1)
         shape = [count, 1, SIDE, SIDE]
         cce.load2d(reshaped(l1, shape), reshaped(l0b, shape))
         if self.less is not None:

@@ -276,7 +276,7 @@ class Softmax:
                 cce.vconv(scores, flat)
             cce.vexp(flat, flat)
         with serving(*self.members.product):
-            cce.copy(flat, restride(p, [count], [1], start))
+            cce.copy_l1(flat, restride(p, [count], [1], start))
 
     def _beside(self, place: ir.Value, rows: int, above: int, tiles: Sequence[Span]) -> ir.Value:
         """The part of some rows of a line of the maxima beside tiles."""

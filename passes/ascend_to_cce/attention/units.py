@@ -65,6 +65,6 @@ class LessHighest:
         self.turn = (self.turn + 1) % STAGES
         l1, l0b = self.l1[self.turn], self.l0b[self.turn]
         shape = [1, rows, SIDE, SIDE]
-        cce.copy(*(restride(x, [rows * FRACTAL], [1]) for x in (made, l1)))
+        cce.copy_l1(*(restride(x, [rows * FRACTAL], [1]) for x in (made, l1)))
         cce.load2d(reshaped(l1, shape), reshaped(l0b, shape), transpose=True)
         return l0b

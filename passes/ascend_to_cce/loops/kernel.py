@@ -174,7 +174,7 @@ class _Unit(TileBuilder):
                 fill_zeros(zeros)
                 for left in self.left.values():
                     count = _count(left.l1)
-                    cce.copy(restride(zeros, [count], [1]), left.l1)
+                    cce.copy_l1(restride(zeros, [count], [1]), left.l1)
         for product in products:
             blocks = self._blocks(product)
             if self.schedule.resident:
@@ -219,7 +219,7 @@ class _Unit(TileBuilder):
         shape = [k, self.rows, SIDE]
         tall = self.height * FRACTAL
         source = restride(held, shape, [SIDE, pitch, 1])
-        cce.copy(source, restride(left.l1, shape, [tall, SIDE, 1]))
+        cce.copy_l1(source, restride(left.l1, shape, [tall, SIDE, 1]))
         depth = depth_of(self.group, a, self.target.machine) if self.height > 1 else k
         for row in range(0, k, depth):
             shape = [self.height, min(depth, k - row), SIDE, SIDE]

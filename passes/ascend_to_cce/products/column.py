@@ -38,7 +38,7 @@ class RowColumn:
         ub, l1 = (alloc([FRACTAL], f16, memory) for memory in ("UB", "L1"))
         l0a: ir.Value = alloc([rows * FRACTAL], f16, "L0A")
         cce.vector_dup(scalar("f16", 1.0), ub)
-        cce.copy(ub, l1)
+        cce.copy_l1(ub, l1)
         shape = [rows, 1, SIDE, SIDE]
         cce.load2d(restride(l1, shape, [0, FRACTAL, SIDE, 1]), reshaped(l0a, shape))
         return l0a
@@ -54,7 +54,7 @@ class RowColumn:
         self.columns.split(came, self.other, count)
         size = [count * SIDE]
         made, there = self.columns.fractals, self.l1[event.turn]
-        cce.copy(restride(made, size, [1]), restride(there, size, [1]))
+        cce.copy_l1(restride(made, size, [1]), restride(there, size, [1]))
 
     def add(self, event: Add, sums: ir.Value, false: ir.Value) -> None:
         """Adds it to a tile in L0C."""
@@ -94,7 +94,7 @@ class ByteColumn:
         cce.vector_dup(scalar("s16", alike | alike << 8), words)
         first = restride(words, [SIDE, SIDE], [SIDE, 1])
         cce.vector_dup(scalar("s16", low | high << 8), first, first_lane=0, lanes=1)
-        cce.copy(ub, l1)
+        cce.copy_l1(ub, l1)
         shape = [rows, blocks, SIDE, DIGITS]
         cce.load2d(restride(l1, shape, [0, 0, DIGITS, 1]), reshaped(l0a, shape))
         return l0a

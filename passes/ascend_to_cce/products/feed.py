@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from davinci.dialects.cce import build as cce
+from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Crossing, Ring, Rows
 from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview
@@ -106,8 +107,9 @@ class Feed:
             self.come(fill.held, fill.block, region)
             return
         stored = self.stored(fill.block, region)
+        move = cce.copy if space_name(stored.type) == "GM" else cce.copy_l1
         for group in self.groups(fill.held.piece, fill.block.k):
-            cce.copy(self.source(stored, group), self.target(fill.held, fill.block, group))
+            move(self.source(stored, group), self.target(fill.held, fill.block, group))
 
     def come(self, held: Held, block: Block, region: Region) -> None:
         """Brings rows of GM that become fractals on their way; what a matrix lacks of its last

@@ -43,7 +43,7 @@ class Matrix:
         for i in range(SIDE):
             row = restride(ub, [1, SIDE], [SIDE, 1], i * SIDE)
             cce.vector_dup(scalar("f16", 1.0), row, first_lane=i, lanes=1)
-        cce.copy(ub, l1)
+        cce.copy_l1(ub, l1)
         made: ir.Value = reshaped(l0b, [1, 1, SIDE, SIDE])
         cce.load2d(reshaped(l1, [1, 1, SIDE, SIDE]), made)
         return made

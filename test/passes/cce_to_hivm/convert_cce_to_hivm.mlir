@@ -1,4 +1,5 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-cce-to-hivm)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-cce-to-hivm{machine=ascend910b})' | FileCheck %s --check-prefix=B
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-cce-to-hivm,convert-cce-to-hivm)' | FileCheck %s
 
 // Whole repeats of 64 numbers, then 44 under a prefix mask; the copies round up to 38 blocks.
@@ -139,6 +140,21 @@ func.func @cube_core(%x: memref<5x33xf16, strided<[40, 1]>>, %far: memref<2x16xf
   "cce.clear_l1"(%rest) : (memref<3x176xf16, strided<[256, 1], offset: 80>, #cce.space<"L1">>) -> ()
   "cce.fixpipe"(%c, %y) {relu} : (memref<4x2x16x16xf32, #cce.space<"L0C">>, memref<30x50xf16, strided<[70, 1]>>) -> ()
   "cce.fixpipe"(%c, %z) : (memref<4x2x16x16xf32, #cce.space<"L0C">>, memref<4x2x16x16xf32, strided<[768, 256, 16, 1]>>) -> ()
+  return
+}
+
+// Columns of fractals are one load of a rectangle of windows where the machine has that.
+// B-LABEL: func.func @rectangle
+// B: "hivm.set_fmatrix"() {l1_h = 1 : i64, l1_w = 80 : i64
+// B: "hivm.img2colv2_cbuf_to_ca"{{.*}}k_extension = 32 : i64{{.*}}m_extension = 48 : i64
+// CHECK-LABEL: func.func @rectangle
+// CHECK-COUNT-3: "hivm.load_cbuf_to_ca"
+func.func @rectangle() attributes {ascend.kernel, ascend.unit = "cube"} {
+  %l = memref.alloc() {cce.address = 0 : i64} : memref<2x5x16x16xf16, #cce.space<"L1">>
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<3x2x16x16xf16, #cce.space<"L0A">>
+  %part = memref.reinterpret_cast %l to offset: [0], sizes: [3, 2, 16, 16], strides: [256, 1280, 16, 1]
+    : memref<2x5x16x16xf16, #cce.space<"L1">> to memref<3x2x16x16xf16, strided<[256, 1280, 16, 1]>, #cce.space<"L1">>
+  "cce.load2d"(%part, %a) : (memref<3x2x16x16xf16, strided<[256, 1280, 16, 1]>, #cce.space<"L1">>, memref<3x2x16x16xf16, #cce.space<"L0A">>) -> ()
   return
 }
 

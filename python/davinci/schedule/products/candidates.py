@@ -168,7 +168,16 @@ class Candidates:
         return tiles <= 2 or tiles * ceil_div(self.whole.k, wanted.k or 4) <= MOST_MADS
 
     def tiles(self, share: Share) -> list[Tile]:
-        """Tiles that keep the cube busiest beside the loads that each mad takes."""
+        """Tiles that keep the cube busiest beside the loads that each mad takes.
+
+        Straight out of L0C a tile leaves in a part of the time that its mads take, so it may have
+        all of it to itself.
+        """
+        ways = [self._tiles(share, alone) for alone in (False, True)[: 1 + self.product.direct]]
+        return list(dict.fromkeys(tile for found in ways for tile in found))
+
+    def _tiles(self, share: Share, alone: bool) -> list[Tile]:
+        """The same; `alone`: of which L0C need not hold two."""
         wanted, k = self.wanted, self.whole.k
         rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
         columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
@@ -182,7 +191,7 @@ class Candidates:
         for m in rows:
             for n in columns:
                 tiles = ceil_div(share.m, m) * ceil_div(share.n, n) * share.batch
-                if m * n * min(2, tiles) > self.sums:
+                if m * n * (1 if alone else min(2, tiles)) > self.sums:
                     continue
                 ways = self.beside(share, m, n)
                 for depth in self.depths(m, n):
@@ -306,6 +315,7 @@ class Candidates:
         l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
         l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
         together = math.prod(beside)
+        room = self.sums // (tile.m * tile.n) if product.direct else tiles
         made = ProductSchedule(
             share,
             tile,
@@ -317,7 +327,7 @@ class Candidates:
             (1, 1),
             l0a=l0a,
             l0b=l0b,
-            l0c=min(max(2, together), tiles),
+            l0c=min(max(2, together), tiles, max(room, together)),
             ahead=AHEAD * (1 + together) // 2,
             inbox=came,
             crossing=CROSSING,

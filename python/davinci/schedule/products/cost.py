@@ -231,6 +231,7 @@ class Costs:
         if operand == "a":
             other, space = tile.m, "L0A"
             instructions, one = other, schedule.a.together == schedule.tile.k
+            one |= self.product.direct and schedule.a.together == 1
         else:
             other, space = tile.n, "L0B"
             instructions, one = tile.k, schedule.b.together == 1

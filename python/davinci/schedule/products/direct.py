@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from davinci.machine import Machine, prices
 from davinci.schedule.products.product import Product
-from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -32,6 +34,8 @@ def leaves(product: Product, machine: Machine, columns: int, rows: int) -> float
     height, width = min(rows * SIDE, product.m), min(columns * SIDE, product.n)
     run, pitch = width * product.c.itemsize, product.n * product.c.itemsize
     if not product.c.nz and run < pitch:
-        run = round_up(run, machine.gm.line_bytes)
+        # Runs begin at multiples of their own size: so many bytes of lines on average.
+        line = machine.gm.line_bytes
+        run += line - math.gcd(run, pitch, line)
     busy, _ = prices.fixpipe(machine, height * width, height * run)
     return busy

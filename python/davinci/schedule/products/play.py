@@ -197,6 +197,7 @@ class Player:
         nz["a"] |= product.image is not None
         self.sources = {name: "mte2" if each else "mte3" for name, each in nz.items()}
         """Pipes that fill L1, by operand."""
+        self.in_rows = {name: product.direct and not product.operand(name).nz for name in "ab"}
         self.ahead, self.lane_ahead, self.after = Busy(), 0.0, Busy()
         self._fill = lru_cache(None)(self._fill_cost)
         self._load = lru_cache(None)(self._load_cost)
@@ -320,7 +321,8 @@ class Player:
             begin, free = self.read(free, cost.mte2, size)
             stall = held / self.machine.mte1.stall_bytes / max(free - begin, 1)
             self.fills.append((begin, free, min(stall, MOST_TAKEN)))
-            done = free + self.read_latency
+            # Rows that become fractals on their way are all there when the pipe is free.
+            done = free + (0 if self.in_rows[name] else self.read_latency)
         number = self.flags[self.sources[name]].fill(place, begin)
         pieces = self.came.setdefault(place, [])
         if pieces and block.k.start <= event.held.piece.k.start and free:
