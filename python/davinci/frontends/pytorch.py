@@ -21,6 +21,7 @@ from typing import Any
 import onnx
 
 from davinci.errors import CompileError, InputError
+from davinci.frontends.pytorch_attention import translations
 from davinci.frontends.pytorch_attributes import without_kept_values
 from davinci.frontends.pytorch_caches import register_caches, with_lists
 from davinci.frontends.pytorch_states import (
@@ -260,6 +261,7 @@ def _as_onnx(program: Any, results: Sequence[str], where: str) -> tuple[onnx.Mod
 
     try:
         import onnxscript  # noqa: F401
+        from onnx_ir.passes.common import OutputFixPass
     except ImportError:
         raise InputError(
             "onnxscript is not installed, which PyTorch exports with",
@@ -272,9 +274,17 @@ def _as_onnx(program: Any, results: Sequence[str], where: str) -> tuple[onnx.Mod
             legit = torch.ops.aten._native_batch_norm_legit_functional.default
             table = torch._decomp.get_decompositions([legit])
             program = program.run_decompositions(table)
-        exported = torch.onnx.export(program, dynamo=True, verbose=False)
+        # Its optimizer takes x + 1e-9 for x; what it folds, passes of this compiler do.
+        exported = torch.onnx.export(
+            program,
+            dynamo=True,
+            verbose=False,
+            optimize=False,
+            custom_translation_table=translations(),
+        )
     except Exception as error:
         raise _failed(error, where) from None
+    OutputFixPass()(exported.model)  # a value that is returned twice, or is an input
     graph = exported.model.graph
     inputs = [
         spec.arg.name

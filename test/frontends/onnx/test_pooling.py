@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from davinci.frontends.onnx import evaluate
 from onnx_support import against_onnxruntime, node_model, run
 
 SHAPES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
@@ -94,3 +95,22 @@ def test_global_pools() -> None:
     for name in ("GlobalAveragePool", "GlobalMaxPool"):
         against_onnxruntime(*node_model(name, values(2, 3, 4, 5)))
         against_onnxruntime(*node_model(name, values(2, 3, 17)))
+
+
+@pytest.mark.parametrize(("side", "is_known"), [(3, True), (200, False)])
+def test_a_pool_of_a_constant_is_folded_only_where_that_is_little(
+    side: int, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reference implementation takes the elements of windows one by one: minutes for some."""
+    attributes = {"kernel_shape": [side, side], "pads": [side // 2] * 4, "count_include_pad": 1}
+    model, _ = node_model("AveragePool", values(1, 32, 1, 2), known=(0,), opset=19, **attributes)
+    folded: list[str] = []
+    computed = evaluate.run
+
+    def counted(node: Any, *rest: Any) -> Any:
+        folded.append(node.op_type)
+        return computed(node, *rest)
+
+    monkeypatch.setattr(evaluate, "run", counted)
+    against_onnxruntime(model, {})
+    assert folded == ["AveragePool"] * is_known

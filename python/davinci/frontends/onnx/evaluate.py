@@ -5,6 +5,7 @@ What a network computes of shapes and constants is gone before anything is compi
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,10 @@ from davinci.frontends.onnx.tensor import ELEMENTS, Array, Tensor
 
 KNOWN_ELEMENTS = 1 << 16
 """Larger values are not computed here: they are weights, not shapes or masks."""
+
+WINDOW_ELEMENTS = 1 << 20
+"""Elements that all windows of a pool or convolution may read: the reference implementation takes
+them one by one."""
 
 NOT_EVALUATED = frozenset(
     {
@@ -48,6 +53,8 @@ def evaluate(node: OnnxNode, operands: list[Tensor | None], opsets: Mapping[str,
     if any(x.known is None or x.count > KNOWN_ELEMENTS for x in given):
         return None
     if any(_is_large(operands[i]) for i in GROWING.get(node.op_type, ()) if i < len(operands)):
+        return None
+    if _window(node) * max(x.count for x in given) > WINDOW_ELEMENTS:
         return None
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(operands)]
     values = {n: x.known for n, x in zip(names, operands, strict=True) if x is not None}
@@ -88,6 +95,12 @@ def run(
     arrays = [np.asarray(result) for result in results]
     usual = all(a.dtype in ELEMENTS and a.size <= (most or a.size) for a in arrays)
     return arrays if usual else None
+
+
+def _window(node: OnnxNode) -> int:
+    """Elements of the window of a pool or convolution, 1 of other operators."""
+    sizes = next((entry.ints for entry in node.proto.attribute if entry.name == "kernel_shape"), ())
+    return math.prod(sizes)
 
 
 def _is_large(count: Tensor | None) -> bool:
