@@ -3,9 +3,10 @@
     python benchmarks/speed/cliffs.py [--machine NAME] [--cores N] [--only TEXT]
 
 Each case is a function of JAX, with integers of 64 bits where it does not say otherwise, compiled
-alone and simulated without data, on all cores unless `--cores` says otherwise. A line shows the cycles, how many are allowed (of a case that
-is held against another one, a multiple of that one's), the cycles spent in kernels of the scalar
-unit, and the machine's bound. Exits with 1 if a case takes more than allowed. Needs jax.
+alone and simulated without data, on all cores unless `--cores` says otherwise. A line shows the
+cycles, how many are allowed (of a case that is held against another one, a multiple of that one's),
+the cycles spent in kernels of the scalar unit, and the machine's bound. Exits with 1 if a case
+takes more than allowed. Needs jax.
 """
 
 from __future__ import annotations

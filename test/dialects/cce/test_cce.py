@@ -399,7 +399,7 @@ def test_invalid(name: str, types: list[str], attributes: str, message: str) -> 
 
 def test_facts_of_the_instructions() -> None:
     """What the dialect reads from the records, said once more."""
-    assert types_of("vadd") == ("f16", "f32", "s32")
+    assert types_of("vadd") == ("f16", "f32", "s32", "s16")
     assert types_of("vnot") == ("s16",)
     assert ("f16", "s8") in CONVERSIONS and ("s32", "f32") in CONVERSIONS
     assert ("s32", "f16") not in CONVERSIONS
