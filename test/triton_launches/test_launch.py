@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("triton", reason="needs pip install '.[triton]'")
 pytest.importorskip("ascendnpuir", reason="needs pip install '.[triton]'")
 
-import davinci.triton
 import triton
+
+import davinci.triton
 import triton_kernels as kernels
 from davinci.errors import CompileError, DeviceFault, InputError
 from davinci.triton import toolchain
