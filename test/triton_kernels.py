@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import triton.language as tl
-
 import triton
+import triton.language as tl
 
 
 @triton.jit
