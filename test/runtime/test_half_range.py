@@ -56,6 +56,13 @@ def test_operands_of_a_product(precision: str) -> None:
     assert "--precision fp32" in line
 
 
+def test_fp32_is_no_remedy_for_fp32() -> None:
+    """A model that asks for f16 itself: no other precision keeps what it loses there."""
+    lost = {"kernels": [{"name": "k", "operators": [], "overflows": 2, "converted": 9}]}
+    assert "--precision fp32" in range_summary({"range": lost, "precision": "mixed"})
+    assert range_summary({"range": lost, "precision": "fp32"}).endswith("infinite in k")
+
+
 @pytest.mark.parametrize("precision", ["mixed", "fp16"])
 def test_operands_without_a_number_that_keeps_its_digits(precision: str) -> None:
     """Multiples of 2**-24 are all that f16 has below 2**-14."""

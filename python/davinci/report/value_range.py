@@ -73,7 +73,8 @@ def range_summary(record: Record) -> str:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             noun = "value" if count == 1 else "values"
             parts.append(f"{count:,} {noun} {became} in {', '.join(names[:MOST_NAMED])}{more}")
-    lost = f"rounded to f16, {'; '.join(parts)}: --precision fp32 keeps them" if parts else ""
+    remedy = "" if record.get("precision") == "fp32" else ": --precision fp32 keeps them"
+    lost = f"rounded to f16, {'; '.join(parts)}{remedy}" if parts else ""
     return "; ".join(filter(None, [*outside, lost]))
 
 
