@@ -6,6 +6,7 @@ does on the CPU.
 
 from __future__ import annotations
 
+import argparse
 import importlib.machinery
 import runpy
 import sys
@@ -14,8 +15,6 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-
-import davinci.triton
 
 NPU = "npu"
 
@@ -53,6 +52,8 @@ def stand_in(name: str, **members: Any) -> types.ModuleType:
 
 def prepare() -> None:
     """Puts stand-ins where a script expects the NPU."""
+    import davinci.triton
+
     torch.npu = stand_in(  # type: ignore[attr-defined]
         "torch.npu",
         is_available=lambda: True,
@@ -69,7 +70,11 @@ def prepare() -> None:
 
 
 def main() -> int:
-    path = sys.argv[1]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("script", help="file to run")
+    path = parser.parse_args().script
     prepare()
     with open(path) as file:
         text = file.read()

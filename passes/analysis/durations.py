@@ -18,6 +18,7 @@ from davinci.isa.strides import merge_dims, split_run
 from davinci.machine import Machine, Vector, prices
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
+from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")
@@ -126,6 +127,8 @@ class Durations:
         return Duration(busy, busy, self._issue(instructions))
 
     def _fixpipe(self, op: Op) -> Duration:
+        if self._machine.fixpipe is None:
+            fail(op, f"is illegal: {self._machine.name} has no pipe from L0C to global memory")
         dst = buffer_of(op.operands[-1])
         runs, _, run_bytes = _bursts(dst, dst)
         size = round_up(run_bytes, self._machine.gm.line_bytes) * runs
@@ -134,6 +137,8 @@ class Durations:
         return Duration(busy, result, self._issue(1))
 
     def _nd2nz(self, op: Op) -> Duration:
+        if self._machine.mte2.nd2nz_fixed_cycles is None:
+            fail(op, f"is illegal: {self._machine.name} makes no fractals of rows on their way")
         src = buffer_of(op.operands[0])
         size, share = src.size * src.itemsize, self._share.l2_read
         busy = math.ceil(prices.nd2nz(self._machine, src.shape[0], size, share=share))

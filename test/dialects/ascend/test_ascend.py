@@ -30,7 +30,10 @@ def module_text(case: str) -> str:
     return f"func.func @f({arguments}) {{\n %r = {built}\n return\n}}"
 
 
-ODD = ("cast", "compare", "cube_scale", "half_part", "quantize", "select")
+ODD = (
+    "bitcast", "cast", "compare", "cube_scale", "from_bfloat", "half_part", "quantize", "select",
+    "to_bfloat",
+)  # fmt: skip
 """Elementwise operators whose operands and results need not have one type."""
 
 
@@ -119,6 +122,13 @@ ILLEGAL = [
     ("dequantize(5x4xi32:nz, 4xf16, 4x32xi8) -> 5x4xf16", "layout of the result"),
     ("cube_scale(4xf16) -> 4xf16", "element type of the operand; found f16; expected f32"),
     ("cube_scale(4xf32) -> 5xf32", "shape of the result"),
+    ("from_bfloat(4xf32) -> 4xf32", "element type of the operand; found f32; expected i16"),
+    ("from_bfloat(4xi16) -> 4xf16", "element type of the result|found 4xf16"),
+    ("to_bfloat(4xf16) -> 4xi16", "element type of the operand; found f16; expected f32"),
+    ("bitcast(4xf32) -> 4xi16", "element type of the result; found 4xi16"),
+    ("bitcast(4x4xf32:nz) -> 4x4xi32", "layout of the result"),
+    ("from_bfloat(4x4xi16:nz) -> 4x4xf32", "layout of the result"),
+    ("to_bfloat(4x4xf32:nz) -> 4x4xi16", "layout of the result"),
     ("half_part(4xf32) {part = 3 : i64} -> 4xf16", "attribute 'part'; found 3; expected 0, 1 or 2"),
     ("half_part(4xf32) -> 4xf16", "attribute 'part'; found none"),
     ("half_part(4xf16) {part = 1 : i64} -> 4xf16", "element type of the operand; found f16"),

@@ -96,7 +96,8 @@ def test_what_has_no_bound_stays_f32() -> None:
     for _ in range(3):
         power = b.add("mul", power, x2)
     bounded = b.add("tanh", sum_)
-    found = plan_scales(b.graph(quotient, sum_, power, bounded))
+    read = b.add("mul", bounded, x)  # in f16: what is read in f32 only stays in it
+    found = plan_scales(b.graph(quotient, sum_, power, read))
     assert found.left[quotient] == found.left[sum_] == NO_RANGE
     assert found.left[power] == TOO_FAR
     assert bounded in found.plan.exponents
@@ -115,7 +116,14 @@ def test_functions_read_unscaled_values() -> None:
     """exp of what f16 holds only scaled is computed in f32."""
     b = Builder()
     x = b.input(-1e6, 5.0)
+    power = b.add("exp", b.add("neg", b.add("abs", x)))
+    plan = plan_scales(b.graph(b.add("mul", power, power))).plan
+    assert plan.exponents[power] == 0
+    assert (power, 0) not in plan.reads
+
+
+def test_what_is_computed_and_read_in_f32_only_stays_in_it() -> None:
+    b = Builder()
+    x = b.input(-1e6, 5.0)
     graph = b.graph(b.add("exp", b.add("neg", b.add("abs", x))))
-    plan = plan_scales(graph).plan
-    assert plan.exponents[graph.results[0]] == 0
-    assert (graph.results[0], 0) not in plan.reads
+    assert graph.results[0] not in plan_scales(graph).plan.exponents

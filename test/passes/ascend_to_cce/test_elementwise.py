@@ -307,9 +307,9 @@ def test_integer_unary(name: str) -> None:
 
 
 def test_types_without_instructions_are_refused() -> None:
-    x = integers((4,), np.int32, 1, 9)
+    x = integers((4,), np.int16, 1, 9)
     with pytest.raises(CompileError, match="no vector instructions for its element type"):
-        run_operator("div", [x, x], x.shape, np.int32)
+        run_operator("div", [x, x], x.shape, np.int16)
 
 
 @pytest.mark.parametrize("kind", ["i8", "i32", "f16", "f32"])

@@ -147,8 +147,10 @@ class RandomKernel:
         return name, kind
 
     def copy(self, source: tuple[str, str], target: tuple[str, str]) -> None:
+        crossing = '"UB"' in source[1] and '"L1"' in target[1]
+        name = "copy_l1" if crossing else "copy"
         self.lines.append(
-            f'"cce.copy"({source[0]}, {target[0]}) : ({source[1]}, {target[1]}) -> ()'
+            f'"cce.{name}"({source[0]}, {target[0]}) : ({source[1]}, {target[1]}) -> ()'
         )
 
 

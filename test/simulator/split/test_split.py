@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from davinci import machine as machines
 from davinci.errors import DeviceFault
 from davinci.isa import Pipe
 from davinci.simulator import Device
@@ -194,7 +195,6 @@ def test_fault_while_others_are_held(split: Split) -> None:
         ("AIC", "vector_dup.f32", {"dst_rep_stride": 8}, "needs PIPE_V and UB, which a cube core"),
         ("AIV", "copy_ubuf_to_cbuf", {}, "ascend910b has no instruction copy_ubuf_to_cbuf"),
         ("AIV", "set_flag", {"src_pipe": 2, "dst_pipe": 1}, "names PIPE_M, which a vector core"),
-        ("AIC", "wait_flag_dev", {"flag": 11}, "no such flag between cores"),
         ("AIC", "set_flag", {"src_pipe": 2, "dst_pipe": 3, "event": 8}, "no such event id"),
     ],
 )
@@ -206,6 +206,23 @@ def test_what_a_core_has_not(
 
     with pytest.raises(DeviceFault, match=message):
         split.run(**{core: program})
+
+
+def test_fewer_flags_than_can_be_encoded(new_asm: Any) -> None:
+    machine = machines.load("ascend910b")
+    assert machine.cross_core is not None
+    flags = machine.cross_core.model_copy(update={"flag_ids": 11})
+    few = machine.model_copy(update={"cross_core": flags})
+    asm = new_asm()
+    asm.emit("wait_flag_dev", flag=11)
+
+    def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        core.consume(asm.array())
+
+    with pytest.raises(
+        DeviceFault, match=r"no such flag between cores; found 11; expected 0\.\.10"
+    ):
+        Device(few, 1 << 20).launch("test", {"AIC": program}, [])
 
 
 def test_coupled_machine_has_no_fixpipe(asm: Any, device: Device) -> None:
