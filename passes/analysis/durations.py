@@ -137,7 +137,7 @@ class Durations:
         return Duration(busy, result, self._issue(1))
 
     def _nd2nz(self, op: Op) -> Duration:
-        if self._machine.mte2.nd2nz_fixed_cycles is None:
+        if "copy_gm_to_cbuf_multi_nd2nz" not in self._machine.intrinsics:
             fail(op, f"is illegal: {self._machine.name} makes no fractals of rows on their way")
         src = buffer_of(op.operands[0])
         size, share = src.size * src.itemsize, self._share.l2_read
