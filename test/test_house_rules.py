@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
+import sys
+from pathlib import Path, PurePath
 
 import pytest
 
 from davinci.isa import INSTRUCTIONS
 from davinci.passes.pipeline import pipelines, registry
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(
@@ -245,3 +251,17 @@ def test_prices_are_made_in_one_place() -> None:
         if "python/davinci/machine" not in name_of(path) and PRICED.search(path.read_text())
     }
     assert found == set(PRICED_ELSEWHERE), "ask davinci.machine.prices"
+
+
+def test_files_beside_modules_are_installed() -> None:
+    """Templates, styles and machine files that pyproject.toml does not name are in no wheel."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["davinci"]
+    package = ROOT / "python" / "davinci"
+    beside = {
+        path.relative_to(package)
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc", ".nbi", ".nbc")
+    }
+    left_out = [p for p in beside if not any(PurePath(p).match(pattern) for pattern in patterns)]
+    assert not left_out
