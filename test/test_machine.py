@@ -105,6 +105,7 @@ def test_networks_on_the_310p(text: str) -> None:
         ("ascend910", "L1  = { bytes = 1048576,", "L1  = { bytes = 2048,", "at least 8192"),
         ("ascend910b", "count = 2 ", "count = 0 ", "bad value of 'core.AIV.count'"),
         ("ascend910b", "= 1099511627776", "= 512", "bad value of 'l2.bypass_offset_bytes'"),
+        ("ascend910", "[2.5, 5, 8.55]", "[5, 2.5]", "bad value of 'launch.all_cores_us_range'"),
         ("ascend910b", "= 1099511627776", "= 1099511627777", "expected a multiple of 512"),
         ("ascend910b", "= 40.5", "= -1", "bad value of 'mte2.nd2nz_fixed_cycles"),
     ],

@@ -44,6 +44,18 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
     published_memory.data_copy,
 ]
 
+CHIPS: dict[str, str] = {
+    "isolated vector operations": "910B3",
+    "fits of isolated vector operations": "910B3",
+    "operations of several instructions": "910B3",
+    "GM to UB": "910B3",
+    "PTO product of 3072": "910C (A3), 24 cores",
+    "PTO convolution": "910C (A3), 24 cores",
+    "PTO attention": "910B2",
+    "V7 other products": "20 cores, 910B3 or 910B4",
+}
+"""The chip that a group was measured on; all others were on a 910B1."""
+
 INTRODUCTION = """\
 # Simulated and measured times
 
@@ -159,6 +171,32 @@ def summary(rows: list[Row]) -> Iterator[str]:
     yield f"\n{fitted_numbers()} numbers of the machine file were fitted; {bad} rows are outside."
 
 
+def medians(rows: list[Row]) -> Iterator[str]:
+    """Lines of Markdown: how large errors are, whatever their sign, by group and by chip."""
+    yield "\nHow large the errors are, whatever their sign:\n"
+    yield "| group, chip | rows | median | worst |"
+    yield "|---|---:|---:|---:|"
+    names = [(row.group, chip_of(row)) for row in rows]
+    for group, chip in dict.fromkeys(names):
+        own = [row for row, name in zip(rows, names, strict=True) if name == (group, chip)]
+        yield _sizes(f"{group}, {chip}", own)
+    for chip in dict.fromkeys(chip for _, chip in names):
+        own = [row for row in rows if chip_of(row) == chip]
+        yield _sizes(f"**all of the {chip}**", own)
+    yield _sizes("**all**", rows)
+
+
+def _sizes(title: str, rows: list[Row]) -> str:
+    """A row of that table."""
+    errors = [abs(row.error) for row in rows]
+    return f"| {title} | {len(rows)} | {median(errors):.1%} | {max(errors):.1%} |"
+
+
+def chip_of(row: Row) -> str:
+    """The chip on which a row was measured."""
+    return CHIPS.get(row.group, "910B1")
+
+
 def fitted_numbers() -> int:
     """Numbers of the machine file whose comment, or that of their table, says so."""
     count, table = 0, False
@@ -228,7 +266,16 @@ def main() -> int:
             )
     said = [FORETELLING, *foretelling.foretold(rows)]
     lacking = [*outside(rows), *high(rows)]
-    lines = [INTRODUCTION, *summary(rows), SEEN, *said, *table(rows), *lacking, NOT_MODELLED]
+    lines = [
+        INTRODUCTION,
+        *summary(rows),
+        *medians(rows),
+        SEEN,
+        *said,
+        *table(rows),
+        *lacking,
+        NOT_MODELLED,
+    ]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
     return int(any(not row.good and not row.missing for row in rows))
 

@@ -62,6 +62,16 @@ def test_keys_of_the_contract(mlp: dict[str, Any]) -> None:
     assert mlp["schema_version"] == 1
 
 
+def test_times_for_each_cost_of_a_launch(mlp: dict[str, Any]) -> None:
+    """The time grows with it, and is the run's where it is the machine file's own."""
+    unit, rows = MACHINE.launch, mlp["launch_range"]
+    assert [row["all_cores_us"] for row in rows] == unit.all_cores_us_range
+    assert [row["time_us"] for row in rows] == sorted({row["time_us"] for row in rows})
+    own = unit.switch_us + unit.head_us + unit.head_of_all_cores_us
+    (same,) = [row for row in rows if row["all_cores_us"] == pytest.approx(own)]
+    assert same["time_us"] == pytest.approx(mlp["time_us"])
+
+
 def test_launches_lie_one_after_the_other(mlp: dict[str, Any]) -> None:
     launches, unit = mlp["launches_list"], MACHINE.launch
     assert len(launches) == mlp["ops"]["total"]

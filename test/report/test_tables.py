@@ -24,7 +24,8 @@ def record(unit: str = "vector") -> dict[str, Any]:
     profile = launch("sin_0", busy_program(), timeline=False)
     profile.operators = ("/a/b[0]/Sin", "/c/Sin")
     kernels = {"sin_0": Kernel("sin", unit, (4,), "sin 8x64 f32")}
-    free = MACHINE.launch.model_copy(update=dict.fromkeys(LaunchSection.model_fields, 0))
+    names = [name for name in LaunchSection.model_fields if name.endswith("_us")]
+    free = MACHINE.launch.model_copy(update={**dict.fromkeys(names, 0), "all_cores_us_range": [0]})
     free_machine = MACHINE.model_copy(update={"launch": free})
     return build([profile], ProgramFacts(kernels, 0, 0, 0), free_machine, 32)
 

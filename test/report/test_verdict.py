@@ -170,3 +170,15 @@ def test_longest_kernels_are_named() -> None:
     rows = [kernel(unit="scalar", label=f"op{i}", cycles=1000 * i) for i in range(1, 7)]
     (loss,) = [x for x in losses(record(*rows)) if "scalar" in x.short]
     assert "op6 (/a/Add) 29 %, op5 (/a/Add) 24 %, op4 (/a/Add) 19 % and 3 kernels more" in loss.text
+
+
+def test_launches_are_given_over_the_range_of_their_cost() -> None:
+    found = record(kernel(launches=30), overhead_us=300)
+    found["launch_range"] = [
+        {"all_cores_us": 2.5, "launch_overhead_us": 25.0, "time_us": 125.0},
+        {"all_cores_us": 10.0, "launch_overhead_us": 300.0, "time_us": 400.0},
+    ]
+    (launches, *_) = losses(found)
+    assert launches.short == (
+        "launches take 75 % of the time (20 to 75 % if one on all cores takes 2.5 to 10 us)"
+    )

@@ -70,6 +70,7 @@ def check(machine: Machine, where: str) -> None:
     check_instructions(machine, where)
     check_owners(machine, where)
     check_bypass(machine, where)
+    check_launch(machine, where)
 
 
 def check_core_types(machine: Machine, where: str) -> None:
@@ -204,4 +205,16 @@ def check_bypass(machine: Machine, where: str) -> None:
             found=str(offset),
             expected=f"a multiple of {gm.line_bytes} (gm.line_bytes), at least {gm.bytes} "
             "(gm.bytes)",
+        )
+
+
+def check_launch(machine: Machine, where: str) -> None:
+    """What a launch may take is given from the least to the most."""
+    costs = machine.launch.all_cores_us_range
+    if costs != sorted(set(costs)):
+        raise InputError(
+            "bad value of 'launch.all_cores_us_range'",
+            where=where,
+            found=", ".join(f"{cost:g}" for cost in costs),
+            expected="times in microseconds, each longer than the one before",
         )

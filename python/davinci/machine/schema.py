@@ -367,6 +367,8 @@ class LaunchSection(Section):
         head_us: of such a task besides that.
         head_of_all_cores_us: more of a kernel on all cores, in proportion on fewer.
         mixed_us: more of a kernel on cube and vector cores.
+        all_cores_us_range: what `switch_us`, `head_us` and `head_of_all_cores_us` may come to
+            together on this machine, the least first; reports give their times for each.
     """
 
     overhead_us: Amount
@@ -374,11 +376,25 @@ class LaunchSection(Section):
     head_us: Amount
     head_of_all_cores_us: Amount
     mixed_us: Amount
+    all_cores_us_range: Annotated[list[Amount], pydantic.Field(min_length=1)]
 
     def us(self, share: float, by_host: bool) -> float:
         """Microseconds in front of a kernel on that share of all cores, of one kind."""
         begin = self.overhead_us if by_host else self.switch_us + self.head_us
         return begin + self.head_of_all_cores_us * share
+
+    def with_all_cores_us(self, queued_us: float) -> LaunchSection:
+        """These times if a queued launch on all cores takes `queued_us`; those that do not grow
+        with the cores are kept as far as they fit."""
+        switch_us = min(self.switch_us, queued_us)
+        head_us = min(self.head_us, queued_us - switch_us)
+        return self.model_copy(
+            update={
+                "switch_us": switch_us,
+                "head_us": head_us,
+                "head_of_all_cores_us": queued_us - switch_us - head_us,
+            }
+        )
 
 
 class VectorCores(Section):

@@ -51,6 +51,24 @@ def gaps_us(machine: Machine, profiles: Sequence[LaunchProfile], launching: str)
     ]
 
 
+def range_of(
+    machine: Machine, profiles: Sequence[LaunchProfile], launching: str
+) -> list[dict[str, float]]:
+    """What all launches of a run would take together for each time that a queued launch on all
+    cores may have (`launch.all_cores_us_range` of the machine file), the least first.
+
+    Args:
+        machine, profiles, launching: as of `gaps_us`.
+    """
+    found = []
+    for queued_us in machine.launch.all_cores_us_range:
+        assumed = machine.launch.with_all_cores_us(queued_us)
+        changed = machine.model_copy(update={"launch": assumed})
+        overhead = sum(gaps_us(changed, profiles, launching))
+        found.append({"all_cores_us": queued_us, "launch_overhead_us": overhead})
+    return found
+
+
 def gap_us(machine: Machine, launch: Sharing, by_host: bool) -> float:
     """Microseconds in front of a launch, which waits for the host or for the task before it."""
     unit = machine.launch

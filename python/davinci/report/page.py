@@ -30,7 +30,7 @@ from davinci.report.tables import (
 from davinci.report.timeline import MOST_ROWS, Numbers, timelines
 from davinci.report.trace import LANES
 from davinci.report.value_range import range_summary
-from davinci.report.verdict import losses, verdict
+from davinci.report.verdict import launch_shares, losses, verdict
 from davinci.simulator.timing.profile import LaunchProfile
 
 FOLDER = Path(__file__).parent
@@ -146,11 +146,17 @@ def tiles(record: Record) -> list[tuple[str, str, str]]:
     scalar = [row for row in record["kernels"] if row["unit"] == "scalar"]
     scalar_us = sum(row["cycles"] for row in scalar) / record["clock_mhz"]
     launches = plural(record["launches"], "launch", "launches")
+    shares = launch_shares(record)
+    between = f", {percent(shares[0])} to {percent(shares[-1])} by their cost" if shares else ""
     reached = record["bound_cycles"] / max(1, record["total_cycles"])
     half_idle = percent(record["idle"]["half_idle_ratio"])
     return [
         (f"{time_us:,.1f} us", "time", f"{kernels_us:,.1f} us in kernels"),
-        (percent(record["launch_overhead_us"] / time_us), "of it launching", launches),
+        (
+            percent(record["launch_overhead_us"] / time_us),
+            "of it launching",
+            f"{launches}{between}",
+        ),
         (
             percent(scalar_us / time_us),
             "of it on the scalar unit",

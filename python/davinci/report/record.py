@@ -16,7 +16,7 @@ from davinci import __version__
 from davinci.machine import Machine
 from davinci.report.arena import arena_values
 from davinci.report.idle import Idle, idle_of
-from davinci.report.launching import LAUNCHING, cycles_of, gaps_us, launches_of
+from davinci.report.launching import LAUNCHING, cycles_of, gaps_us, launches_of, range_of
 from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
 from davinci.report.nodes import drawn_launches, node_cycles
@@ -100,6 +100,10 @@ def build(
         "time_us": total / machine.clock_mhz + overhead,
         "launching": launching,
         "launch_overhead_us": overhead,
+        "launch_range": [
+            {**row, "time_us": total / machine.clock_mhz + row["launch_overhead_us"]}
+            for row in range_of(machine, launches, launching)
+        ],
         "bound_cycles": sum(row["bound_cycles"] for row in rows),
         "launches": len(shared),
         "ops": {

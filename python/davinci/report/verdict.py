@@ -87,11 +87,31 @@ def launching(record: Record) -> Loss | None:
     each = record["launch_overhead_us"] / count
     return Loss(
         share,
-        f"launches take {percent(share)} of the time",
+        f"launches take {percent(share)} of the time{_by_launch_cost(record)}",
         f"To start a kernel takes {each:.3g} us, {plural(count, 'time', 'times')}: "
-        f"{percent(share)} of the time.",
+        f"{percent(share)} of the time{_by_launch_cost(record)}.",
         "Give each launch more to do: the same launches serve a larger batch or a longer sequence. "
         "Merge small operators in the model where one of ONNX does the same.",
+    )
+
+
+def launch_shares(record: Record) -> list[float]:
+    """Shares of the time that launches take for each cost that one may have, the least first."""
+    return [
+        row["launch_overhead_us"] / max(row["time_us"], 1e-9)
+        for row in record.get("launch_range", [])
+    ]
+
+
+def _by_launch_cost(record: Record) -> str:
+    """Between which shares that lies, as what a launch takes is known from bounds only."""
+    shares, rows = launch_shares(record), record.get("launch_range", [])
+    if len(rows) < 2:
+        return ""
+    least, most = rows[0]["all_cores_us"], rows[-1]["all_cores_us"]
+    return (
+        f" ({percent(shares[0]).removesuffix(' %')} to {percent(shares[-1])} if one on all cores "
+        f"takes {least:.3g} to {most:.3g} us)"
     )
 
 
