@@ -46,6 +46,7 @@ MAY_IMPORT = {
         "bytecode diagnostics dialects element_types elements errors for_readers mlir narrow "
         "stand_ins tables units"
     ),
+    "kernels": "compiler frontends mlir runtime",
     "zoo": "errors stand_ins",
     "quantization": "arrays compiler errors frontends units",
     "tuning": (

@@ -75,6 +75,12 @@ def make_parser() -> Parser:
         "60%% of what they take: launches are reordered, split and repeated until they fit",
     )
     add(
+        "--kernel",
+        metavar="F.mlir",
+        action="append",
+        help="a kernel that computes the operators of the model that are called like it",
+    )
+    add(
         "--state",
         metavar="IN=OUT",
         action="append",
@@ -240,6 +246,8 @@ def execute(options: Any) -> int:
     if options.range is not None:
         chosen["ranges"] = input_ranges.parsed(options.range)
         input_ranges.require_scaling(chosen.get("precision", "mixed"), "--range")
+    if options.kernel is not None:
+        chosen["kernels"] = options.kernel
     if options.state is not None:
         chosen["state"] = job.state_pairs(options.state)
     if options.steps is not None and (options.check or options.what_if is not None):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from davinci.dialects.base import attribute
 from davinci.elements import to_array, to_attribute
 from davinci.mlir import func, function_type, ir, memref
 from davinci.passes import builder
@@ -166,6 +167,8 @@ class HostBuilder:
         copied: Set[int] = frozenset(),
     ) -> None:
         self._symbols = dict(symbols(root))
+        device = self._symbols.get("kernels")
+        self._kernels = dict(symbols(device)) if device is not None else {}
         self._globals: list[str] = []
         self._views: dict[Any, Any] = {}
         self._declarations: dict[str, str] = {}
@@ -191,7 +194,7 @@ class HostBuilder:
     def _launch(self, launch: Launch) -> None:
         values = [self._view(place, seen_as) for place, seen_as in launch.buffers]
         callee = ir.FlatSymbolRefAttr.get(self._declaration(launch.kernel, values))
-        marks: dict[str, Any] = {"ascend.blocks": 1}
+        marks: dict[str, Any] = {"ascend.blocks": self._blocks_of(launch.kernel)}
         if launch.operators:
             names = [ir.StringAttr.get(name) for name in launch.operators]
             marks["ascend.operators"] = ir.ArrayAttr.get(names)
@@ -200,6 +203,10 @@ class HostBuilder:
         if launch.stage is not None:
             marks["ascend.stage"] = builder.as_attribute(launch.stage)
         builder.op("func.call", values, [], callee=callee, **marks)
+
+    def _blocks_of(self, kernel: str) -> int:
+        """As many as a kernel asks for that came ready; others are given theirs later."""
+        return int(attribute(self._kernels[kernel], "ascend.blocks", 1))
 
     def _declaration(self, kernel: str, values: list[Any]) -> str:
         """Name of the function that stands for `kernel` in the host's symbol table."""

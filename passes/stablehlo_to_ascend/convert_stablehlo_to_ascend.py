@@ -139,7 +139,8 @@ def require_array(value: ir.Value, op: Op) -> None:
             "has an operand or result that is not a static tensor",
             found=str(value.type),
             expected="a tensor of static shape",
-            hint="a function of the host on memrefs needs the attribute ascend.entry"
+            hint="a function of the host on memrefs needs the attribute ascend.entry; a kernel "
+            "without a host is called by davinci.kernel_from"
             if memref
             else "",
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from davinci.compiler import compile
     from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
+    from davinci.kernels import UserKernel, kernel_from
     from davinci.quantization import Quantized, quantize
     from davinci.runtime.executable import Executable
     from davinci.runtime.profiling import Profile, profile
@@ -29,7 +30,9 @@ __all__ = [
     "InputError",
     "Profile",
     "Quantized",
+    "UserKernel",
     "compile",
+    "kernel_from",
     "load",
     "profile",
     "quantize",
@@ -41,6 +44,7 @@ _HOMES = {
     "Executable": "davinci.runtime.executable",
     "load": "davinci.runtime.saved",
     "tune": "davinci.tuning.tuner",
+    **dict.fromkeys(("UserKernel", "kernel_from"), "davinci.kernels"),
     **dict.fromkeys(("profile", "Profile"), "davinci.runtime.profiling"),
     **dict.fromkeys(("quantize", "Quantized"), "davinci.quantization.quantizer"),
     **dict.fromkeys(

@@ -12,6 +12,7 @@ from davinci import frontends, input_ranges
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError, shipped
+from davinci.frontends import own_kernels
 from davinci.frontends.identity import identity_of
 from davinci.frontends.states import mark_states
 from davinci.garbage import no_search
@@ -54,6 +55,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     state: Mapping[str, str] | None = None,
     schedules: str | os.PathLike[str] | None = None,
     ranges: input_ranges.Given = None,
+    kernels: own_kernels.Given = (),
     checks: bool = True,
     timing_only: bool = False,
     cache: str | os.PathLike[str] | bool | None = None,
@@ -101,6 +103,10 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         ranges: of inputs, for "scaled-fp16": pairs (lowest, highest) by name, or samples that they
             are measured of, as a list of arrays by name or an `.npz` file. Integers of up to 16
             bits have that of their type. What depends on inputs without is computed as in "mixed".
+        kernels: of the user's own: files, MLIR texts, or what `davinci.kernel_from` returns. An
+            operator of the model that is called like a kernel is computed by it: an ONNX node of a
+            domain of its own, `stablehlo.custom_call`, `jax.ffi.ffi_call`, an operator made by
+            `torch.library.custom_op`.
         checks: whether the simulator looks for races and unwritten bytes.
         timing_only: leave out data, and with it checks and outputs.
         cache: a folder that keeps what was compiled for the next time, see `compile_cache`; True
@@ -134,11 +140,12 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     if ranges is not None:
         input_ranges.require_scaling(precision)
     declared = input_ranges.ranges_of(ranges)
+    own = own_kernels.read_all(kernels)
 
     def imported() -> ir.Module:
         progress("reading the model")
         values = not timing_only or precision == pipelines.SCALED
-        module: ir.Module = frontends.load(model, make_context(), example_inputs, values)
+        module: ir.Module = frontends.load(model, make_context(), example_inputs, values, own)
         require_main(module, model_name(model))
         mark_states(module, state, model_name(model))
         require_kernels(module, description, model_name(model))
@@ -160,6 +167,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         folder = None if cache is True else cache
         others = {**dataclasses.asdict(options), "checks": checks, "timing_only": timing_only}
         others["ranges"] = declared
+        others["kernels"] = [kernel.text for kernel in own]
         others["state"] = None if state is None else sorted(state.items())
         del others["machine"]  # what its file says counts, not what it is called
         others["schedules"] = schedule_file.text(given) if given else ""

@@ -38,7 +38,8 @@ RANDOM_SAMPLES = 4
 """How many random inputs calibrate."""
 
 TUNED = (
-    "machine", "cores", "precision", "fusion", "winograd", "rewrites", "plan", "ranges", "cache",
+    "machine", "cores", "precision", "fusion", "winograd", "rewrites", "plan", "ranges",
+    "kernels", "cache",
 )  # fmt: skip
 """Options of `davinci.compile` that `davinci.tune` has too."""
 

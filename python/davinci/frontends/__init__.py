@@ -8,10 +8,12 @@ modules and exported programs of PyTorch, and functions of JAX.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from davinci.errors import InputError
+from davinci.frontends import own_kernels
 from davinci.frontends.states import mark_states, set_initial
 from davinci.mlir import ir, make_context
 
@@ -29,6 +31,7 @@ def load(
     context: ir.Context | None = None,
     example_inputs: Any = None,
     values: bool = True,
+    kernels: own_kernels.Given = (),
 ) -> Any:
     """Returns `model` as an `ir.Module` in `context`, or in a new one.
 
@@ -40,15 +43,29 @@ def load(
         example_inputs: arguments of a PyTorch module or a function of JAX, see their frontends.
         values: False for runs that find times only: weights of ONNX models are neither made nor
             read, other arrays stand in for them.
+        kernels: of the user's own, which compute the operators that are called like them.
 
     Raises:
         InputError: no such file, a file of another kind, or one that cannot be read.
         CompileError: a model that uses something outside what can be compiled or exported.
     """
+    own = own_kernels.read_all(kernels)
+    module = _loaded(model, context or make_context(), example_inputs, values, own)
+    own_kernels.link(module, own)
+    return module
+
+
+def _loaded(
+    model: Any,
+    context: ir.Context,
+    example_inputs: Any,
+    values: bool,
+    kernels: Sequence[own_kernels.OwnKernel],
+) -> Any:
+    """The module, in which operators that kernels compute are custom calls."""
     from davinci.frontends import jax_functions, mlir_text, portable, pytorch
     from davinci.frontends import onnx as onnx_frontend
 
-    context = context or make_context()
     if isinstance(model, ir.Module):
         return model
     if is_recipe(model):
@@ -56,8 +73,9 @@ def load(
     if isinstance(model, bytes):
         return mlir_text.parse(model, context)
     if pytorch.takes(model):
-        exported, name = pytorch.export(model, example_inputs), pytorch.name_of(model)
-        module = onnx_frontend.import_model(exported.proto, context, name, values)
+        exported = pytorch.export(model, example_inputs, kernels=kernels)
+        name = pytorch.name_of(model)
+        module = onnx_frontend.import_model(exported.proto, context, name, values, kernels)
         if exported.states.outputs:
             mark_states(module, exported.states.outputs, name)
             set_initial(module, exported.states.initial)
@@ -77,7 +95,7 @@ def load(
                 expected="a path, MLIR text or bytecode, an onnx.ModelProto, a PyTorch module or "
                 "exported program, or a function of JAX",
             )
-        return onnx_frontend.import_model(model, context, "<ModelProto>", values)
+        return onnx_frontend.import_model(model, context, "<ModelProto>", values, kernels)
     if isinstance(model, str) and ("\n" in model or "func.func" in model):
         return mlir_text.parse(model, context)
     path = Path(model)
@@ -92,5 +110,5 @@ def load(
         raise InputError("no such file", where=str(path))
     if path.suffix == ".onnx":
         proto = onnx_frontend.read(path, values)
-        return onnx_frontend.import_model(proto, context, str(path), values)
+        return onnx_frontend.import_model(proto, context, str(path), values, kernels)
     return mlir_text.parse(path, context)

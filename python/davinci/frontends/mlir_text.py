@@ -25,7 +25,7 @@ def parse(source: str | bytes | Path, context: ir.Context) -> ir.Module:
         InputError: `source` does not parse or verify; the message has MLIR's first diagnostic.
             Or an attribute that marks kernels and launches is malformed.
     """
-    module = _module(source, context)
+    module = read_module(source, context)
     check_marks(module)
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     public = [op for op in functions if is_public(op) and not KEPT.intersection(op.attributes)]
@@ -50,7 +50,12 @@ def is_on_tensors(function: Op) -> bool:
     return bool(values) and all(isinstance(value, ir.RankedTensorType) for value in values)
 
 
-def _module(source: str | bytes | Path, context: ir.Context) -> ir.Module:
+def read_module(source: str | bytes | Path, context: ir.Context) -> ir.Module:
+    """The module of text, bytecode, a portable artifact, or a file of one of these, as it is.
+
+    Raises:
+        InputError: `source` does not parse or verify, or cannot be read.
+    """
     kind = "bytes" if isinstance(source, bytes) else "text"
     where = str(source) if isinstance(source, Path) else f"<{kind}>"
     try:

@@ -21,9 +21,11 @@ from typing import Any
 import onnx
 
 from davinci.errors import CompileError, InputError
+from davinci.frontends.own_kernels import OwnKernel
 from davinci.frontends.pytorch_attention import translations
 from davinci.frontends.pytorch_attributes import without_kept_values
 from davinci.frontends.pytorch_caches import register_caches, with_lists
+from davinci.frontends.pytorch_kernels import calls_of
 from davinci.frontends.pytorch_states import (
     Changes,
     States,
@@ -75,7 +77,12 @@ def takes(model: Any) -> bool:
     return isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
 
 
-def export(model: Any, example_inputs: Any = None, stateful: bool = True) -> Exported:
+def export(
+    model: Any,
+    example_inputs: Any = None,
+    stateful: bool = True,
+    kernels: Sequence[OwnKernel] = (),
+) -> Exported:
     """The model as ONNX.
 
     Args:
@@ -83,6 +90,8 @@ def export(model: Any, example_inputs: Any = None, stateful: bool = True) -> Exp
         example_inputs: of a module: a tuple of arguments, a dictionary of keyword arguments, or the
             only argument.
         stateful: whether the model may change buffers and arguments in place, which become states.
+        kernels: of the user's own; operators of other libraries than PyTorch's that are called like
+            one are exported by that name.
 
     Raises:
         InputError: no example inputs, dynamic shapes, changes in place that may not be, too much
@@ -102,16 +111,16 @@ def export(model: Any, example_inputs: Any = None, stateful: bool = True) -> Exp
             )
         _check(program, where)
         changes = changes_of(program)
-        exported, missed = _without_changes(program, changes, stateful, where)
+        exported, missed = _without_changes(program, changes, stateful, kernels, where)
         if str(missed):  # what operations change and only their decompositions tell
             changes = changes.joined(missed)
-            exported, missed = _without_changes(program, changes, stateful, where)
+            exported, missed = _without_changes(program, changes, stateful, kernels, where)
             assert not str(missed), "what is changed is an argument now, of which there is a copy"
     return exported
 
 
 def _without_changes(
-    program: Any, changes: Changes, stateful: bool, where: str
+    program: Any, changes: Changes, stateful: bool, kernels: Sequence[OwnKernel], where: str
 ) -> tuple[Exported, Changes]:
     """A program as ONNX, what it changes as states, and what it was found to change besides."""
     if str(changes) and not stateful:
@@ -135,7 +144,7 @@ def _without_changes(
     names = [*results, *states.outputs.values()]
     if constants:
         program = _with_results(program, tensors, where)
-    proto, signed = _as_onnx(program, [names[number] for number in tensors], where)
+    proto, signed = _as_onnx(program, [names[number] for number in tensors], kernels, where)
     missed = Changes(tuple(own_name(name, held) for name in signed.buffers), signed.inputs)
     return Exported(proto, len(results), constants, states), missed
 
@@ -255,7 +264,9 @@ def _part(key: Any) -> str | int:
     return str(key)
 
 
-def _as_onnx(program: Any, results: Sequence[str], where: str) -> tuple[onnx.ModelProto, Changes]:
+def _as_onnx(
+    program: Any, results: Sequence[str], kernels: Sequence[OwnKernel], where: str
+) -> tuple[onnx.ModelProto, Changes]:
     """A program as ONNX, and what its decomposed form says that it changes."""
     import torch
 
@@ -280,7 +291,7 @@ def _as_onnx(program: Any, results: Sequence[str], where: str) -> tuple[onnx.Mod
             dynamo=True,
             verbose=False,
             optimize=False,
-            custom_translation_table=translations(),
+            custom_translation_table=translations() | calls_of(program, kernels),
         )
     except Exception as error:
         raise _failed(error, where) from None

@@ -12,6 +12,7 @@ from davinci import frontends, input_ranges
 from davinci import machine as machines
 from davinci.compiler import check_options, lower, model_name, require_kernels, require_main
 from davinci.errors import InputError
+from davinci.frontends import own_kernels
 from davinci.mlir import make_context
 from davinci.passes.pipeline import pipelines
 from davinci.schedule.choices import to_data
@@ -80,6 +81,7 @@ def tune(
     rewrites: str = "all",
     plan: str = "time",
     ranges: input_ranges.Given = None,
+    kernels: own_kernels.Given = (),
     trials: int = TRIALS,
     worth: float = WORTH,
     cache: str | os.PathLike[str] | None = None,
@@ -95,8 +97,8 @@ def tune(
     little is left or to be expected.
 
     Args:
-        model, example_inputs, machine, cores, precision, fusion, winograd, rewrites, plan, ranges:
-            as of `davinci.compile`.
+        model, example_inputs, machine, cores, precision, fusion, winograd, rewrites, plan, ranges,
+            kernels: as of `davinci.compile`.
         trials: candidates of a kernel that are measured at most.
         worth: share of all cycles, 0 to 1, below which a gain is too little to look for; 0 to try
             everything.
@@ -134,7 +136,7 @@ def tune(
     )
     description = check_options(options)
     progress("reading the model")
-    module = frontends.load(model, make_context(), example_inputs)
+    module = frontends.load(model, make_context(), example_inputs, kernels=kernels)
     require_main(module, model_name(model))
     require_kernels(module, description, model_name(model))
     if ranges is not None:
@@ -142,7 +144,7 @@ def tune(
         input_ranges.declare(module, input_ranges.ranges_of(ranges))
     lower(module, options, progress, pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")])
     count = cores or description.cores
-    kernels = list(tunable(module, description, count))
+    found = list(tunable(module, description, count))
     storage = search.open_storage(Path(cache) if cache is not None else None)
     target = target_of(machine, count)
     with crew.open_workers(workers, scheduler) as (run, together):
@@ -154,7 +156,7 @@ def tune(
 
             return search.search(kernel, storage, most, together, measure, go_on)
 
-        return _Tuning(kernels, worth, trials, look, progress, say).all(description.name)
+        return _Tuning(found, worth, trials, look, progress, say).all(description.name)
 
 
 GoOn = Callable[[Mapping[int, int | None]], bool]

@@ -8,6 +8,7 @@ node, so that reports and errors can; weights are resources, never copied.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
@@ -19,6 +20,7 @@ from davinci.frontends.onnx.errors import HINT, describe, name_of
 from davinci.frontends.onnx.importer import Importer, Scope
 from davinci.frontends.onnx.model import check, inputs_of, read, weights_of
 from davinci.frontends.onnx.tensor import Refused, Tensor
+from davinci.frontends.own_kernels import OwnKernel
 from davinci.frontends.scopes import mark_scopes
 from davinci.mlir import func, ir, run_pipeline
 
@@ -27,13 +29,20 @@ __all__ = ["import_model", "read"]
 CLEAN_UP = "func.func(chlo-legalize-to-stablehlo,canonicalize,cse)"
 
 
-def import_model(model: onnx.ModelProto, context: Any, where: str, values: bool = True) -> Any:
+def import_model(
+    model: onnx.ModelProto,
+    context: Any,
+    where: str,
+    values: bool = True,
+    kernels: Sequence[OwnKernel] = (),
+) -> Any:
     """Returns an `ir.Module` in StableHLO with `@main`.
 
     Its arguments and results carry the ONNX names as `ascend.name`; initializers are not arguments.
 
     Args:
         values: False: arrays that take no memory stand in for weights, for runs that find times.
+        kernels: of the user's own, called by nodes of other domains than ONNX's.
 
     Raises:
         InputError: the model is not valid ONNX.
@@ -42,14 +51,20 @@ def import_model(model: onnx.ModelProto, context: Any, where: str, values: bool 
     check(model, where)
     with context, ir.Location.name(model.graph.name or "graph"):
         module = ir.Module.create()
-        build(module, model, where, values)
+        build(module, model, where, values, kernels)
         wrap_chlo(module)
         run_pipeline(module.operation, CLEAN_UP)
     mark_scopes(module, model)
     return module
 
 
-def build(module: Any, model: onnx.ModelProto, where: str, values: bool = True) -> None:
+def build(
+    module: Any,
+    model: onnx.ModelProto,
+    where: str,
+    values: bool = True,
+    kernels: Sequence[OwnKernel] = (),
+) -> None:
     """Adds `@main` of a checked model to `module`."""
     inputs = [input_of(value, model.graph, where) for value in inputs_of(model)]
     names = [value.name for value in inputs_of(model)]
@@ -62,7 +77,7 @@ def build(module: Any, model: onnx.ModelProto, where: str, values: bool = True) 
     }
     with ir.InsertionPoint(block):
         left_out = frozenset[str]() if values else weights_of(model.graph)
-        outputs = Importer(model, where, left_out).graph(model.graph, scope)
+        outputs = Importer(model, where, left_out, kernels).graph(model.graph, scope)
         results = [
             result_of(x, v.name, where) for x, v in zip(outputs, model.graph.output, strict=True)
         ]

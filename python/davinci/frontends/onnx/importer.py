@@ -15,13 +15,15 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from davinci.element_types import DTYPES
 from davinci.errors import CompileError, InputError
 from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of, one_line
 from davinci.frontends.onnx.evaluate import evaluate
 from davinci.frontends.onnx.model import check_size, is_elsewhere
 from davinci.frontends.onnx.node import MAIN_DOMAINS, OnnxNode
 from davinci.frontends.onnx.operators import INPUTS, LOWERINGS
-from davinci.frontends.onnx.tensor import BadNode, Flowing, Refused, Tensor, constant
+from davinci.frontends.onnx.tensor import BadNode, Flowing, Refused, Tensor, constant, emit_all
+from davinci.frontends.own_kernels import OwnKernel
 from davinci.mlir import ir
 from davinci.stand_ins import stand_in
 
@@ -30,6 +32,8 @@ OF_ONE_PROCESSOR = {
     "is of one kind of processor"
 }
 """What to give instead of operators of domains that no other machine has."""
+
+OR_A_KERNEL = "an operator of ONNX, or a kernel of its name: compile(model, kernels=[file])"
 
 Scope = dict[str, Flowing]
 """What the names of a graph stand for."""
@@ -42,12 +46,18 @@ class Importer:
         model: the whole model, for its operator sets and functions.
         where: what messages call the model.
         left_out: initializers of the graph whose values are not looked at.
+        kernels: of the user's own, called by nodes of their names of other domains than ONNX's.
     """
 
     def __init__(
-        self, model: onnx.ModelProto, where: str, left_out: Set[str] = frozenset()
+        self,
+        model: onnx.ModelProto,
+        where: str,
+        left_out: Set[str] = frozenset(),
+        kernels: Sequence[OwnKernel] = (),
     ) -> None:
         self.where = where
+        self._kernels = {kernel.name: kernel for kernel in kernels}
         self.left_out = left_out
         self.opsets = versions_of(model.opset_import)
         self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
@@ -123,6 +133,11 @@ class Importer:
     def _node(
         self, node: OnnxNode, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]
     ) -> Sequence[Flowing]:
+        kernel = self._kernels.get(node.op_type) if node.domain else None
+        if kernel is not None:
+            outputs = called(kernel, node.tensors())
+            node.check_all_asked(len(outputs))
+            return outputs
         if all(x is None or isinstance(x, Tensor) for x in operands):
             values = evaluate(node, operands, opsets)  # type: ignore[arg-type]
             if values is not None:
@@ -141,7 +156,8 @@ class Importer:
         definition = definition_of(node, operands)
         if definition is None:
             domain = f" of domain {node.domain!r}" if node.domain else ""
-            raise Refused(f"unsupported operator{domain}", OF_ONE_PROCESSOR.get(node.domain, ""))
+            expected = OF_ONE_PROCESSOR.get(node.domain, OR_A_KERNEL if domain else "")
+            raise Refused(f"unsupported operator{domain}", expected)
         return self._expand(node, operands, definition, opsets)
 
     def _expand(
@@ -193,6 +209,12 @@ class Call(OnnxNode):
         scope: Scope = {n: x for n, x in zip(names, operands, strict=True) if n}
         self._importer.nodes([proto], scope, {"": onnx.defs.onnx_opset_version()}, self.name)
         return [scope[name] for name in outputs]
+
+
+def called(kernel: OwnKernel, operands: Sequence[Tensor]) -> list[Tensor]:
+    """The results of a kernel of the user's own."""
+    results = [(DTYPES[output.element], output.shape) for output in kernel.outputs]
+    return emit_all("custom_call", operands, results, call_target_name=kernel.name)
 
 
 def versions_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
