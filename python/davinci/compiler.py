@@ -255,10 +255,11 @@ def require_kernels(module: ir.Module, description: machines.Machine, where: str
         return
     found = operations(module.operation, *OPERATORS)
     if found:
+        first = next((op for op in found if not op.name.endswith(".constant")), found[0])
         raise CompileError(
             reason.message,
             where=where,
-            found=", ".join(filter(None, [reason.found, f"the operator {found[0].name}"])),
+            found=", ".join(filter(None, [reason.found, f"the operator {first.name}"])),
             expected=reason.expected,
             hint=reason.hint,
         )
