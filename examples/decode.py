@@ -40,9 +40,12 @@ for position in range(len(prompt) + TOKENS - 1):
         tokens.append(int(logits[0, -1].argmax()))
 
 differing = sum(a != b for a, b in zip(tokens, wanted, strict=True))
+record = executable.profile
+copies = sum(kernel["launches"] for kernel in record["kernels"] if kernel["op"] == "copy")
 print(
-    f"differing tokens: {differing} of {TOKENS}, {executable.profile['total_cycles']} cycles each"
+    f"differing tokens: {differing} of {TOKENS}, {record['total_cycles']} cycles each, "
+    f"{copies} launches that copy"
 )
-for state in executable.profile["state"]:
+for state in record["state"]:
     how = "in place" if state["in_place"] else "by a copy"
     print(f"{state['input']:20} {state['bytes']:6} bytes, updated {how}")

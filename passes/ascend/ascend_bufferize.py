@@ -146,7 +146,8 @@ class AscendBufferizePass(Pass):
             dict(symbols(op))[name].erase()
         unplanned_bytes = int(placed.problem.sizes.sum())
         line_bytes, applied = machine.gm.line_bytes, host.staging.apply(staged)
-        main = HostBuilder(op, function, applied, arena_bytes, line_bytes, host.copied).main
+        same = host.plan.same
+        main = HostBuilder(op, function, applied, arena_bytes, line_bytes, host.copied, same).main
         main.attributes["ascend.arena_bytes"] = builder.as_attribute(arena_bytes)
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         bound = builder.as_attribute(placed.problem.lower_bound)
@@ -234,12 +235,14 @@ class HostPlan:
         launches: what main will do, in order.
         storages: every buffer.
         callees: functions on tensors whose calls became launches of scalar kernels.
+        same: numbers of outputs that have the bytes of another output, and of these.
     """
 
     def __init__(self, root: Any, function: Any) -> None:
         self.launches: list[Launch] = []
         self.storages: list[Storage] = []
         self.callees: set[str] = set()
+        self.same: dict[int, int] = {}
         self._root, self._kernels = root, Kernels(root)
         self._constants: dict[Any, Storage] = {}
         self._places: dict[Any, Place] = {}
@@ -402,6 +405,10 @@ class HostPlan:
             value = values[number]
             place = self._find(value, op)
             source, state = place.storage, self._states.get(number)
+            unread = state is None or not self._is_read(state)
+            if source.kind == "output" and not place.offset and unread:
+                self.same[number] = source.key  # a value that was returned before
+                continue
             if source.kind == "arena" and not source.divided:
                 source.kind, source.key, source.type = "output", number, memref_of(value.type)
                 source.state = self._argument(state)
@@ -412,6 +419,12 @@ class HostPlan:
                 self._copy((place, output.type), (Place(output), output.type), value, op)
             if source.key in self._states.values() and source.kind == "argument":
                 self.launches.insert(0, self.launches.pop())  # before the state changes
+
+    def _is_read(self, state: int) -> bool:
+        """Whether the value of an argument is used: only then its next value must be in its buffer
+        when the program is called again."""
+        block = self._return.operation.block
+        return any(True for _ in block.arguments[state].uses)
 
     def _argument(self, number: int | None) -> Storage | None:
         """The storage of an argument."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from davinci.dialects.base import attribute
@@ -155,6 +156,8 @@ class HostBuilder:
 
     Args:
         copied: numbers of outputs that do not have the bytes of their states.
+        same: numbers of outputs that no launch writes, each with the number of the output whose
+            bytes it has, for both are one value.
     """
 
     def __init__(
@@ -165,6 +168,7 @@ class HostBuilder:
         arena_bytes: int,
         line_bytes: int,
         copied: Set[int] = frozenset(),
+        same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self._symbols = dict(symbols(root))
         device = self._symbols.get("kernels")
@@ -181,7 +185,7 @@ class HostBuilder:
         with self._front, function.location:
             self.main = func.FuncOp("main", (types, []))
         self.main.attributes["ascend.entry"] = ir.UnitAttr.get()
-        self.main.attributes["arg_attrs"] = _argument_names(function, old_type, copied)
+        self.main.attributes["arg_attrs"] = _argument_names(function, old_type, copied, same)
         block = self.main.add_entry_block(locations)
         self._arguments = list(block.arguments)[: len(old_type.inputs)]
         self._outputs = list(block.arguments)[len(old_type.inputs) :]
@@ -286,9 +290,11 @@ def states_of(function: Any) -> dict[int, int]:
     return found
 
 
-def _argument_names(function: Any, old_type: Any, copied: Set[int]) -> Any:
+def _argument_names(
+    function: Any, old_type: Any, copied: Set[int], same: Mapping[int, int]
+) -> Any:
     """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked, and
-    outputs that are copied into their states."""
+    outputs that are copied into their states or have the bytes of other outputs."""
     attributes = []
     for key, name, types in (
         ("arg_attrs", "arg", old_type.inputs),
@@ -306,5 +312,7 @@ def _argument_names(function: Any, old_type: Any, copied: Set[int]) -> Any:
                 names["ascend.output"] = ir.UnitAttr.get()
                 if number in copied:
                     names["ascend.copied"] = ir.UnitAttr.get()
+                if number in same:
+                    names["ascend.same"] = builder.as_attribute(same[number])
             attributes.append(ir.DictAttr.get(names))
     return ir.ArrayAttr.get(attributes)

@@ -128,7 +128,7 @@ MORE = {
         2,
     ),
     "the old value is returned": (cache("%next, %past"), PAIR, 1),
-    "the new value is returned twice": (cache("%next, %next"), PAIR, 1),
+    "the new value is returned twice": (cache("%next, %next"), PAIR, 0),
     "it stays as it is": (cache("%past, %next"), {"arg0": "out0"}, 1),
     "the new value is not made of it": (
         cache("%e, %e", f"%e = stablehlo.abs %next : {WHOLE}"),
@@ -167,6 +167,30 @@ def test_two_that_change_places() -> None:
     np.testing.assert_array_equal(executable.state["arg0"], b)
     np.testing.assert_array_equal(executable.state["arg1"], a)
     assert not all(one["in_place"] for one in executable.profile["state"])
+
+
+COUNTERS = """func.func @main(%x: {kind}, %a: {kind}, %b: {kind}) -> ({kind}, {kind}, {kind}, {kind}) {{
+  %next = stablehlo.add %a, %x : {kind}
+  %y = stablehlo.subtract %x, {other} : {kind}
+  return %next, %next, %next, %y : {kind}, {kind}, {kind}, {kind} }}"""
+
+
+@pytest.mark.parametrize(("other", "wanted_copies"), [("%x", 0), ("%b", 1)], ids=["unread", "read"])
+def test_two_of_one_value(other: str, wanted_copies: int) -> None:
+    """Two states with one next value: it is copied only where the values of both are read."""
+    text = COUNTERS.format(other=other, kind="tensor<64xf32>")
+    state = {"arg1": "out1", "arg2": "out2"}
+    executable = compile_text(text, state=state, fusion="none")
+    x = np.arange(64, dtype=np.float32)
+    a, b = np.full(64, 5, np.float32), np.full(64, 70, np.float32)
+    executable.reset(arg1=a, arg2=b)
+    for _ in range(3):
+        found = executable.step(x)
+        np.testing.assert_array_equal(found["out3"], x - (x if other == "%x" else b))
+        a = b = a + x
+        for value in (found["out0"], executable.state["arg1"], executable.state["arg2"]):
+            np.testing.assert_array_equal(value, a)
+    assert copies(executable) == wanted_copies
 
 
 @pytest.mark.parametrize(

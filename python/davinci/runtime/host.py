@@ -40,6 +40,10 @@ output is `COPIED` into it at the end."""
 
 COPIED = "ascend.copied"
 
+SAME = "ascend.same"
+"""Of an output that no launch writes: the number of the output that has the same value, and whose
+buffer it has. If it is the next value of an input, then no launch reads that input."""
+
 INITIAL = "ascend.initial"
 """Attribute of a module: the values that its states have before the first step, by name."""
 
@@ -55,7 +59,8 @@ class State:
     """An input that has the value of an output when the program is called again.
 
     Attributes:
-        in_place: whether they are one buffer; else a kernel copies the output at the end.
+        in_place: whether they are one buffer, or the input's is never read (`SAME`); else a kernel
+            copies the output at the end.
     """
 
     input: Spec
@@ -248,6 +253,7 @@ class HostProgram:
     def _arguments(self, main: Any) -> None:
         block = main.regions[0].blocks[0]
         given = main.attributes.get("arg_attrs")
+        same: dict[str, int] = {}
         for number, argument in enumerate(block.arguments):
             names = {x.name: x.attr for x in given[number]} if given is not None else {}
             output = "ascend.output" in names
@@ -260,13 +266,16 @@ class HostProgram:
                 specs.append(Spec(name, (), scalar_dtype(name, argument.type)))
                 continue
             spec = spec_of(name, argument.type, names)
-            if name in addresses:
+            if name in addresses or (output and name in same):
                 kind = "outputs" if output else "inputs"
                 fail(main, f"has two {kind} of one name", found=repr(name))
             specs.append(spec)
             state = self._state_of(spec, names, main) if output else None
             if state is not None:
                 self.states.append(state)
+            if SAME in names:
+                same[name] = ir.IntegerAttr(names[SAME]).value
+                continue
             if state is not None and state.in_place:
                 addresses[name] = self._places[argument] = self.input_addresses[state.input.name]
                 continue
@@ -274,6 +283,8 @@ class HostProgram:
             addresses[name] = self._places[argument] = address
             if output:
                 self.volatile.append((address, spec.nbytes))
+        for name, other in same.items():
+            self.output_addresses[name] = self.output_addresses[self.outputs[other].name]
 
     def _state_of(self, output: Spec, names: Mapping[str, Any], main: Any) -> State | None:
         """The state whose next value an output is, None for other outputs."""
