@@ -10,6 +10,7 @@ from davinci import errors
 from davinci.tools.command import Parser, guarded
 
 if TYPE_CHECKING:
+    from davinci.arena_problem import PlannedArena
     from davinci.planning import Plan, Problem
 
 EPILOG = """\
@@ -71,7 +72,7 @@ def execute(options: Any) -> int:
     if options.json is not None:
         check_writable(options.json)
         check_distinct([options.json], [options.file])
-    problem, compiled = problem_of(options)
+    problem, arena = problem_of(options)
     every = 1 << 60  # states: only time bounds the search
     seconds = SECONDS if options.seconds is None else options.seconds
     budget = QUICK if options.quick else Budget(every, seconds)
@@ -80,15 +81,15 @@ def execute(options: Any) -> int:
     if options.json is not None:
         record = record_of(best, options.capacity)
         write_json(options.json, record)
-    show(best, others, options.capacity, compiled)
+    show(best, others, options.capacity, arena)
     if options.capacity is not None and best.height > options.capacity:
         return errors.EXIT_CHECK_FAILED
     return errors.EXIT_OK
 
 
-def problem_of(options: Any) -> tuple[Problem, int | None]:
-    """The problem that was named; of a model also the bytes of the arena as it is compiled."""
-    from davinci.planning import Plan, Problem, files
+def problem_of(options: Any) -> tuple[Problem, PlannedArena | None]:
+    """The problem that was named; of a model also its arena as it is compiled."""
+    from davinci.planning import Problem, files
 
     given = {name: getattr(options, name) for name in ("machine", "cores", "precision")}
     given = {name: value for name, value in given.items() if value is not None}
@@ -112,9 +113,9 @@ def problem_of(options: Any) -> tuple[Problem, int | None]:
             expected="the model that it was compiled from",
         )
     with Progress() as progress:
-        problem, offsets = arena_problem(source.model, pipelines.Options(**given), progress)
-    compiled = Plan(problem, offsets, "").height
-    return Problem(problem.buffers, options.align or problem.align), compiled
+        arena = arena_problem(source.model, pipelines.Options(**given), progress)
+    problem = arena.problem
+    return Problem(problem.buffers, options.align or problem.align), arena
 
 
 def require_positive(options: Any) -> None:
@@ -149,14 +150,15 @@ def record_of(plan: Plan, capacity: int | None) -> dict[str, Any]:
     }
 
 
-def show(best: Plan, others: list[Plan], capacity: int | None, compiled: int | None) -> None:
-    """Prints each algorithm's height, and the plan that was taken.
+def show(best: Plan, others: list[Plan], capacity: int | None, arena: PlannedArena | None) -> None:
+    """Prints each algorithm's height, and the plan that was taken; of a model also the plans of
+    which kernels share a launch, with what they take of time and memory.
 
     Args:
         best: the plan that was taken.
         others: those of other algorithms.
         capacity: bytes of the memory, if they were given.
-        compiled: bytes of a model's arena as the compiler plans it; None for a file of buffers.
+        arena: of a model as the compiler plans it; None for a file of buffers.
     """
     from rich.console import Console
 
@@ -175,13 +177,23 @@ def show(best: Plan, others: list[Plan], capacity: int | None, compiled: int | N
     console.print(f"bound      {problem.lower_bound:,} bytes are live at once")
     state = "the least there can be" if best.optimal else "a lower one may exist"
     console.print(f"plan       {best.height:,} bytes by {best.algorithm}: {state}")
-    if compiled is not None:
+    if arena is not None:
         apart = int(problem.sizes.sum())
-        console.print(f"compiled   {compiled:,} bytes; {apart:,} if no two values shared any")
+        console.print(f"compiled   {arena.height:,} bytes; {apart:,} if no two values shared any")
     if capacity is not None:
         room = capacity - best.height
         words = f"fits, {room:,} bytes are left" if room >= 0 else f"{-room:,} bytes too many"
         console.print(f"capacity   {capacity:,} bytes: {words}")
+    if arena is not None and arena.plans:
+        console.print()
+        titles = ("launches", "arena bytes", "cycles more")
+        headings = (Heading("--plan", True, 2), *(Heading(title, worth=1) for title in titles))
+        rows = [
+            [plan.name, f"{plan.launches:,}", f"{plan.arena_bytes:,}", f"{plan.more_cycles:+,}"]
+            for plan in arena.plans
+        ]
+        console.print(table_of(headings, rows, console.width))
+        console.print("cycles are estimated, launches included; npu-run takes the last plan")
 
 
 if __name__ == "__main__":

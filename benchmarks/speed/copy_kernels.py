@@ -73,8 +73,7 @@ def bytes_apart(model: Any, machine: str, cores: int) -> int:
     """Bytes of a network's arena without shared bytes."""
     options = pipelines.Options(machine=machine, cores=cores, plan="time")
     with apart():
-        problem, offsets = arena_problem(model, options)
-    return max((o + b.size for o, b in zip(offsets, problem.buffers, strict=True)), default=0)
+        return arena_problem(model, options).height
 
 
 def cells_of(network: str, executable: Executable, before: int) -> list[str]:

@@ -35,7 +35,10 @@ at once) and `ascend.arena` to @main: of each value in the arena, or of each pie
 pieces are not needed equally long, its offset and size in bytes, and the numbers of the first and
 the last launch that needs it; and `ascend.arena_buffers`, for each of these the number of the
 buffer that it is all or a piece of, and of the launches that write into it behind the first one:
-other parts of it, or results that take its bytes. With `memory-limit` the arena has at most so many
+other parts of it, or results that take its bytes; and where kernels do not wait for each other
+`ascend.plans`: of plans from one launch after the other to layers that share launches, and of the
+one that is taken, the name, the number of launches, bytes of the arena, and by how many cycles it
+is estimated to take longer than the last. With `memory-limit` the arena has at most so many
 bytes (`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was tried for
 that in `ascend.arena_remedies`. A kernel with `ascend.overwrites` gets an output and an input that
 are the same bytes, and outputs may take the bytes of inputs that are needed no more
@@ -87,17 +90,16 @@ from davinci.passes.ascend.memory_limit import (
     does_not_fit,
     fit,
     lowest_of,
-    place,
     storages_of,
 )
 from davinci.passes.ascend.overwriting import OVERWRITES, Buffer, in_place, shared_by
-from davinci.passes.ascend.staging import Staged, Staging
+from davinci.passes.ascend.plan_choice import arena_bytes, chosen, compared
+from davinci.passes.ascend.staging import Staging
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline import memory_limits
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.passes.pipeline.pipelines import LIMIT_HELP
-from davinci.passes.pipeline.plans import BALANCED, expected
-from davinci.planning import Plan
+from davinci.passes.pipeline.plans import expected
 from davinci.units import BLOCK_BYTES, round_up
 
 BUFFERS_ONLY = frozenset(
@@ -141,17 +143,22 @@ class AscendBufferizePass(Pass):
             staged, arena, placed = fitted.best.staged, fitted.best.arena, fitted.best.placed
         for storage, offset in zip(arena, placed.offsets, strict=True):
             storage.offset = offset
-        arena_bytes = max((storage.offset + storage.size for storage in arena), default=0)
+        taken_bytes = arena_bytes(arena, placed)
         for name in host.plan.callees:
             dict(symbols(op))[name].erase()
         unplanned_bytes = int(placed.problem.sizes.sum())
-        line_bytes, applied = machine.gm.line_bytes, host.staging.apply(staged)
+        line_bytes = machine.gm.line_bytes
+        points = compared(host.staging, self.plan, host.planned, line_bytes)
+        staged.note_lifetimes()
+        applied = host.staging.apply(staged)
         same = host.plan.same
-        main = HostBuilder(op, function, applied, arena_bytes, line_bytes, host.copied, same).main
-        main.attributes["ascend.arena_bytes"] = builder.as_attribute(arena_bytes)
+        main = HostBuilder(op, function, applied, taken_bytes, line_bytes, host.copied, same).main
+        main.attributes["ascend.arena_bytes"] = builder.as_attribute(taken_bytes)
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         bound = builder.as_attribute(placed.problem.lower_bound)
         main.attributes["ascend.arena_lower_bound_bytes"] = bound
+        if points:
+            main.attributes["ascend.plans"] = builder.as_attribute(points)
         pieces = [
             (number, storage, piece)
             for number, (storage, buffer) in enumerate(
@@ -211,21 +218,6 @@ class Host:
     def fit(self, limit: int) -> Fit:
         """What is taken with a limit, in bytes."""
         return fit(self.staging, self.planned, self._line_bytes, limit)
-
-
-def chosen(
-    plans: list[Staged], name: str, storages: list[Storage], line_bytes: int
-) -> tuple[Staged, Plan]:
-    """The one of several plans that a plan of that name is, and the offsets of storages in it."""
-    placed = [place(staged, storages, line_bytes) for staged in plans]
-
-    def weighed(number: int) -> tuple[float, float]:
-        cycles, height = plans[number].cycles, placed[number].height
-        return (cycles * height if name == BALANCED else height), cycles
-
-    best = min(range(len(plans)), key=weighed)
-    plans[best].note_lifetimes()
-    return plans[best], placed[best]
 
 
 class HostPlan:

@@ -290,9 +290,7 @@ def states_of(function: Any) -> dict[int, int]:
     return found
 
 
-def _argument_names(
-    function: Any, old_type: Any, copied: Set[int], same: Mapping[int, int]
-) -> Any:
+def _argument_names(function: Any, old_type: Any, copied: Set[int], same: Mapping[int, int]) -> Any:
     """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked, and
     outputs that are copied into their states or have the bytes of other outputs."""
     attributes = []

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -42,6 +42,9 @@ WAYS_KEPT = 5_000
 
 MOST_GROUPS = 4
 """Groups of a layer that plans for memory try."""
+
+MOST_LAYERED = 8
+"""Groups of a layer up to which plans are compared in reports."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,22 @@ class Staging:
         few = [Stage((number,), (), prices.alone(number)) for number in order]
         made = [sequential(prices), few, *layered]
         return [*map(self._staged, made), best]
+
+    def layered(self) -> Iterator[tuple[str, Staged]]:
+        """Yields plans from one launch after the other to layers whose kernels all share a launch,
+        by the names of `davinci.passes.pipeline.plans`; none where every kernel waits for
+        another. Plans of as many launches as the one before are left out."""
+        if not any(independent(self._needs)):
+            return
+        prices = self._all_prices
+        apart = sequential(prices)
+        yield SEQUENTIAL, self._staged(apart)
+        launches = len(apart)
+        for groups in reversed(range(1, MOST_LAYERED + 1)):
+            stages = in_groups(prices, groups)
+            if len(stages) != launches:
+                yield f"groups={groups}", self._staged(stages)
+            launches = len(stages)
 
     def work(self, line_bytes: int) -> Work:
         """The launches as steps that touch storages of the arena; a step waits for those that

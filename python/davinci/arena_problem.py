@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from davinci import frontends
@@ -15,26 +16,43 @@ from davinci.compiler import (
 )
 from davinci.mlir import make_context
 from davinci.passes.pipeline import pipelines
-from davinci.planning import Buffer, Problem
+from davinci.planning import Buffer, Plan, Problem
 from davinci.report import describe
+from davinci.report.program import PlanPoint
 
 STAGES = pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")]
 """The stages after which the arena is planned."""
 
 
+@dataclass(frozen=True)
+class PlannedArena:
+    """An arena as it is planned when a network is compiled.
+
+    Attributes:
+        problem: the values in it as buffers whose times are numbers of launches.
+        offsets: that the compiler gave them, in bytes.
+        plans: of which kernels share a launch that it compared, the taken one last.
+    """
+
+    problem: Problem
+    offsets: tuple[int, ...]
+    plans: tuple[PlanPoint, ...]
+
+    @property
+    def height(self) -> int:
+        """Bytes of the arena."""
+        return Plan(self.problem, self.offsets, "").height
+
+
 def arena_problem(
     model: Any, options: pipelines.Options, progress: Progress = lambda text: None
-) -> tuple[Problem, tuple[int, ...]]:
+) -> PlannedArena:
     """Compiles a model until its arena is planned.
 
     Args:
         model: what `davinci.compile` takes.
         options: with which it is compiled.
         progress: called with the name of each stage.
-
-    Returns:
-        The values in the arena as buffers whose times are numbers of launches, and the offsets in
-        bytes that the compiler gave them.
 
     Raises:
         InputError: the model cannot be read, or an option is wrong.
@@ -46,9 +64,11 @@ def arena_problem(
     require_main(module, model_name(model))
     require_kernels(module, machine, model_name(model))
     lower(module, options, progress, STAGES)
-    values = describe(module).arena
+    facts = describe(module)
+    values = facts.arena
     buffers = tuple(
         Buffer(value.size, value.first, value.last + 1, f"value {number}")
         for number, value in enumerate(values)
     )
-    return Problem(buffers, machine.gm.line_bytes), tuple(value.offset for value in values)
+    offsets = tuple(value.offset for value in values)
+    return PlannedArena(Problem(buffers, machine.gm.line_bytes), offsets, facts.plans)

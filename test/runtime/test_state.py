@@ -169,7 +169,8 @@ def test_two_that_change_places() -> None:
     assert not all(one["in_place"] for one in executable.profile["state"])
 
 
-COUNTERS = """func.func @main(%x: {kind}, %a: {kind}, %b: {kind}) -> ({kind}, {kind}, {kind}, {kind}) {{
+COUNTERS = """func.func @main(%x: {kind}, %a: {kind}, %b: {kind})
+    -> ({kind}, {kind}, {kind}, {kind}) {{
   %next = stablehlo.add %a, %x : {kind}
   %y = stablehlo.subtract %x, {other} : {kind}
   return %next, %next, %next, %y : {kind}, {kind}, {kind}, {kind} }}"""

@@ -17,6 +17,7 @@ from davinci.report.drawing import Chart, rooflines
 from davinci.report.groups import LaunchGroup, Scope, sharing_of, time_by_layer, time_by_operator
 from davinci.report.names import percent, plural, shortened
 from davinci.report.nodes import drawn_launches
+from davinci.report.plan_chart import plan_chart
 from davinci.report.record import Record, sync_summary
 from davinci.report.tables import (
     COLUMNS,
@@ -104,6 +105,7 @@ def as_html(
         network=embedded(network(machine, record, layers)),
         about=embedded({row["name"]: about(row) for row in record["kernels"]}),
         arena=arena_of(record),
+        plans=plan_chart(record),
         nodes=embedded({row["name"]: node_lines(row) for row in record["kernels"]}),
     )
 

@@ -70,6 +70,7 @@ class ProgramFacts:
         arena: the values in it, in the order in which they are made.
         arena_limit_bytes: most bytes that were allowed, 0 for no limit.
         arena_remedies: what was tried to stay within the limit; the last one is what was done.
+        plans: that were compared, the taken one last; none where every kernel waits for another.
     """
 
     kernels: dict[str, Kernel]
@@ -81,6 +82,24 @@ class ProgramFacts:
     arena: tuple[ArenaValue, ...] = ()
     arena_limit_bytes: int = 0
     arena_remedies: tuple[str, ...] = ()
+    plans: tuple[PlanPoint, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlanPoint:
+    """A plan of which kernels share a launch, as it is estimated when it is compiled.
+
+    Attributes:
+        name: as `--plan` has it.
+        launches: that it takes.
+        arena_bytes: that values take with it.
+        more_cycles: that it takes longer than the plan that was taken, with launches.
+    """
+
+    name: str
+    launches: int
+    arena_bytes: int
+    more_cycles: int
 
 
 @dataclass(frozen=True)
@@ -127,6 +146,7 @@ def describe(module: ir.Module) -> ProgramFacts:
     buffers: list[Sequence[int]] = []
     weights = arena = unplanned = bound = limit = 0
     remedies: list[str] = []
+    plans: list[PlanPoint] = []
 
     def visit(view: Any) -> Any:
         nonlocal weights, arena, unplanned, bound, limit, of_module
@@ -147,6 +167,7 @@ def describe(module: ir.Module) -> ProgramFacts:
             buffers.extend(attribute(op, "ascend.arena_buffers", ()))
             limit += attribute(op, "ascend.arena_limit_bytes", 0)
             remedies.extend(attribute(op, "ascend.arena_remedies", ()))
+            plans.extend(PlanPoint(*point) for point in attribute(op, "ascend.plans", ()))
             if "ascend.kernel" in op.attributes:
                 found[symbol_name(op)] = op
                 served[symbol_name(op)] = of_module
@@ -161,7 +182,9 @@ def describe(module: ir.Module) -> ProgramFacts:
     texts = {item.name: ir.StringAttr(item.attr).value for item in scopes}
     values = tuple(arena_values(places, buffers))
     sizes_of_arena = (arena, unplanned, bound)
-    return ProgramFacts(kernels, weights, *sizes_of_arena, texts, values, limit, tuple(remedies))
+    return ProgramFacts(
+        kernels, weights, *sizes_of_arena, texts, values, limit, tuple(remedies), tuple(plans)
+    )
 
 
 def kernel_of(

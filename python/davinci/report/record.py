@@ -122,6 +122,15 @@ def build(
             "arena_unplanned_bytes": program.arena_unplanned_bytes,
             "lower_bound_bytes": program.arena_lower_bound_bytes,
             **limited(program),
+            "plans": [
+                {
+                    "plan": point.name,
+                    "launches": point.launches,
+                    "arena_bytes": point.arena_bytes,
+                    "more_cycles": point.more_cycles,
+                }
+                for point in program.plans
+            ],
             "arena": arena_values(launches, program),
         },
     }

@@ -150,7 +150,7 @@ def fastest(prices: Prices) -> list[Stage]:
     """The stages of least estimated time that the search finds, in order."""
     tasks = prices.tasks
     masks = [sum(1 << need for need in task.needs) for task in tasks]
-    after = _longest_after(prices)
+    after = longest_after(prices)
     # By the number of done tasks: sets of them, what each took, and how it came about.
     layers: list[dict[int, tuple[float, int, Stage | None]]] = [{} for _ in range(len(tasks) + 1)]
     layers[0][0] = (0.0, 0, None)
@@ -207,7 +207,7 @@ def _candidates(
                     yield chosen
 
 
-def _longest_after(prices: Prices) -> list[float]:
+def longest_after(prices: Prices) -> list[float]:
     """Cycles of the longest chain of tasks that begins with each."""
     tasks = prices.tasks
     found = [prices.alone(number) for number in range(len(tasks))]

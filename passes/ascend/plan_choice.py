@@ -1,0 +1,60 @@
+"""Which of several plans of launches is taken, and how others compare with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from davinci.passes.ascend.host_function import Storage
+from davinci.passes.ascend.memory_limit import Attempt, place
+from davinci.passes.ascend.staging import Staged, Staging
+from davinci.passes.pipeline.plans import BALANCED, SEQUENTIAL
+from davinci.planning import Plan
+
+PlanPoint = tuple[str, int, int, int]
+"""Name of a plan, launches, bytes of the arena, and estimated cycles more than those of the plan
+that is taken."""
+
+
+def chosen(
+    plans: list[Staged], name: str, storages: list[Storage], line_bytes: int
+) -> tuple[Staged, Plan]:
+    """The one of several plans that a plan of that name is, and the offsets of storages in it."""
+    placed = [place(staged, storages, line_bytes) for staged in plans]
+
+    def weighed(number: int) -> tuple[float, float]:
+        cycles, height = plans[number].cycles, placed[number].height
+        return (cycles * height if name == BALANCED else height), cycles
+
+    best = min(range(len(plans)), key=weighed)
+    plans[best].note_lifetimes()
+    return plans[best], placed[best]
+
+
+def arena_bytes(storages: Sequence[Storage], placed: Plan) -> int:
+    """Bytes of the memory that storages take at planned offsets."""
+    ends = (o + storage.size for o, storage in zip(placed.offsets, storages, strict=True))
+    return max(ends, default=0)
+
+
+def compared(staging: Staging, name: str, taken: Attempt, line_bytes: int) -> list[PlanPoint]:
+    """Plans from one launch after the other to layers that share launches, and last the one that is
+    taken; none where that is one launch after the other in any case.
+
+    Args:
+        name: of the plan that is taken.
+        taken: its stages and its arena. Lifetimes of storages are not those in it afterwards.
+    """
+    if name == SEQUENTIAL:
+        return []
+    found = [
+        (other, staged, arena_bytes(taken.arena, place(staged, taken.arena, line_bytes)))
+        for other, staged in staging.layered()
+        if other != name
+    ]
+    if not found:
+        return []
+    found.append((name, taken.staged, arena_bytes(taken.arena, taken.placed)))
+    return [
+        (each, len(staged.stages), size, round(staged.cycles - taken.staged.cycles))
+        for each, staged, size in found
+    ]
