@@ -213,7 +213,7 @@ def test_every_folder_of_modules_is_a_package(folder: str) -> None:
 
 
 CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
-MOST_SHARED_NAMES = 96
+MOST_SHARED_NAMES = 95
 """Class names of product code that stand for two or more things. One word means one thing: the
 number may only fall, and is lowered where it has."""
 

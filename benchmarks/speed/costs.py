@@ -98,7 +98,7 @@ def estimates(
     """Name, kind and estimated cycles of each kernel of a network."""
     module = frontends.load(zoo.build(spec).proto, make_context(), None)
     stages = pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")]
-    lower(module, pipelines.Options(name, cores), lambda text: None, stages)
+    lower(module, pipelines.Options(name, cores, plan=SEQUENTIAL), lambda text: None, stages)
     for function in kernels(module.operation):
         if loops := loops_of(function):
             groups = [loop_graph_of(function, loop).group() for loop in loops]

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from davinci.dialects.cce import build as cce
-from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import DTYPE_OF, Step, Value, joined
@@ -38,14 +37,15 @@ from davinci.passes.builder import (
     subview,
 )
 from davinci.schedule.graph import Graph
+from davinci.schedule.pools.choice import choose
+from davinci.schedule.pools.combining import Combination, columns_of, fills_of, lines_of
 from davinci.schedule.pools.group import PoolGroup
 from davinci.schedule.pools.pool import (
     Band,
-    Phase,
     PoolSchedule,
+    RowPhase,
     bands,
     came_pixels,
-    choose,
     line_pixels,
     padding,
     phases,
@@ -53,7 +53,7 @@ from davinci.schedule.pools.pool import (
 )
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.rewrites import UNCHANGED
-from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up, row_major
+from davinci.units import BLOCK_BYTES, ceil_div, round_up, row_major
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -239,28 +239,21 @@ class Tile:
         plane = came_pixels(pool, self.band) * SIDE
         buffer = self._alloc([self.planes, plane], dtype, moved=True)
         number = scalar(dtype, REDUCTIONS[pool.kind].start(pool.element))
-        line, sides = pool.pitch * SIDE, (pool.pitch - pool.inner) * SIDE
-
-        def fill(rows: int, size: int, begin: int) -> None:
-            if rows and size:
-                at = restride(buffer, [self.planes, rows, size], [plane, line, 1], begin)
-                cce.vector_dup(number, at)
-
+        line = pool.pitch * SIDE
         for phase in self.phases.values():
             rows, begin = phase.rows - phase.above - phase.below, phase.begin * SIDE
             inside = begin + phase.above * line + pool.left * SIDE
             if rows <= 0:
-                fill(1, phase.rows * line + pool.left * SIDE, begin)
                 continue
             sizes = [self.planes, rows, pool.inner, SIDE]
             target = restride(buffer, sizes, [plane, line, SIDE, 1], inside)
             cce.copy(self._rows(phase, sizes), target)
-            fill(1, inside - begin, begin)
-            fill(rows, sides, inside + pool.inner * SIDE)
-            fill(1, phase.below * line, inside + rows * line)
+        for fill in fills_of(pool, self.band):
+            sizes = [self.planes, fill.rows, fill.size]
+            cce.vector_dup(number, restride(buffer, sizes, [plane, line, 1], fill.begin))
         return buffer
 
-    def _rows(self, phase: Phase, sizes: Sequence[int]) -> ir.Value:
+    def _rows(self, phase: RowPhase, sizes: Sequence[int]) -> ir.Value:
         """The rows of a phase in GM."""
         shape = self.pool.geometry
         skipped, first = divmod(phase.first - shape.pads[0], shape.strides[0])
@@ -269,30 +262,15 @@ class Tile:
 
     def _combined(self) -> ir.Value:
         """The windows of the tile, [planes][fractals][16][16], as the epilogue takes them."""
-        pool, shape, sums = self.pool, self.pool.geometry, self.end.sums
+        pool, sums = self.pool, self.end.sums
         kind = pool.accumulator
-        lines, plane = self._widened(self._came()), came_pixels(pool, self.band) * SIDE
-        start = self.phases[0].begin * SIDE
-        if shape.kernel[0] > 1:
-            lines, plane, start = self._lines(lines, plane), line_pixels(pool, self.band) * SIDE, 0
+        source = self._widened(self._came())
+        if pool.geometry.kernel[0] > 1:
+            source = self._lines(source)
         rounded = sums.dtype != kind
         made = self._buffer(kind, moved=not rounded and sums in self.end.program.outputs)
-        right = shape.dilations[1] * SIDE
+        self._combine(columns_of(pool, self.band, self.planes), source, made)
         wide = self.end.lanes(sums)
-        together = wide // SIDE
-        dims = [
-            (self.planes // together, together * plane, together * self.fractals * FRACTAL),
-            (together, plane, SIDE),
-        ]
-        if shape.strides[1] == 1:
-            dims += [(self.windows, SIDE, wide), (SIDE, 1, 1)]
-        else:  # Blocks of a pixel are taken apart: those of a row of windows are equally far apart.
-            block = BLOCK_BYTES // DTYPES[kind].itemsize
-            dims += [(SIDE // block, block, block)]
-            dims += [(self.windows, shape.strides[1] * SIDE, wide), (block, 1, 1)]
-        sizes, steps, to = zip(*dims, strict=True)
-        terms = [restride(lines, sizes, steps, start + j * right) for j in range(shape.kernel[1])]
-        self._combine(terms, restride(made, sizes, to))
         self._clear(made, wide)
         if not rounded:
             return made
@@ -300,20 +278,11 @@ class Tile:
         cce.vconv(made, leaves)
         return leaves
 
-    def _lines(self, came: ir.Value, plane: int) -> ir.Value:
-        """The rows of windows combined, pixel by pixel, from planes of so many elements."""
-        pool, shape, kind = self.pool, self.pool.geometry, self.pool.accumulator
-        size = line_pixels(pool, self.band) * SIDE
-        lines = self._alloc([self.planes, size], kind, moved=False)
-        reached = (self.windows - 1) * shape.strides[1] * SIDE + shape.extent[1] * SIDE
-        # Whole repeats, where there are pixels: they alternate between halves of the banks.
-        reached = round_up(reached, REPEAT_BYTES // DTYPES[kind].itemsize)
-        there = (self.band.rows * pool.pitch + pool.left) * SIDE
-        sizes = [self.planes, min(reached, there)]
-        places = [divmod(i * shape.dilations[0], shape.strides[0]) for i in range(shape.kernel[0])]
-        starts = [self.phases[first].begin + row * pool.pitch for row, first in places]
-        terms = [restride(came, sizes, [plane, 1], start * SIDE) for start in starts]
-        self._combine(terms, restride(lines, sizes, [size, 1]))
+    def _lines(self, came: ir.Value) -> ir.Value:
+        """The rows of windows combined, pixel by pixel."""
+        size = line_pixels(self.pool, self.band) * SIDE
+        lines = self._alloc([self.planes, size], self.pool.accumulator, moved=False)
+        self._combine(lines_of(self.pool, self.band, self.planes), came, lines)
         return lines
 
     def _widened(self, came: ir.Value) -> ir.Value:
@@ -329,14 +298,16 @@ class Tile:
             cce.vconv(*held)
         return wide
 
-    def _combine(self, terms: Sequence[ir.Value], result: ir.Value) -> None:
+    def _combine(self, how: Combination, source: ir.Value, result: ir.Value) -> None:
+        terms = [restride(source, how.sizes, how.source, start) for start in how.starts]
+        made = restride(result, how.sizes, how.result)
         if len(terms) == 1:
-            cce.vadds(terms[0], scalar(self.pool.accumulator, UNCHANGED), result)
+            cce.vadds(terms[0], scalar(self.pool.accumulator, UNCHANGED), made)
             return
         name = f"cce.{REDUCTIONS[self.pool.kind].step}"
-        op(name, [terms[0], terms[1], result])
+        op(name, [terms[0], terms[1], made])
         for term in terms[2:]:
-            op(name, [result, term, result])
+            op(name, [made, term, made])
 
     def _clear(self, buffer: ir.Value, wide: int) -> None:
         """Zeroes the pixels behind the last window, of planes of so many channels."""

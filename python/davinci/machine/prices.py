@@ -98,6 +98,30 @@ def share_of(machine: Machine, cores: int) -> MemoryShare:
     )
 
 
+def moving(
+    machine: Machine,
+    cores: int,
+    load: bool,
+    size_bytes: float,
+    memory_bytes: float | None = None,
+    touched_bytes: float = 0.0,
+) -> float:
+    """Cycles that bytes take from or to global memory: the longest of what the memory, the L2 and
+    the core's port need, the first two at the share that each core at work gets of them.
+
+    Args:
+        cores: cores that move bytes at the same time.
+        load: whether bytes come to the core.
+        size_bytes: bytes that pass the L2.
+        memory_bytes: those of them that the L2 has not; None for all.
+        touched_bytes: bytes of the lines that they lie in.
+    """
+    share, port = share_of(machine, cores), reading(machine) if load else writing(machine)
+    memory, l2 = (share.read, share.l2_read) if load else (share.write, share.l2_write)
+    missed = size_bytes if memory_bytes is None else memory_bytes
+    return max(missed / memory, size_bytes / l2, port.busy(max(size_bytes, touched_bytes), 0))
+
+
 def load2d(machine: Machine, space: str, size_bytes: float, instructions: float = 1) -> float:
     """MTE1, fractals from L1 to L0A or L0B."""
     unit = machine.mte1

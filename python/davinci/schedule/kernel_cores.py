@@ -23,8 +23,9 @@ from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.moves.piece_rules import RULES
-from davinci.schedule.pools import pool as pools
+from davinci.schedule.pools import choice as pool_choice
 from davinci.schedule.pools.group import is_pool, read_pool
+from davinci.schedule.pools.pool import Pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.group import is_product, read_group
@@ -135,9 +136,9 @@ def weigher_of(graph: Graph, machine: Machine, wanted: Wanted, algorithm: str) -
     return _weigh_parts(graph, machine, algorithm)
 
 
-def _weigh_pool(pool: pools.Pool, machine: Machine) -> Weigh:
+def _weigh_pool(pool: Pool, machine: Machine) -> Weigh:
     def weigh(count: int, most: float) -> Weighed:
-        schedule = pools.choose(pool, machine, count)
+        schedule = pool_choice.choose(pool, machine, count)
         return Weighed(schedule.cycles, schedule.cores, schedule)
 
     return weigh

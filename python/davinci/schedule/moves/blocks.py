@@ -193,7 +193,7 @@ def move_of(node: Node, graph: Graph) -> BlockMove:
 
 def _by_runs(move: BlockMove, block: int, room: int, machine: Machine, cores: int) -> BlockSchedule:
     """Blocks by copies of runs of a block of 32 bytes or more."""
-    size, costs = move.array.bytes_each, Costs(machine)
+    size = move.array.bytes_each
     rows, least = math.prod(move.outer), ceil_div(LEAST_BYTES, size)
     width = sum(wide for _, wide in blocks_of_run(move.run, block))
     whole = Portions(move.run, 1, 0, move.run)
@@ -222,12 +222,13 @@ def _by_runs(move: BlockMove, block: int, room: int, machine: Machine, cores: in
     writing = prices.writing(machine)
     issued = (writing if move.update else prices.reading(machine)).issue_cycles
     fetched = max(issued * pieces, indexed)
+    times = items.units
+    units = tiles if move.update else tiles * times
+    costs = Costs(machine, min(units, cores))
     moved = costs.read(lines, length) + costs.write(lines, length)
     each = costs.starts + moved + items.largest * fetched
     if move.update:  # a store waits for the one before
         each += (items.largest - 1) * writing.start_cycles
-    times = items.units
-    units = tiles if move.update else tiles * times
     steps = ceil_div(units, cores) * (times if move.update else 1)
     return BlockSchedule(
         move, BY_RUNS, run, items, level, chunk, min(max(1, units), cores), int(each * steps)
@@ -236,14 +237,14 @@ def _by_runs(move: BlockMove, block: int, room: int, machine: Machine, cores: in
 
 def _in_lines(move: BlockMove, block: int, machine: Machine, cores: int) -> BlockSchedule:
     """Runs of less than 32 bytes, written with what lies beside them."""
-    costs, rows = Costs(machine), math.prod(move.outer)
+    rows = math.prod(move.outer)
     room = machine.buffers.UB.bytes // move.array.bytes_each // block
     part = ceil_div(rows, cores)
     level, chunk = tile_of(move.outer, max(1, min(room, part)))
     lines = chunk * math.prod(move.outer[level + 1 :])
     units = math.prod(move.outer[:level]) * ceil_div(move.outer[level], chunk)
     elements = sum(prices.scalar_accesses(machine, lines * move.run, s) for s in ("GM", "UB"))
-    length = block * move.array.bytes_each
+    length, costs = block * move.array.bytes_each, Costs(machine, min(units, cores))
     copied = costs.starts + costs.read(lines, length) + costs.write(lines, length)
     cycles = (elements + copied) * move.count * ceil_div(units, cores)
     run, items = Portions(move.run, move.run, 1, 0), Portions(move.count, 1, move.count, 0)
@@ -253,7 +254,9 @@ def _in_lines(move: BlockMove, block: int, machine: Machine, cores: int) -> Bloc
 def _by_scalars(move: BlockMove, machine: Machine, cores: int) -> BlockSchedule:
     """All elements by the scalar unit: blocks of an update in order, by one core."""
     elements = math.prod(move.block)
-    each = Costs(machine).scalars(elements) + prices.scalar_accesses(machine, len(move.axes), "GM")
+    each = Costs(machine, 1).scalars(elements) + prices.scalar_accesses(
+        machine, len(move.axes), "GM"
+    )
     used = 1 if move.update else max(1, min(move.count, cores))
     run, items = Portions(move.run, move.run, 1, 0), Portions(move.count, 1, move.count, 0)
     cycles = each * ceil_div(move.count, used)

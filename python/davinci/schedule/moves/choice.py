@@ -217,7 +217,7 @@ class _Chooser:
         if not transfer.filled:
             source = math.prod(self.graph.arrays[transfer.array].stored_shape)
         if is_small(transfer, source, self.total, self.machine):
-            ways.append(Small(transfer, Costs(self.machine).starts))
+            ways.append(Small(transfer, Costs(self.machine, 1).starts))
         found = [way for way in ways if way is not None]
         if not found:
             return by_scalars(transfer, self.machine)

@@ -143,7 +143,7 @@ def fractal_move(
     size = strips * columns * SIDE * c * itemsize
     halves = algorithm == IMPROVED and pieces <= cores and size >= SPLIT_BYTES and n % c == 0
     way = replace(way, strips=strips, columns=columns, halves=halves)
-    way = replace(way, cycles=_cycles(way, machine))
+    way = replace(way, cycles=_cycles(way, machine, cores))
     ways = [way] if dense is None else [way, dense]
     return min(ways, key=lambda w: w.cycles * ceil_div(w.units, cores))
 
@@ -159,7 +159,7 @@ def _dense(way: FractalMove, machine: Machine, cores: int) -> FractalMove | None
         if way.strips == 1:
             return None
         way = replace(way, strips=ceil_div(way.strips, 2))
-    costs, bursts = Costs(machine), way.strips * SIDE * way.c * way.itemsize
+    costs, bursts = Costs(machine, min(way.units, cores)), way.strips * SIDE * way.c * way.itemsize
     run = way.strips * SIDE * way.n * way.itemsize
     steps = way.rows.packed() if way.back else way.rows.parted()
     inside = steps.estimate(machine).cycles + len(steps.steps) * machine.sync.barrier_cycles
@@ -195,9 +195,9 @@ def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tu
     return strips, columns
 
 
-def _cycles(way: FractalMove, machine: Machine) -> float:
+def _cycles(way: FractalMove, machine: Machine, cores: int) -> float:
     """Estimated cycles of a piece of work."""
-    costs = Costs(machine)
+    costs = Costs(machine, min(way.units, cores))
     rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize
     bursts = way.strips * SIDE * BLOCK_BYTES
     inside = costs.read(rows, width) + costs.write(way.columns, bursts)

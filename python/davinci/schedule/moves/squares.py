@@ -89,7 +89,7 @@ def squares_of(transfer: Transfer, machine: Machine, cores: int) -> Squares | No
         return None
     others.remove(columns)
     found = [
-        _weighed(Squares(transfer, tuple(others), rows, columns, high, wide), machine)
+        _weighed(Squares(transfer, tuple(others), rows, columns, high, wide), machine, cores)
         for high, wide in itertools.product(_cuts(rows.size, size), _cuts(columns.size, size))
         if high.largest * wide.largest * bytes_of(size) <= machine.buffers.UB.bytes
     ]
@@ -113,9 +113,10 @@ def _cuts(total: int, itemsize: int) -> list[Portions]:
     return list(found.values())
 
 
-def _weighed(way: Squares, machine: Machine) -> Squares:
+def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
     """With estimated cycles."""
-    itemsize, costs, unit = way.transfer.itemsize, Costs(machine), machine.vector
+    itemsize, unit = way.transfer.itemsize, machine.vector
+    costs = Costs(machine, min(way.units, cores))
     high, wide = way.high.largest, way.wide.largest
     loaded = together([Dim(high, way.rows.strides)], wide, 0)
     stored = together([Dim(wide, way.columns.strides)], high, 1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.isa.strides import Dim, split_run
 from davinci.machine import Machine, prices
@@ -208,10 +208,10 @@ def together(tile: Sequence[Dim], row: int, side: int) -> int:
 
 
 class Costs:
-    """What pieces of work take, of one core at its share of the memory."""
+    """Cycles of pieces of work of one core, while `cores` share the memory."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, cores: int) -> None:
+        self.machine, self.cores = machine, max(1, cores)
         self.starts = prices.ends(machine)
 
     def read(self, rows: int, row_bytes: float, shared: bool = False) -> float:
@@ -221,24 +221,22 @@ class Costs:
             shared: whether what lies beside a row in its line is read too, by this core or others;
                 then the L2 has most of the lines.
         """
-        gm, port = self.machine.gm, prices.reading(self.machine)
-        missed = rows * port.row_miss_cycles if rows > 1 else 0
+        missed = rows * prices.reading(self.machine).row_miss_cycles if rows > 1 else 0
         if shared:
-            missed *= min(1, row_bytes / gm.line_bytes)
-        moved = rows * row_bytes / gm.read_bytes_per_cycle
-        return max(port.busy(self._touched(rows, row_bytes), 0), moved) + missed
+            missed *= min(1, row_bytes / self.machine.gm.line_bytes)
+        return self._moved(rows, row_bytes, load=True) + missed
 
     def write(self, rows: int, row_bytes: float) -> float:
         """Rows that lie apart in GM, from UB."""
-        port, moved = prices.writing(self.machine), rows * row_bytes
-        moved /= self.machine.gm.write_bytes_per_cycle
-        return max(port.busy(self._touched(rows, row_bytes), 0), moved)
+        return self._moved(rows, row_bytes, load=False)
 
-    def _touched(self, rows: int, row_bytes: float) -> float:
-        """Bytes of the lines that rows which begin at any block touch; one alone streams."""
-        if rows == 1:
-            return row_bytes
-        return rows * prices.touched_bytes(self.machine, row_bytes, BLOCK_BYTES)
+    def _moved(self, rows: int, row_bytes: float, load: bool) -> float:
+        """Rows that begin at any block touch whole lines; one alone streams."""
+        touched = 0.0
+        if rows != 1:
+            touched = rows * prices.touched_bytes(self.machine, row_bytes, BLOCK_BYTES)
+        size = rows * row_bytes
+        return prices.moving(self.machine, self.cores, load, size, touched_bytes=touched)
 
     def copied(self, transfer: Transfer, tile: Sequence[Dim], row: int, copies: int) -> float:
         """A tile of rows in and out again, by so many copies each way.
@@ -276,7 +274,7 @@ def runs_of(
     inner, run = transfer.inside(walked), transfer.run
     if run < block:
         return None
-    costs, itemsize = Costs(machine), transfer.itemsize
+    itemsize = transfer.itemsize
     room = machine.buffers.UB.bytes // share // itemsize
     if transfer.filled:
         room = min(room, FILLED_BYTES // itemsize)
@@ -287,21 +285,23 @@ def runs_of(
     if not sizes or row > room:
         portions = cut(run, block, block, room - block, least, cores)
         copies = 1 + bool(portions.tail % block)
-        cycles = costs.copied(transfer, (), portions.largest, copies)
-        return Runs(transfer, block, walked, portions, cycles=cycles)
+        way = Runs(transfer, block, walked, portions)
+        costs = Costs(machine, min(way.units, cores))
+        return replace(way, cycles=costs.copied(transfer, (), portions.largest, copies))
     part = ceil_div(math.prod(sizes), cores)
     wanted = max(1, min(room // row, max(part, least // row)))
     level, chunk = tile_of(sizes, wanted)
     tile = (Dim(chunk, inner.outer[level].strides), *inner.outer[level + 1 :])
     copies = math.prod(d.size for d in tile[:-1]) * len(pieces)
-    cycles = costs.copied(transfer, tile, run, copies)
-    return Runs(transfer, block, walked, None, level, chunk, cycles)
+    way = Runs(transfer, block, walked, None, level, chunk)
+    costs = Costs(machine, min(way.units, cores))
+    return replace(way, cycles=costs.copied(transfer, tile, run, copies))
 
 
 def by_scalars(transfer: Transfer, machine: Machine, walked: int = 0) -> Scalars:
     dims = transfer.dims[walked:]
     each = math.prod(d.size for d in dims[1:])
-    return Scalars(transfer, walked, Costs(machine).scalars(each))
+    return Scalars(transfer, walked, Costs(machine, 1).scalars(each))
 
 
 def is_small(transfer: Transfer, source: int, total: int, machine: Machine) -> bool:

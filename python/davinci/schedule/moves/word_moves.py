@@ -457,20 +457,22 @@ class _Ways:
     def _weighed(self, way: WordMove) -> WordMove:
         machine, port = self.machine, prices.reading(self.machine)
         vector = way.steps().estimate(machine)
-        moved = way.stored_elements * way.move.itemsize
-        bursts = 0
+        stored = way.stored_elements * way.move.itemsize
+        loaded = bursts = 0
         for number, load in enumerate(way.loads):
-            moved += way.loaded_elements(number) * way.move.itemsize
+            loaded += way.loaded_elements(number) * way.move.itemsize
             bursts += 0 if load.dense else way.load_runs(number) * way.tile
         waits = vector.links * machine.sync.barrier_cycles
         start = port.start_cycles
         if way.units <= self.cores:  # else the next tile comes while this one leaves
             start = prices.ends(machine)
-        each = moved / machine.gm.read_bytes_per_cycle + port.row_miss_cycles * bursts
+        used = min(way.units, self.cores)
+        each = prices.moving(machine, used, True, loaded) + port.row_miss_cycles * bursts
+        each += prices.moving(machine, used, False, stored)
         cycles = start + vector.cycles + waits + each
         cycles += prices.vector(machine, "vmuls", "f16", 0)
         if way.move.itemsize == 1:  # numbers of 16 bits for a while
-            repeats = moved * WORD_BYTES / machine.vector.repeat_bytes
+            repeats = (loaded + stored) * WORD_BYTES / machine.vector.repeat_bytes
             cycles += prices.vector(machine, "vconv", "f16", repeats, 0)
         tiles = 1 if way.carrier is None else way.portions.tiles / way.portions.units
         return replace(way, cycles=cycles * tiles)

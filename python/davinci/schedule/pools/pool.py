@@ -18,19 +18,15 @@ What follows the reduction is done to the tile while it is there (`products.epil
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine, prices
 from davinci.operators.conv import Geometry
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import DTYPE_OF
-from davinci.schedule.moves.transfers import Costs
 from davinci.schedule.products.epilogue import Epilogue
-from davinci.schedule.vector.space import NoSpace
-from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import REPEAT_BYTES, ceil_div, round_up
 
 FEW = 8
 """Rows may be longer by one of so many columns."""
@@ -142,7 +138,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Phase:
+class RowPhase:
     """Every `strides[0]`th row of pixels that a tile reaches.
 
     Attributes:
@@ -158,7 +154,7 @@ class Phase:
     begin: int
 
 
-def phases(pool: Pool, band: Band) -> dict[int, Phase]:
+def phases(pool: Pool, band: Band) -> dict[int, RowPhase]:
     """Those that windows combine, by the number of their first row. Every other one begins with the
     second half of the banks of UB, so that rows of two phases do not meet there.
 
@@ -167,7 +163,7 @@ def phases(pool: Pool, band: Band) -> dict[int, Phase]:
     >>> [(x.first, x.rows, x.above, x.begin) for x in phases(pool, bands(shape, 2)[0]).values()]
     [(0, 3, 1, 0), (1, 2, 0, 40)]
     """
-    shape, found, begin = pool.geometry, dict[int, Phase](), 0
+    shape, found, begin = pool.geometry, dict[int, RowPhase](), 0
     step = shape.strides[0]
     firsts = sorted({i * shape.dilations[0] % step for i in range(shape.kernel[0])})
     for number, first in enumerate(firsts):
@@ -176,7 +172,7 @@ def phases(pool: Pool, band: Band) -> dict[int, Phase]:
             for end in (band.reached, band.above, band.reached - band.below)
         )
         begin = pool.in_half(begin, number % 2)
-        found[first] = Phase(first, rows, min(above, rows), rows - behind, begin)
+        found[first] = RowPhase(first, rows, min(above, rows), rows - behind, begin)
         begin += rows * pool.pitch + pool.left
     return found
 
@@ -262,72 +258,3 @@ def tile_bytes(pool: Pool, planes: int, band: Band, slots: int) -> int:
     sums = planes * fractals * SIDE * SIDE * wide if rounded else 0
     end = pool.end.part_bytes(planes, fractals, slots, slots) + pool.end.tile_bytes(planes)
     return came + widened + lines + sums + end
-
-
-def choose(pool: Pool, machine: Machine, cores: int) -> PoolSchedule:
-    """The schedule of fewest estimated cycles.
-
-    Raises:
-        NoSpace: not even a row of windows of a plane fits UB.
-    """
-    found = min(candidates(pool, machine, cores), key=lambda made: made.cycles, default=None)
-    if found is None:
-        raise NoSpace("a row of windows that does not fit UB")
-    return found
-
-
-def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedule]:
-    """The schedules whose buffers fit UB."""
-    total = pool.geometry.windows[0]
-    heights = sorted({ceil_div(total, parts) for parts in range(1, total + 1)})
-    shared = max(1, pool.whole_blocks)
-    together = pool.end.columns_together
-    for planes in (n for n in range(together, shared + 1, together) if shared % n == 0):
-        for rows in heights:
-            cut = bands(pool.geometry, rows)
-            tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))
-            groups = pool.whole_blocks // planes + (pool.blocks > pool.whole_blocks)
-            units = pool.images * groups * sum(band.count for band in cut)
-            each = ceil_div(units, cores)
-            slots = 2 if each > 1 else 1
-            if tile_bytes(pool, planes, tall, slots) > machine.buffers.UB.bytes:
-                break
-            cycles = tiles_cycles(pool, planes, tall, each, machine)
-            yield PoolSchedule(planes, rows, min(units, cores), slots, cycles)
-
-
-def tiles_cycles(pool: Pool, planes: int, band: Band, tiles: int, machine: Machine) -> int:
-    """Cycles of a core that does so many tiles: loads, steps and stores of neighbours overlap."""
-    costs = Costs(machine)
-    item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
-    inside = band.reached - band.above - band.below
-    load = costs.read(planes, inside * pool.geometry.image[1] * SIDE * item)
-    windows = band.rows * pool.geometry.windows[1]
-    outputs = pool.end.program.outputs
-    store = sum(costs.write(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in outputs)
-    whole = [extra.value for extra in pool.end.extras if not extra.row]
-    load += sum(costs.read(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in whole)
-    (high, across), waits = pool.geometry.kernel, machine.sync.barrier_cycles
-
-    def vector(repeats: float, instructions: int) -> float:
-        return prices.vector(machine, "vadd", "f32", repeats, instructions)
-
-    def runs(pixels: int, itemsize: int = wide) -> float:
-        """An instruction for so many pixels of each plane, and those that wait for it."""
-        repeats = ceil_div(pixels * SIDE * itemsize, REPEAT_BYTES)
-        return vector(planes * repeats, planes) + waits
-
-    came, lines = came_pixels(pool, band), line_pixels(pool, band)
-    halves = 1 if pool.geometry.strides[1] == 1 else SIDE * wide // BLOCK_BYTES
-    in_halves = vector(0, (halves - 1) * planes)
-    columns = max(1, across - 1) * (runs(pool.flat(band.rows)) + in_halves)
-    work = (high - 1) * runs(lines) + columns
-    if pool.pitch > pool.inner:
-        work += 2 * len(phases(pool, band)) * runs(band.rows, BLOCK_BYTES)
-    if wide != item:
-        work += runs(came)
-    part = planes * tile_fractals(pool, band) * SIDE * SIDE * 4 / REPEAT_BYTES
-    work += (len(pool.end.program.steps) + 1) * (vector(part, 1) + waits)
-    load += prices.reading(machine).start_cycles
-    store += prices.writing(machine).start_cycles
-    return int(load + work + store + (tiles - 1) * max(load, work, store))

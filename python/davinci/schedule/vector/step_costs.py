@@ -29,9 +29,6 @@ def moving_cycles(
     Args:
         cores: that are at work, and share what GM and the L2 can do.
     """
-    machine = layout.machine
-    share, port = prices.share_of(machine, cores), _port(machine, load)
-    rate, cached = (share.read, share.l2_read) if load else (share.write, share.l2_write)
     held = layout.program.loads if load else layout.program.stores
     total = new = lines = 0.0
     for number in values:
@@ -40,12 +37,8 @@ def moving_cycles(
             total += size
             new += size / _readers(number, layout)
             lines += touched
-    touched = port.busy(lines * machine.gm.line_bytes, 0)
-    return max(new / rate, total / cached, port.busy(total, 0), touched)
-
-
-def _port(machine: Machine, load: bool) -> prices.Port:
-    return prices.reading(machine) if load else prices.writing(machine)
+    touched = lines * layout.machine.gm.line_bytes
+    return prices.moving(layout.machine, cores, load, total, new, touched)
 
 
 def _readers(number: int, layout: TileLayout) -> int:

@@ -1,0 +1,131 @@
+"""Chooses how many planes and rows of windows a tile has, by estimated cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from davinci.isa.core import DTYPES
+from davinci.isa.vector_plan import cost_of, plan_vector
+from davinci.machine import Machine, prices
+from davinci.operators.vector_program import DTYPE_OF
+from davinci.schedule.moves.transfers import Costs
+from davinci.schedule.pools.combining import Combination, columns_of, fills_of, lines_of
+from davinci.schedule.pools.pool import (
+    Band,
+    Pool,
+    PoolSchedule,
+    bands,
+    came_pixels,
+    phases,
+    tile_bytes,
+    tile_fractals,
+)
+from davinci.schedule.vector.space import NoSpace
+from davinci.schedule.vector.step_costs import limits_of
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import REPEAT_BYTES, ceil_div
+
+
+def choose(pool: Pool, machine: Machine, cores: int) -> PoolSchedule:
+    """The schedule of fewest estimated cycles.
+
+    Raises:
+        NoSpace: not even a row of windows of a plane fits UB.
+    """
+    found = min(candidates(pool, machine, cores), key=lambda made: made.cycles, default=None)
+    if found is None:
+        raise NoSpace("a row of windows that does not fit UB")
+    return found
+
+
+def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedule]:
+    """The schedules whose buffers fit UB."""
+    total = pool.geometry.windows[0]
+    heights = sorted({ceil_div(total, parts) for parts in range(1, total + 1)})
+    shared = max(1, pool.whole_blocks)
+    together = pool.end.columns_together
+    for planes in (n for n in range(together, shared + 1, together) if shared % n == 0):
+        for rows in heights:
+            cut = bands(pool.geometry, rows)
+            tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))
+            groups = pool.whole_blocks // planes + (pool.blocks > pool.whole_blocks)
+            units = pool.images * groups * sum(band.count for band in cut)
+            each = ceil_div(units, cores)
+            slots = 2 if each > 1 else 1
+            if tile_bytes(pool, planes, tall, slots) > machine.buffers.UB.bytes:
+                break
+            cycles = tiles_cycles(pool, planes, tall, each, machine, min(units, cores))
+            yield PoolSchedule(planes, rows, min(units, cores), slots, cycles)
+
+
+def tiles_cycles(
+    pool: Pool, planes: int, band: Band, tiles: int, machine: Machine, cores: int
+) -> int:
+    """Cycles of each of `cores` that do so many tiles: loads, steps and stores of neighbours
+    overlap."""
+    load = _loads(pool, planes, band, machine, cores) + prices.reading(machine).start_cycles
+    store = _stores(pool, planes, band, machine, cores) + prices.writing(machine).start_cycles
+    work = _steps(pool, planes, band, machine)
+    return int(load + work + store + (tiles - 1) * max(load, work, store))
+
+
+def _loads(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -> float:
+    """Cycles of the transfers of a tile from GM: one takes the same row of all planes, or the rows
+    of one of them, whichever are fewer."""
+    costs, item = Costs(machine, cores), DTYPES[DTYPE_OF[pool.element]].itemsize
+    inside = band.reached - band.above - band.below
+    found = costs.read(planes, inside * pool.geometry.image[1] * SIDE * item)
+    windows = band.rows * pool.geometry.windows[1]
+    whole = [extra.value for extra in pool.end.extras if not extra.row]
+    found += sum(costs.read(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in whole)
+    copies = sum(min(planes, phase.rows) for phase in phases(pool, band).values())
+    copies += len(whole) * min(planes, band.rows)
+    return found + copies * prices.reading(machine).issue_cycles
+
+
+def _stores(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -> float:
+    """Cycles of the transfers of a tile to GM."""
+    costs, outputs = Costs(machine, cores), pool.end.program.outputs
+    windows = band.rows * pool.geometry.windows[1]
+    found = sum(costs.write(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in outputs)
+    return found + min(planes, band.rows) * len(outputs) * prices.writing(machine).issue_cycles
+
+
+def _steps(pool: Pool, planes: int, band: Band, machine: Machine) -> float:
+    """Cycles of the vector unit for a tile, with the waits for the step before."""
+    item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
+    wait = machine.sync.barrier_cycles
+
+    def combined(how: Combination) -> float:
+        strides = (how.source, how.source, how.result)
+        each = _planned("vmax", how.sizes, strides, (wide,) * 3, machine)
+        return max(1, len(how.starts) - 1) * (each + wait)
+
+    plane, line, work = came_pixels(pool, band) * SIDE, pool.pitch * SIDE, float(wait)
+    for fill in fills_of(pool, band):
+        strides = [(plane, line, 1)]
+        work += _planned("vector_dup", (planes, fill.rows, fill.size), strides, (item,), machine)
+    if wide != item:
+        for phase in phases(pool, band).values():
+            sizes = (planes, (phase.rows * pool.pitch + pool.left) * SIDE)
+            work += _planned("vconv", sizes, [(plane, 1)] * 2, (item, wide), machine)
+        work += wait
+    if pool.geometry.kernel[0] > 1:
+        work += combined(lines_of(pool, band, planes))
+    work += combined(columns_of(pool, band, planes))
+    repeats = planes * tile_fractals(pool, band) * SIDE * SIDE * 4 / REPEAT_BYTES
+    each = prices.vector(machine, "vadd", "f32", repeats) + wait
+    rounded = pool.end.sums.dtype != pool.accumulator
+    return work + (len(pool.end.program.steps) + rounded) * each
+
+
+def _planned(
+    name: str,
+    sizes: Sequence[int],
+    strides: Sequence[Sequence[int]],
+    items: Sequence[int],
+    machine: Machine,
+) -> float:
+    """Cycles of an operation on operands in UB, in as few instructions as it can be."""
+    limits = limits_of(len(items), machine.vector, *machine.vector.price(name, ""))
+    return cost_of(plan_vector(sizes, strides, items, limits), items, limits)
