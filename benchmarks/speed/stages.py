@@ -52,7 +52,8 @@ def main() -> int:
     parser.add_argument("--plans", default="sequential,time", help="separated by commas")
     options = parser.parse_args()
     missed = []
-    columns = ("network", "plan", "launches", "cycles", "us", "arena KB", "gain", "most", "search s")
+    figures = ("launches", "cycles", "us", "arena KB", "gain", "most", "search s")
+    columns = ("network", "plan", *figures)
     line = "{:<24}{:<14}{:>10}{:>12}{:>10}{:>10}{:>8}{:>8}{:>10}"
     print(line.format(*columns))
     for network in options.networks or NETWORKS:
