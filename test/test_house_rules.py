@@ -46,6 +46,7 @@ REFUSE_NOTHING = (
     "ascend-split-reductions",
     "ascend-winograd",
     "chlo-keep-operators",
+    "join-launches",
     "order-issue",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",

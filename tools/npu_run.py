@@ -11,7 +11,7 @@ from davinci.tools.command import guarded
 from davinci.tools.npu_run_options import make_parser
 
 PASSED = (
-    "machine", "cores", "precision", "fusion", "winograd", "core_choice", "plan",
+    "machine", "cores", "precision", "fusion", "winograd", "core_choice", "plan", "launches",
     "memory_limit", "schedules",
 )  # fmt: skip
 """Options that `davinci.compile` has too."""

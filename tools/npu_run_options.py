@@ -56,6 +56,12 @@ def make_parser() -> Parser:
         help="which kernels share a launch: time (default), memory, balanced, sequential, groups=N",
     )
     add(
+        "--launches",
+        metavar="L",
+        help="many (default), or joined: launches that follow each other are phases of one, "
+        "between which its cores meet, where that takes less time",
+    )
+    add(
         "--memory-limit",
         metavar="BYTES",
         help="most bytes of the values that kernels hand to each other, as 4000000, 4MB, 4MiB or "

@@ -7,7 +7,7 @@ from typing import Any
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
-from davinci.mlir import Op, ir
+from davinci.mlir import Op, ir, operations, symbol_name
 
 CORES = "ascend.cores"
 """Of a kernel that shares launches: the number of cores that it is made for."""
@@ -18,6 +18,16 @@ CORE = "ascend.core"
 
 UNIT = "ascend.unit"
 """Of a kernel: the unit that does its work, "cube", "vector" or "scalar"."""
+
+
+MEETING = "ascend.meeting"
+"""Of a call of a kernel in which all cores of a launch wait for each other: the calls behind it are
+another phase of the launch before it. It is the number of the argument that the host raises from
+meeting to meeting."""
+
+STAGE = "ascend.stage"
+"""Of calls of kernels: those of one stage that follow each other share a launch, or a phase of one,
+but for kernels whose scalar unit accesses memory."""
 
 
 def seen_by(kernel: Op, machine: Machine) -> Machine:
@@ -39,4 +49,15 @@ def kernels(root: Op) -> list[Any]:
         return ir.WalkResult.ADVANCE
 
     root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def launched_kernels(root: Any) -> dict[str, str]:
+    """Kernel names by the names of the declarations that stand for them in the host's part."""
+    found: dict[str, str] = {}
+    for function in operations(root, "func.func"):
+        launch = function.attributes.get("ascend.launch", None)
+        # A list names the programs of two kinds of cores, which nobody lowers from ascend.
+        if isinstance(launch, ir.SymbolRefAttr | ir.FlatSymbolRefAttr):
+            found[symbol_name(function)] = ir.SymbolRefAttr(launch).value[-1]
     return found

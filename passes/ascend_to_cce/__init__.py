@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.schedule.choices import Choices
+from davinci.schedule.core_count import CoreCount
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Target:
         all_cores: whether a kernel takes all of them; else as many as its cost says.
         given: choices of kernels by key.
         schedules: the file that they are from.
+        phases: that a launch has, by whose number kernels share the price of launching on more
+            cores; 1 if each kernel has its own.
+        counts: the cores of kernels that were weighed before, by name.
     """
 
     machine: Machine
@@ -52,3 +56,5 @@ class Target:
     all_cores: bool = False
     given: Mapping[str, Choices] = field(default_factory=dict)
     schedules: str = ""
+    phases: int = 1
+    counts: Mapping[str, CoreCount] = field(default_factory=dict)

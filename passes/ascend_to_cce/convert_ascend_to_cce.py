@@ -27,12 +27,20 @@ from davinci.dialects.cce.buffers import space_name
 from davinci.errors import InputError
 from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import CORE, UNIT, kernels, seen_by
+from davinci.passes.analysis.kernels import CORE, UNIT, kernels, launched_kernels, seen_by
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.given_choices import KEY
 from davinci.passes.ascend_to_cce.groups import is_group, lower_group
+from davinci.passes.ascend_to_cce.joined_cores import with_shared_cores
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.passes.pipeline.pipelines import CORE_CHOICES, FRACTALIZE, STRATEGIES
+from davinci.passes.pipeline.pipelines import (
+    CORE_CHOICES,
+    FRACTALIZE,
+    JOINED,
+    LAUNCHES,
+    MANY,
+    STRATEGIES,
+)
 from davinci.schedule import schedule_file
 
 
@@ -52,6 +60,7 @@ class ConvertAscendToCcePass(Pass):
     k: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
     schedules: str = option("", "a file of schedules for kernels; the others are chosen")
+    launches: str = option(MANY, "whether kernels will be phases of one launch", LAUNCHES)
 
     def run(self, op: Any) -> None:
         machine = machines.load(self.machine)
@@ -67,6 +76,8 @@ class ConvertAscendToCcePass(Pass):
             given=file.by_key() if file is not None else {},
             schedules=self.schedules,
         )
+        if self.launches == JOINED and not (machine.split or target.all_cores):
+            target = with_shared_cores(op, target)
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
             group = is_group(kernel)
@@ -116,14 +127,3 @@ def update_launches(root: Any, blocks: dict[str, int]) -> None:
             kernel = kernels_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
             if kernel in blocks:
                 call.attributes["ascend.blocks"] = builder.as_attribute(blocks[kernel])
-
-
-def launched_kernels(root: Any) -> dict[str, str]:
-    """Kernel names by the names of the declarations that stand for them in the host's part."""
-    found: dict[str, str] = {}
-    for function in operations(root, "func.func"):
-        launch = function.attributes.get("ascend.launch", None)
-        # A list names the programs of two kinds of cores, which nobody lowers from ascend.
-        if isinstance(launch, ir.SymbolRefAttr | ir.FlatSymbolRefAttr):
-            found[symbol_name(function)] = ir.SymbolRefAttr(launch).value[-1]
-    return found

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
-from davinci.mlir import ir
+from davinci.mlir import ir, symbol_name
 from davinci.operators import products
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import (
@@ -50,10 +50,12 @@ from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import PartChoice
+from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.kernel_cores import cores_of, cores_of_loops
 from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.pools.group import is_pool, read_pool
@@ -139,11 +141,22 @@ def on_fewer(graph: Graph, target: Target, kernel: Any) -> tuple[Target, Any]:
     that was found on the way. Where more cores would have work, the kernel says how many."""
     if target.all_cores:
         return target, None
-    asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
-    found = cores_of(graph, target.machine, target.cores, asked, target.fractalize)
+    found = target.counts.get(symbol_name(kernel)) or count_of(graph, target)
     if found.cores < found.useful:
         kernel.attributes[USEFUL_CORES] = builder.as_attribute(found.useful)
     return replace(target, cores=found.cores), found.schedule
+
+
+def count_of(graph: Graph, target: Target) -> CoreCount:
+    """How many cores the kernel of a group takes.
+
+    Raises:
+        NoSpace: no kernel can compute the group.
+        CompileError: no schedule of a product fits.
+    """
+    asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
+    price = LaunchPrice(target.machine, target.phases)
+    return cores_of(graph, target.machine, target.cores, asked, target.fractalize, price)
 
 
 def erase(ops: Sequence[Any]) -> None:
@@ -286,7 +299,8 @@ def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
             members += len(operators_of(loop))
         cores = target.cores
         if not target.all_cores:
-            cores = cores_of_loops(groups, target.machine, cores)
+            price = LaunchPrice(target.machine, target.phases)
+            cores = cores_of_loops(groups, target.machine, cores, price)
         made = [(group, schedule_of(group, target.machine, cores)) for group in groups]
     except NoSpace as error:
         fail(kernel, "has a loop that cannot stay on a core", found=str(error))

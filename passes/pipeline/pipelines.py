@@ -22,6 +22,9 @@ STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
 FUSION = ("all", "none")
 CORE_CHOICES = ("cost", "all")
+LAUNCHES = JOINED, MANY = ("joined", "many")
+"""Whether kernels that follow each other are phases of one launch, where that takes less time."""
+
 WINOGRAD = ("cost", "none", "2x2", "4x4")
 
 LIMIT_HELP = "most bytes of the arena, as 4MB or 60%; none: no limit"
@@ -48,6 +51,7 @@ class Options:
     core_choice: str = option("cost", "cores of a kernel: by its cost, or all", CORE_CHOICES)
     plan: str = option("time", "which kernels share a launch", expected=plans.expected)
     memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
+    launches: str = option(MANY, "phases of one launch where they pay, or many", LAUNCHES)
 
 
 STAGES = (
@@ -196,9 +200,13 @@ def to_kernels(options: Options) -> list[str]:
 @pipeline("ascend-to-cce")
 def ascend_to_cce(options: Options) -> list[str]:
     """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
-    strategy = ("matmul_strategy", "m", "n", "k", "fractalize", "schedules")
+    keys = ("machine", "cores", "core_choice", "matmul_strategy", "m", "n", "k", "fractalize")
+    given = {key: getattr(options, key) for key in (*keys, "schedules", "launches")}
+    defaults = {key: getattr(Options(), key) for key in given} | {"launches": MANY}
+    changed = {key: value for key, value in given.items() if value != defaults[key]}
     return [
-        _pass("convert-ascend-to-cce", options, "machine", "cores", "core_choice", *strategy),
+        "convert-ascend-to-cce" + format_options(changed),
+        *([_pass("join-launches", options, "machine")] if options.launches == JOINED else []),
         "canonicalize",
         "cse",
         _pass("multi-buffer", options, "machine"),

@@ -52,6 +52,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     core_choice: str = "cost",
     plan: str = "time",
     memory_limit: str | int = "",
+    launches: str = "many",
     state: Mapping[str, str] | None = None,
     schedules: str | os.PathLike[str] | None = None,
     ranges: input_ranges.Given = None,
@@ -85,6 +86,9 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         plan: which kernels share a launch, on cores of their own: as takes least "time" or "memory"
             (of the arena), "balanced" between these, none ("sequential"), or those of a layer cut
             in N groups ("groups=N").
+        launches: "many" for a launch of each kernel, or of those that share one; "joined" to make
+            launches that follow each other phases of one, between which all its cores meet, where
+            that takes less time.
         memory_limit: most bytes of the arena, in which kernels hand values to each other: a
             number, "4MB", "4MiB", or a part of what it has without a limit, "60%". Launches are
             then reordered, fewer kernels share one, and values are computed again, as far as
@@ -135,6 +139,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         core_choice=core_choice,
         plan=plan,
         memory_limit=str(memory_limit),
+        launches=launches,
     )
     description = check_options(options)
     if ranges is not None:

@@ -4,7 +4,8 @@ What a block writes does not depend on other blocks, and how long it takes does 
 a block may be run for its data only, or for its time only.
 
 Several kernels may share a launch. Then each core first finds the kernel that its block belongs to,
-by comparing the block's number with the first one of each kernel, and that takes time.
+by comparing the block's number with the first one of each kernel, and that takes time; so in each
+phase of a launch that has several.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class CoupledLaunch:
                 kernel.blocks,
                 min(kernel.blocks, self._at_once),
                 begins_launch=number == 0,
+                launch_cores=launch.launch_cores,
+                continues=launch.continues,
             )
             for number, kernel in enumerate(launch.kernels)
         ]
@@ -87,7 +90,7 @@ class CoupledLaunch:
             keep_rows,
             queued_flags=kernel.queued_flags,
         )
-        if len(self.launch.kernels) > 1:
+        if len(self.launch.kernels) > 1 or self.launch.in_phases:
             core.consume(finding(number))
         kernel.programs[KIND](kernel.arguments, own, kernel.blocks, core)
         pool.give(KIND, core)

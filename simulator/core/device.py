@@ -20,6 +20,7 @@ from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.program import BlockProgram
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.launch import SplitLaunch
+from davinci.simulator.split.meetings import Meetings
 from davinci.simulator.split.talking import TalkingLaunch
 from davinci.simulator.timing.l2 import L2
 from davinci.simulator.timing.profile import LaunchProfile
@@ -58,6 +59,7 @@ class Device:
         self._tables = tables
         self.most_instructions = most_instructions
         self._l2 = L2(machine, gm_bytes)
+        self._meetings = Meetings(machine, self._gm)
 
     @property
     def most_instructions(self) -> int:
@@ -180,7 +182,9 @@ class Device:
             split.run(self.checks)
             return [split.settle(self._l2)]
         if launch.kernels[0].talks:
-            talking = TalkingLaunch(self.machine, launch.kernels[0], kept[0], self.cores)
+            if launch.meets:
+                return [self._meetings.run(launch, self.cores, self._l2, self.checks)]
+            talking = TalkingLaunch(self.machine, launch, kept[0], self.cores)
             talking.run(self.checks)
             return [talking.settle(self._l2)]
         coupled = CoupledLaunch(self.machine, launch, kept)

@@ -41,11 +41,22 @@ class Launch:
     """Kernels that are launched as one, on disjoint sets of cores: the blocks of the first kernel,
     then those of the next one. Each kernel sees its own blocks only, numbered from 0.
 
+    A launch may consist of phases, of which each is one of these: behind each but the last one all
+    cores of the launch meet, which is a phase too. Nothing of a phase begins before all of the one
+    before it is complete.
+
     Attributes:
         kernels: mostly one.
+        launch_cores: of a launch in phases, in all of them together; 0 for one without.
+        continues: whether it is a phase of the launch before it.
+        meeting: of a phase in which the cores do nothing but meet, the number of the argument that
+            their counters have to reach; None for all others.
     """
 
     kernels: tuple[KernelCall, ...]
+    launch_cores: int = 0
+    continues: bool = False
+    meeting: int | None = None
 
     @property
     def name(self) -> str:
@@ -61,6 +72,16 @@ class Launch:
     def alone(self) -> bool:
         """Whether what a kernel issues may depend on data."""
         return any(kernel.alone for kernel in self.kernels)
+
+    @property
+    def meets(self) -> bool:
+        """Whether the cores do nothing but meet in it."""
+        return self.meeting is not None
+
+    @property
+    def in_phases(self) -> bool:
+        """Whether it is a phase, so that its cores look which kernel they are to run."""
+        return self.launch_cores > 0
 
     def party(self, block: int) -> str:
         """What a message calls a block: by its number, and by its kernel if that is not all."""

@@ -135,6 +135,11 @@ class Counters:
         """Lines of a poll whose counters are not large enough."""
         return [line for line in poll.lines if self.line(line).reaching(poll.value) is None]
 
+    @property
+    def posted(self) -> set[int]:
+        """Addresses of the lines to which a counter has come."""
+        return {address for address, line in self._lines.items() if line.posted}
+
     def line(self, address: int) -> Line:
         """What came to a line."""
         return self._lines.get(address, Line())

@@ -20,7 +20,7 @@ from davinci.simulator.core.core import Core
 from davinci.simulator.core.half_range import Lost
 from davinci.simulator.split.counters import Talk
 from davinci.simulator.split.cross_core import Seat
-from davinci.simulator.timing.l2 import L2, Touched
+from davinci.simulator.timing.l2 import L2, Served, Touched
 from davinci.simulator.timing.layout import Word
 from davinci.simulator.timing.profile import BlockProfile, LaunchProfile
 from davinci.simulator.timing.retime import LogKey, Recording, Stream
@@ -193,11 +193,18 @@ class Collector:
             l2: of the device.
             at_once: blocks that run at the same time.
         """
+        self.note(l2.launch(list(self.rounds(at_once).values())), at_once)
+
+    def rounds(self, at_once: int) -> dict[int, list[Touched]]:
+        """Lines of global memory that blocks touch, those that run together by their round."""
         rounds: dict[int, list[Touched]] = {}
         for run in self._runs:
             rounds.setdefault(run.stream.block // at_once, []).append(run.touched)
-        served = l2.launch(list(rounds.values()))
-        parts = dict(zip(rounds, served.rounds, strict=True))
+        return rounds
+
+    def note(self, served: Served, at_once: int) -> None:
+        """Notes the times, with the launch served like that."""
+        parts = dict(zip(self.rounds(at_once), served.rounds, strict=True))
         streams = tuple(run.stream for run in self._runs)
         recording = Recording(streams, served.traffic, parts, at_once)
         for profile in self.profiles:

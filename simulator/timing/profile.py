@@ -53,8 +53,12 @@ class LaunchProfile:
         scalar_accesses: loads and stores of single elements by the scalar unit.
         lost: values that left the range of f16 where they were rounded to it.
         begins_run: whether it is the first of a run, and so waits for the host.
-        begins_launch: whether it is the first kernel of its launch; the others share the launch of
-            the profile before them.
+        begins_launch: whether it is the first kernel of its launch, or of a phase; the others share
+            the launch of the profile before them, and begin with it.
+        launch_cores: of a launch in phases, in all of them together; 0 for one without.
+        continues: whether it is of a phase behind others of the same launch.
+        meeting: of the cores of its launch in front of its phase; None where there is none, and of
+            kernels behind the first one of a phase.
         per_block: counts of each block.
         rows: the time line, if the launch was asked to keep it.
         recording: what the launch issued, all its kernels, to be timed again.
@@ -77,6 +81,9 @@ class LaunchProfile:
     lost: Lost = NOTHING
     begins_run: bool = False
     begins_launch: bool = True
+    launch_cores: int = 0
+    continues: bool = False
+    meeting: LaunchProfile | None = None
     per_block: list[BlockProfile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     operators: tuple[str, ...] = ()

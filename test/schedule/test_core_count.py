@@ -10,6 +10,7 @@ from davinci.operators.tensors import NZ
 from davinci.schedule.core_count import Weighed, cheapest, counts
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.kernel_cores import cores_of
+from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.vector.space import NoSpace
 
 MACHINE = machines.load("ascend910")
@@ -25,7 +26,7 @@ def test_least_of_all(work: float, cores: int) -> None:
         tried.append(count)
         return Weighed(500 + work / count, count)
 
-    found = cheapest(MACHINE, cores, weigh)
+    found = cheapest(LaunchPrice(MACHINE), cores, weigh)
     totals = {n: 500 + work / n + MACHINE.queued_cycles(n) for n in counts(cores)}
     assert found.total == min(totals.values()) == totals[found.cores]
     assert len(tried) == len(set(tried)) <= 7
@@ -37,12 +38,14 @@ def test_totals_with_two_low_places() -> None:
     def weigh(count: int, most: float) -> Weighed:
         return Weighed(4_000 if count in (3, 4) else 3_000 + 30_000 / count, count)
 
-    assert cheapest(MACHINE, 32, weigh, uneven=True).cores == 3
-    assert cheapest(MACHINE, 32, weigh).cores > 4
+    assert cheapest(LaunchPrice(MACHINE), 32, weigh, uneven=True).cores == 3
+    assert cheapest(LaunchPrice(MACHINE), 32, weigh).cores > 4
 
 
 def test_cores_without_work_cost_nothing() -> None:
-    found = cheapest(MACHINE, 32, lambda count, most: Weighed(1e6 / min(count, 5), min(count, 5)))
+    found = cheapest(
+        LaunchPrice(MACHINE), 32, lambda count, most: Weighed(1e6 / min(count, 5), min(count, 5))
+    )
     assert found.total == 2e5 + MACHINE.queued_cycles(5)
 
 
@@ -52,7 +55,7 @@ def test_numbers_of_cores_without_a_kernel() -> None:
             raise NoSpace("more parts than cores")
         return Weighed(100, count)
 
-    assert cheapest(MACHINE, 32, weigh).cores == 12
+    assert cheapest(LaunchPrice(MACHINE), 32, weigh).cores == 12
 
 
 def test_no_kernel_at_all() -> None:
@@ -60,7 +63,7 @@ def test_no_kernel_at_all() -> None:
         raise NoSpace("none")
 
     with pytest.raises(NoSpace, match="none"):
-        cheapest(MACHINE, 32, weigh)
+        cheapest(LaunchPrice(MACHINE), 32, weigh)
 
 
 def product(m: int, n: int, k: int) -> Graph:

@@ -23,7 +23,7 @@ Sharing = Sequence[LaunchProfile]
 
 
 def launches_of(profiles: Iterable[LaunchProfile]) -> list[Sharing]:
-    """The launches of a run: kernels that share one are together."""
+    """The launches of a run, or their phases: kernels that begin at the same time are together."""
     found: list[list[LaunchProfile]] = []
     for profile in profiles:
         if profile.begins_launch or not found:
@@ -70,10 +70,15 @@ def range_of(
 
 
 def gap_us(machine: Machine, launch: Sharing, by_host: bool) -> float:
-    """Microseconds in front of a launch, which waits for the host or for the task before it."""
+    """Microseconds in front of a launch, which waits for the host or for the task before it; in
+    front of another phase of a launch those in which its cores meet."""
+    meeting = launch[0].meeting
+    if launch[0].continues:
+        return meeting.cycles / machine.clock_mhz if meeting is not None else 0.0
     unit = machine.launch
     kinds = {seat(machine, block.core)[1] for kernel in launch for block in kernel.per_block}
     there = machine.cores * sum(machine.core_types[kind].count for kind in kinds)
     mixed = unit.mixed_us if len(kinds) > 1 else 0.0
-    cores = min(sum(kernel.cores for kernel in launch), max(there, 1))
+    taken = max(sum(kernel.cores for kernel in launch), launch[0].launch_cores)
+    cores = min(taken, max(there, 1))
     return unit.us(cores / max(there, 1), by_host) + mixed

@@ -105,7 +105,7 @@ def build(
             for row in range_of(machine, launches, launching)
         ],
         "bound_cycles": sum(row["bound_cycles"] for row in rows),
-        "launches": len(shared),
+        "launches": sum(not sharing[0].continues for sharing in shared),
         "ops": {
             "total": len(launches),
             **{unit: sum(r["launches"] for r in rows if r["unit"] == unit) for unit in UNITS},

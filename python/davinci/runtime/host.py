@@ -21,15 +21,13 @@ from davinci.errors import CompileError, InputError
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
+from davinci.passes.analysis.kernels import MEETING, STAGE
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
 from davinci.runtime.jit import KernelLibrary, ScalarProgram
+from davinci.runtime.phases import add_call, add_meeting, check_phases, without_meetings
 from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
 from davinci.units import BLOCK_BYTES
-
-STAGE = "ascend.stage"
-"""Of calls of kernels: those of one stage that follow each other share a launch, but for kernels
-whose scalar unit accesses memory."""
 
 POISON = 0xFF
 """Of a byte whose value may never reach a result: floats of such bytes are not numbers."""
@@ -87,6 +85,7 @@ class HostProgram:
         code: the module without the values of its constants, as bytecode.
         states: inputs that outputs are the next values of.
         initial: what states hold at first, by name, where the module says it.
+        meetings: arguments of the calls in which cores meet, and the places of those that grow.
     """
 
     def __init__(
@@ -126,12 +125,16 @@ class HostProgram:
         self._constants: dict[str, tuple[int, int]] = {}
         self._unfilled: dict[int, str] = {}
         self._stage: int | None = None
+        self.meetings: list[tuple[list[int], int]] = []
+        self._met = 0
         self._scalars: dict[Any, int] = {}
         self._given_scalars: list[tuple[list[int], int, int]] = []
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
             self._visit(view.operation)
-        names = [call.name for launch in self.launches for call in launch.kernels]
+        check_phases(self.launches, main)
+        phases = [launch for launch in self.launches if not launch.meets]
+        names = [call.name for launch in phases for call in launch.kernels]
         self.firsts = {names.index(name) for name in set(names)}
         # Lets go of the module, whose constants are on the device now.
         del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
@@ -153,7 +156,7 @@ class HostProgram:
         """
         numbers = itertools.count()
         kept = [
-            [self._kept(next(numbers), call, timeline) for call in launch.kernels]
+            [0 if launch.meets else self._kept(next(numbers), x, timeline) for x in launch.kernels]
             for launch in self.launches
         ]
         self._prepare(arrays)
@@ -164,7 +167,7 @@ class HostProgram:
             self._prepare(arrays)
             profiles = self.device.run(self.launches, kept)
         assert profiles is not None, "one process finds what is wrong, or nothing is"
-        found = [profile for of_launch in profiles for profile in of_launch]
+        found = without_meetings(self.launches, profiles)
         for profile, operators, members in zip(found, self.operators, self.members, strict=True):
             profile.operators, profile.members = operators, members
         return found
@@ -187,7 +190,7 @@ class HostProgram:
             found = self.device.run([launch], [blocks])
             assert found is not None, "a device that runs one launch returns its profiles"
             profiles += found
-            calls += len(launch.kernels)
+            calls += 0 if launch.meets else len(launch.kernels)
         return profiles
 
     def _kept(self, number: int, call: KernelCall, timeline: str) -> int:
@@ -199,6 +202,9 @@ class HostProgram:
     def _prepare(self, arrays: Sequence[Array]) -> None:
         """Makes memory what it is at the start of a run."""
         device = self.device
+        for arguments, place in self.meetings:
+            self._met += 1
+            arguments[place] = self._met
         device.flush()
         for address, size in self.volatile:
             device.discard(address, size)
@@ -384,13 +390,12 @@ class HostProgram:
         queued = any(program.queued_flags for program in programs.values())
         places = library.locations
         call = KernelCall(name, programs, arguments, blocks, places, alone, talks, queued)
+        if MEETING in op.attributes:
+            self.meetings.append((arguments, add_meeting(self.launches, op, call)))
+            return
         # What a scalar unit accesses is not compared with what other kernels do.
         stage = attribute(op, STAGE, None) if not alone else None
-        if stage is not None and stage == self._stage:
-            before = self.launches.pop().kernels
-            self.launches.append(Launch((*before, call)))
-        else:
-            self.launches.append(Launch((call,)))
+        add_call(self.launches, call, stage is not None and stage == self._stage)
         self._stage = stage
         self.operators.append(tuple(attribute(op, "ascend.operators", ())))
         self.members.append(tuple(map(tuple, attribute(op, "ascend.members", ()))))

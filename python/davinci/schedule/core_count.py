@@ -1,6 +1,6 @@
 """How many cores a kernel takes: as many as pay, with the price of launching it on them.
 
-A launch takes longer the more cores it is for (`Machine.queued_cycles`), so work that n cores do in
+A launch takes longer the more cores it is for (`LaunchPrice`), so work that n cores do in
 w / n cycles is done soonest by fewer than all of them. Every kind of kernel is weighed here:
 whoever knows its schedules says what it takes on some number of cores, and how many have work.
 """
@@ -8,10 +8,10 @@ whoever knows its schedules says what it takes on some number of cores, and how 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from davinci.machine import Machine
+from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.vector.space import NoSpace
 
 STEPS = (1, 1.5)
@@ -40,43 +40,51 @@ class CoreCount:
     Attributes:
         schedule: of the kernel on them, see `Weighed`.
         useful: cores that would have work if there were no price.
+        tried: the numbers of cores that were weighed, and what was found.
     """
 
     cores: int
     total: float
     schedule: object = None
     useful: int = 0
+    tried: Mapping[int, Weighed] = field(default_factory=dict, compare=False, repr=False)
+
+    def at_most(self, blocks: int) -> tuple[int, Weighed] | None:
+        """The number of cores of fewest cycles, without launching, among those that were weighed
+        and have no more blocks; None if there is none."""
+        ways = [(n, found) for n, found in self.tried.items() if min(n, found.blocks) <= blocks]
+        return min(ways, key=lambda way: (way[1].cycles, way[0]), default=None)
 
 
 Weigh = Callable[[int, float], Weighed | None]
 """Weighs a kernel on a number of cores; None where it certainly takes so many cycles or more."""
 
 
-def cheapest(machine: Machine, cores: int, weigh: Weigh, uneven: bool = False) -> CoreCount:
+def cheapest(price: LaunchPrice, cores: int, weigh: Weigh, uneven: bool = False) -> CoreCount:
     """The number of cores, at most `cores`, on which a kernel and its launch take least time.
 
     Totals mostly fall and then rise with the number of cores. All and a quarter of them tell about
     where they are lowest; from there the search goes on to whichever side is lower.
 
     Args:
+        price: of launching it.
         uneven: whether totals may have several low places, as those of kernels of pieces do, which
             on few cores may be other ones; then an eighth of the cores is tried as well.
 
     Raises:
         NoSpace: no kernel on that many cores.
     """
-    search = _Search(machine, cores, weigh, uneven)
+    search = _Search(price, cores, weigh, uneven)
     return search.found() if cores > 1 else search.all_of_them()
 
 
 class _Search:
     """Weighs a kernel on one number of cores after the other, each of them once."""
 
-    def __init__(self, machine: Machine, cores: int, weigh: Weigh, uneven: bool) -> None:
-        self._machine, self._cores, self._weigh, self._uneven = machine, cores, weigh, uneven
+    def __init__(self, price: LaunchPrice, cores: int, weigh: Weigh, uneven: bool) -> None:
+        self._price, self._cores, self._weigh, self._uneven = price, cores, weigh, uneven
         self._ladder = counts(cores)
-        self._cycles: dict[int, float] = {}
-        self._schedules: dict[int, object] = {}
+        self._found: dict[int, Weighed] = {}
         self._useful = 0
         self._totals: dict[int, float] = {}
 
@@ -107,11 +115,10 @@ class _Search:
 
     def _guess(self, few: int, many: int) -> float:
         """Where a + w / n + (price of a core) n is lowest, by cycles on two numbers of cores."""
-        taken = self._cycles.get(few, math.inf), self._cycles[many]
-        if few == many or taken[0] == math.inf:
+        if few == many or few not in self._found:
             return many
-        work = (taken[0] - taken[1]) / (1 / few - 1 / many)
-        return math.sqrt(max(work, 0.0) / _of_a_core(self._machine))
+        work = (self._found[few].cycles - self._found[many].cycles) / (1 / few - 1 / many)
+        return math.sqrt(max(work, 0.0) / _of_a_core(self._price))
 
     def _at_most(self, count: float) -> int:
         """The largest number of the ladder that is no larger."""
@@ -120,7 +127,7 @@ class _Search:
     def _try(self, count: int) -> None:
         if count in self._totals:
             return
-        limit = self._best().total - self._machine.queued_cycles(count)
+        limit = self._best().total - self._price.cycles(count)
         try:
             found = self._weigh(count, limit)
         except NoSpace:  # as parts that are more than so few cores
@@ -131,18 +138,19 @@ class _Search:
             self._note(count, found)
 
     def _note(self, count: int, found: Weighed) -> None:
-        self._cycles[count], self._schedules[count] = found.cycles, found.schedule
-        price = self._machine.queued_cycles(min(count, found.blocks))
+        self._found[count] = found
+        price = self._price.cycles(min(count, found.blocks))
         self._totals[count] = found.cycles + price
 
     def _best(self) -> CoreCount:
         count = min(self._totals, key=lambda n: (self._totals[n], n))
-        return CoreCount(count, self._totals[count], self._schedules[count], self._useful)
+        schedule = self._found[count].schedule
+        return CoreCount(count, self._totals[count], schedule, self._useful, self._found)
 
 
-def _of_a_core(machine: Machine) -> float:
+def _of_a_core(price: LaunchPrice) -> float:
     """Cycles by which a launch takes longer for one more core."""
-    return max(machine.queued_cycles(2) - machine.queued_cycles(1), 1e-9)
+    return max(price.cycles(2) - price.cycles(1), 1e-9)
 
 
 def counts(cores: int) -> list[int]:

@@ -19,6 +19,7 @@ from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, cou
 from davinci.schedule.graph import Graph
 from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
@@ -45,19 +46,21 @@ def cores_of(
     cores: int,
     wanted: Wanted | None = None,
     algorithm: str = IMPROVED,
+    price: LaunchPrice | None = None,
 ) -> CoreCount:
     """The number of cores, at most `cores`, on which a group and its launch take least time.
 
     Args:
         wanted: what a user asks for of products.
         algorithm: of fractalisation.
+        price: of launching it; by default alone.
 
     Raises:
         NoSpace: no kernel can compute the group.
         CompileError: no schedule of a product fits.
     """
     weigh = weigher_of(graph, machine, wanted or Wanted(), algorithm)
-    return cheapest(machine, cores, weigh, _has_pieces(graph))
+    return cheapest(price or LaunchPrice(machine), cores, weigh, _has_pieces(graph))
 
 
 def ways_of_group(graph: Graph, machine: Machine, cores: int) -> tuple[Way, ...] | None:
@@ -71,7 +74,7 @@ def ways_of_group(graph: Graph, machine: Machine, cores: int) -> tuple[Way, ...]
     if _on_scalar_unit(graph, machine, cores):
         return None
     weigh = weigher_of(graph, machine, Wanted(), IMPROVED)
-    alone = cheapest(machine, cores, weigh, _has_pieces(graph)).cores
+    alone = cheapest(LaunchPrice(machine), cores, weigh, _has_pieces(graph)).cores
     found: list[Way] = []
     for count in reversed([count for count in counts(cores) if count <= alone]):
         try:
@@ -101,14 +104,16 @@ def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
     )
 
 
-def cores_of_loops(loops: Sequence[LoopGroup], machine: Machine, cores: int) -> int:
+def cores_of_loops(
+    loops: Sequence[LoopGroup], machine: Machine, cores: int, price: LaunchPrice | None = None
+) -> int:
     """The same of loops side by side, each on that many cores at most."""
 
     def weigh(count: int, most: float) -> Weighed:
         made = [schedule_of(group, machine, count) for group in loops]
         return Weighed(max(each.cycles for each in made), sum(each.units for each in made))
 
-    return cheapest(machine, cores, weigh).cores
+    return cheapest(price or LaunchPrice(machine), cores, weigh).cores
 
 
 def product_count(product: Product, machine: Machine, cores: int, wanted: Wanted) -> CoreCount:
@@ -117,7 +122,7 @@ def product_count(product: Product, machine: Machine, cores: int, wanted: Wanted
     Raises:
         CompileError: no schedule fits.
     """
-    return cheapest(machine, cores, _weigh_product(product, machine, wanted))
+    return cheapest(LaunchPrice(machine), cores, _weigh_product(product, machine, wanted))
 
 
 def weigher_of(graph: Graph, machine: Machine, wanted: Wanted, algorithm: str) -> Weigh:

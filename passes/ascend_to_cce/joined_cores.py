@@ -1,0 +1,118 @@
+"""How many cores the kernels take that will be phases of one launch.
+
+Such a launch has the cores of the phase that has most, all of which meet behind each phase. So the
+number that it has is weighed for all kernels together: a kernel may use as many without a price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.errors import CompileError
+from davinci.mlir import ir, operations, symbol_name
+from davinci.passes.analysis.kernels import CORES, STAGE, kernels, launched_kernels
+from davinci.passes.analysis.loop_graph import loops_of
+from davinci.passes.ascend.tensor_ops import fold_numbers
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.given_choices import given_choices
+from davinci.passes.ascend_to_cce.groups import count_of, group_of, is_group
+from davinci.schedule.core_count import CoreCount
+from davinci.schedule.meetings import LaunchPrice
+from davinci.schedule.vector.space import NoSpace
+
+
+@dataclass(frozen=True)
+class LaunchPhases:
+    """The phases of a launch of all kernels of groups.
+
+    Attributes:
+        count: how many.
+        calls: of each kernel, by name.
+        least: cores that the launch has at least, for kernels that share a phase.
+    """
+
+    count: int
+    calls: Mapping[str, int]
+    least: int
+
+
+def with_shared_cores(root: Any, target: Target) -> Target:
+    """The target with the cores of kernels, weighed for all of them together."""
+    groups = {symbol_name(kernel): kernel for kernel in kernels(root) if is_group(kernel)}
+    phases = phases_of(root, groups)
+    if phases.count < 2:
+        return target
+    target = replace(target, phases=phases.count)
+    found: dict[str, CoreCount] = {}
+    for name, kernel in groups.items():
+        if name in phases.calls and CORES not in kernel.attributes:
+            count = weighed(kernel, target)
+            if count is not None:
+                found[name] = count
+    return replace(target, counts=shared(found, phases, LaunchPrice(target.machine, phases.count)))
+
+
+def phases_of(root: Any, groups: Mapping[str, Any]) -> LaunchPhases:
+    """The phases of the calls of these kernels: one for each stage."""
+    kernels_of = launched_kernels(root)
+    count, stage, least, taken = 0, None, 1, 0
+    calls: Counter[str] = Counter()
+    for call in operations(root, "func.call"):
+        name = kernels_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, "")
+        if name not in groups:
+            continue
+        calls[name] += 1
+        own = attribute(call, STAGE, None)
+        if own is None or own != stage:
+            count, taken = count + 1, 0
+        stage = own
+        taken += attribute(groups[name], CORES, 1)
+        least = max(least, taken)
+    return LaunchPhases(count, calls, least)
+
+
+def weighed(kernel: Any, target: Target) -> CoreCount | None:
+    """The cores of a kernel and what it takes on others; None where nothing is to be chosen, or
+    where what is wrong is said when it is lowered."""
+    if loops_of(kernel):
+        return None
+    fold_numbers(kernel.regions[0].blocks[0])
+    try:
+        graph = group_of(kernel).graph
+        if given_choices(kernel, graph, target) is not None:
+            return None
+        return count_of(graph, target)
+    except (NoSpace, CompileError):
+        return None
+
+
+def shared(
+    found: Mapping[str, CoreCount], phases: LaunchPhases, price: LaunchPrice
+) -> dict[str, CoreCount]:
+    """The cores of kernels on the number of cores of a launch on which all of them together take
+    least time."""
+    best, least = dict(found), math.inf
+    for cores in sorted(_numbers(found.values(), phases.least)):
+        total, chosen = price.cycles(cores) * phases.count, {}
+        for name, count in found.items():
+            way = count.at_most(cores)
+            if way is None:
+                total = math.inf
+                break
+            number, weighed = way
+            total += phases.calls[name] * weighed.cycles
+            chosen[name] = replace(count, cores=number, schedule=weighed.schedule)
+        if total < least:
+            best, least = chosen, total
+    return best
+
+
+def _numbers(found: Iterable[CoreCount], least: int) -> set[int]:
+    """Numbers of cores that a launch may have."""
+    numbers = {min(n, each.blocks) for count in found for n, each in count.tried.items()}
+    return {max(least, number) for number in numbers}

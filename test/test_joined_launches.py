@@ -1,0 +1,200 @@
+"""Launches in phases, between which all their cores meet: what they compute, and what they take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import davinci
+from davinci import machine as machines
+from davinci import zoo
+from davinci.errors import CompileError
+from davinci.runtime.executable import Executable
+from davinci.schedule.meetings import meeting_cycles
+
+CHAIN = """
+func.func @main(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>, %c: tensor<{n}x{k}xf32>)
+    -> (tensor<{m}x{k}xf32>, tensor<{m}xf32>) {{
+  %x = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  %y = stablehlo.dot_general %x, %c, contracting_dims = [1] x [0]
+      : (tensor<{m}x{n}xf32>, tensor<{n}x{k}xf32>) -> tensor<{m}x{k}xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %z = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<{m}x{k}xf32>, tensor<f32>) -> tensor<{m}xf32>
+  return %y, %z : tensor<{m}x{k}xf32>, tensor<{m}xf32>
+}}
+"""
+"""Two products, of which the second one waits for all of the first, and sums of what they give."""
+
+PHASES = """
+module {{
+  memref.global "private" @counters : memref<4x8xi32> = dense<0>
+  func.func @main(%x: memref<64xf32>, %y: memref<64xf32> {{ascend.output}})
+      attributes {{ascend.entry}} {{
+    %lines = memref.get_global @counters : memref<4x8xi32>
+    %number = arith.constant 0 : i64
+    {calls}
+    return
+  }}
+  func.func private @work(memref<64xf32>, memref<64xf32>)
+      attributes {{ascend.launch = @kernels::@work}}
+  func.func private @meet(memref<4x8xi32>, i64) attributes {{ascend.launch = @kernels::@meet}}
+  module @kernels {{
+    func.func @work(%x: memref<64xf32>, %y: memref<64xf32>) attributes {{ascend.kernel}} {{
+      return
+    }}
+    func.func @meet(%lines: memref<4x8xi32>, %number: i64) attributes {{ascend.kernel}} {{
+      return
+    }}
+  }}
+}}
+"""
+"""A host function by hand."""
+
+WORK = "call @work(%x, %y) {{ascend.blocks = {0} : i64}} : (memref<64xf32>, memref<64xf32>) -> ()"
+MEET = (
+    "call @meet(%lines, %number) {{ascend.blocks = 4 : i64, ascend.meeting = {0} : i64}}"
+    " : (memref<4x8xi32>, i64) -> ()"
+)
+
+
+def inputs(executable: Executable, seed: int = 1) -> list[Any]:
+    random = np.random.default_rng(seed)
+    return [random.standard_normal(spec.shape).astype(np.float32) for spec in executable.inputs]
+
+
+def pair(text: str, **options: Any) -> tuple[Executable, Executable]:
+    """A program in many launches, and with them joined."""
+    many = davinci.compile(text, **options)
+    return many, davinci.compile(text, launches="joined", **options)
+
+
+def meetings(executable: Executable) -> list[int]:
+    """Cycles of the meetings of the last run."""
+    return [each.meeting.cycles for each in executable.launches if each.meeting is not None]
+
+
+@pytest.mark.parametrize("size", [(1, 15, 17), (33, 64, 1), (257, 129, 300)])
+@pytest.mark.parametrize("cores", [1, 3, 32])
+def test_kernels_compute_the_same_in_one_launch(size: tuple[int, int, int], cores: int) -> None:
+    """The same kernels on as many cores; a second run counts on."""
+    m, k, n = size
+    text = CHAIN.format(m=m, k=k, n=n)
+    many, joined = pair(text, cores=cores, core_choice="all")
+    joined.poison = True
+    for seed in range(2):
+        arrays = inputs(many, seed)
+        wanted, found = many.run(*arrays), joined.run(*arrays)
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(found[name], array)
+    ops = many.profile["ops"]["total"]
+    assert many.profile["launches"] == ops == joined.profile["ops"]["total"]
+    launches = joined.profile["launches"]
+    assert launches <= 2  # a kernel whose scalar unit loads begins one
+    assert len(meetings(joined)) == len(joined.launches) - launches > 0
+
+
+def test_a_launch_in_phases_takes_less_time() -> None:
+    text = CHAIN.format(m=64, k=256, n=128)
+    many, joined = pair(text)
+    arrays = inputs(many)
+    (y, z), a = joined.run(*arrays).values(), [array.astype(np.float64) for array in arrays]
+    np.testing.assert_allclose(y, a[0] @ a[1] @ a[2], atol=1)
+    np.testing.assert_allclose(z, y.sum(axis=1), rtol=0.01, atol=0.1)
+    many.run(*arrays)
+    assert joined.profile["time_us"] < many.profile["time_us"]
+
+
+def test_what_is_in_front_of_phases() -> None:
+    """The launch once, on all cores that take part, and a meeting of them before each other one."""
+    _, joined = pair(CHAIN.format(m=64, k=256, n=128))
+    joined.run(*inputs(joined))
+    record, machine = joined.profile, joined.machine
+    most = max(each.blocks for each in joined.launches)
+    assert {each.launch_cores for each in joined.launches} == {most}
+    launching = machine.launch.us(most / machine.cores, by_host=True)
+    met = sum(meetings(joined)) / machine.clock_mhz
+    assert record["launch_overhead_us"] == pytest.approx(launching + met)
+    ends = 0.0
+    for entry in record["launches_list"]:
+        assert entry["start_us"] > ends
+        ends = entry["end_us"]
+    assert ends == pytest.approx(record["time_us"], abs=1e-3)
+
+
+def test_network_against_its_reference() -> None:
+    network = zoo.find("bert,layers=1,hidden=64,heads=2,seq=17")
+    executable = davinci.compile(network, launches="joined")
+    arrays = network.inputs(0)
+    found = executable.run(arrays)
+    wanted = davinci.compile(network).run(arrays)
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, atol=0.02)
+    assert executable.profile["launches"] < executable.profile["ops"]["total"] / 4
+
+
+def test_times_without_data_are_the_same() -> None:
+    text = CHAIN.format(m=64, k=256, n=128)
+    joined = davinci.compile(text, launches="joined")
+    joined.run(*inputs(joined))
+    timed = davinci.compile(text, launches="joined", timing_only=True)
+    timed.run()
+    assert timed.profile["time_us"] == joined.profile["time_us"]
+
+
+def test_processes_and_files(tmp_path: Path) -> None:
+    text = CHAIN.format(m=64, k=256, n=128)
+    joined = davinci.compile(text, launches="joined")
+    arrays = inputs(joined)
+    wanted = joined.run(*arrays)
+    time_us = joined.profile["time_us"]
+    joined.save(tmp_path / "net.davinci")
+    loaded = davinci.load(tmp_path / "net.davinci")
+    joined.processes = 2
+    for executable in (joined, loaded, loaded):
+        found = executable.run(*arrays)
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(found[name], array)
+        assert executable.profile["time_us"] == time_us
+
+
+def test_machines_with_cores_of_two_kinds_have_many_launches() -> None:
+    executable = davinci.compile(
+        CHAIN.format(m=64, k=256, n=128), machine="ascend910b", launches="joined"
+    )
+    executable.run(*inputs(executable))
+    assert executable.profile["launches"] == executable.profile["ops"]["total"]
+
+
+@pytest.mark.parametrize("cores", [2, 3, 8, 31])
+def test_price_of_meetings(cores: int) -> None:
+    """What schedules take meetings for is within a sixth of what they take."""
+    joined = davinci.compile(
+        CHAIN.format(m=512, k=512, n=512), launches="joined", core_choice="all", cores=cores
+    )
+    joined.run(*inputs(joined))
+    machine, met = machines.load("ascend910"), meetings(joined)
+    assert met
+    for launch in joined.launches:
+        if launch.meeting is not None:
+            price = meeting_cycles(machine, launch.launch_cores)
+            assert launch.meeting.cycles == pytest.approx(price, rel=1 / 6)
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ((MEET.format(1),), "no phase of a launch stands in front of"),
+        ((WORK.format(2), MEET.format(1), MEET.format(1)), "no phase of a launch stands in front"),
+        ((WORK.format(2), MEET.format(2)), "no argument of the number ascend.meeting; found 2"),
+        ((WORK.format(2), MEET.format(1), WORK.format(5)), "on more cores; found 5 blocks"),
+        ((WORK.format(2), MEET.format(1)), "has a meeting behind which no phase comes"),
+    ],
+)
+def test_phases_that_cannot_be(calls: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        davinci.compile(PHASES.format(calls="\n    ".join(calls)))
