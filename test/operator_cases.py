@@ -243,6 +243,18 @@ def updated(block: tuple[int, ...], x: Array, indices: Any, skip: int = 1, **giv
     return moved("update_blocks", x.shape, x, updates, table, skip=skip, **attributes)
 
 
+def ordered(name: str, kept: int, keys: Array, **attributes: Any) -> Case:
+    """A sort; numbers of keys are their places."""
+    given = {"order": "largest", "descending": 0, **attributes}
+    if name == "sort":
+        return moved(name, (len(keys), kept), keys, **given)
+    numbers = np.arange(keys.shape[1], dtype=np.int32)[None]
+    result = Tensor((2, len(keys), kept), "i32")
+    return Case(name, (keys, numbers), result, {**given, "below": keys.shape[1]})
+
+
+UNSORTED = np.random.default_rng(3).integers(-4, 4, (9, 19)).astype(np.float32)
+UNSORTED[0, :6] = [-0.0, np.nan, np.inf, -np.inf, 0.0, -np.nan]
 ROW = np.arange(1, 32, dtype=np.float32).reshape(31, 1)
 MOVE = [
     moved("broadcast", (3, 17, 2), CUBE[:, 0], dims=[0, 1]),
@@ -269,6 +281,11 @@ MOVE = [
     updated((1, 20, 1), CUBE, [[2, -1], [0, 5], [3, 0], [2, 16]], axes=[0, 2], wrap=[0, 1]),
     updated((1, 7, 17), CUBE, [[-2]], axes=[1], starts=[2, 0, 0], skip=0),
     updated((1, 1, 17), CUBE, [[3], [19], [-1], [3], [20], [4]], axes=[1], batch=[2, 0, 0]),
+    ordered("sort", 19, UNSORTED),
+    ordered("sort", 3, UNSORTED, order="total", descending=1),
+    ordered("sort", 19, UNSORTED.view(np.int32), order="signed"),
+    ordered("sort_pairs", 19, UNSORTED, descending=1),
+    ordered("sort_pairs", 5, UNSORTED, order="total"),
     moved("relayout", CUBE.shape, CUBE),
     moved("copy", CUBE.shape, CUBE),
 ]

@@ -18,6 +18,7 @@ from davinci.dialects.base import python_value
 from davinci.element_types import dtype_of
 from davinci.elements import Array
 from davinci.errors import InputError
+from davinci.machine import Machine
 from davinci.mlir import ir, is_public, location_text
 from davinci.operators import OPERATORS, products
 from davinci.operators.fractals import from_nz, to_nz
@@ -66,9 +67,14 @@ PROBED_ELEMENTS = 64
 
 
 class TensorOps:
-    """A builder that remembers what it built, so that a conversion can be undone."""
+    """A builder that remembers what it built, so that a conversion can be undone.
 
-    def __init__(self) -> None:
+    Args:
+        machine: for conversions that depend on one.
+    """
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        self.machine = machine
         self.built: list[Any] = []
 
     def emit(self, name: str, operands: Sequence[Any], result: Tensor, **attributes: Any) -> Any:

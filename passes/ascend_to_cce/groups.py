@@ -42,6 +42,7 @@ from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.group import build_product_group
 from davinci.passes.ascend_to_cce.products.product import check_types, wanted
 from davinci.passes.ascend_to_cce.serving import members_of, serving
+from davinci.passes.ascend_to_cce.sorts.kernel import SortBuilder
 from davinci.passes.ascend_to_cce.tiles import only_blocks
 from davinci.passes.ascend_to_cce.vector.chunked_group import ChunkBuilder
 from davinci.passes.ascend_to_cce.vector.group import VectorBuilder
@@ -63,6 +64,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.ranking import choices_of, product_of
 from davinci.schedule.side_by_side import parts_of, plans_of
+from davinci.schedule.sorts.schedule import SortPlan
 from davinci.schedule.vector.phased_schedule import PhasedSchedule
 from davinci.schedule.vector.schedule import Plan
 from davinci.schedule.vector.space import NoSpace
@@ -325,6 +327,8 @@ def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[
         return MoveBuilder(chosen, buffers, target).build(), False
     if isinstance(chosen, BlockPlan):
         return BlockBuilder(chosen, buffers, target).build(), False
+    if isinstance(chosen, SortPlan):
+        return SortBuilder(chosen, buffers, target).build(), False
     builder = _vector_builder_of(chosen)(chosen, buffers, target)
     return builder.build(), builder.ordered
 

@@ -153,7 +153,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         *_rewriting("stablehlo-pixels-to-channels", options, "machine", "cores"),
         "stablehlo-join-updates",
         _pass("stablehlo-widen-half", options, "precision"),
-        "convert-stablehlo-to-ascend",
+        _pass("convert-stablehlo-to-ascend", options, "machine"),
         "canonicalize",
         "cse",
         "symbol-dce",

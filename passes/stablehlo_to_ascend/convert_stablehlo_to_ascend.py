@@ -19,9 +19,11 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from davinci import machine as machines
 from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.element_types import DTYPES
+from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations
 from davinci.operators.core import SCALAR
 from davinci.passes.ascend.kernel_outline import symbols
@@ -30,14 +32,16 @@ from davinci.passes.ascend.tensor_ops import (
     merge_equal,
     tensor_functions,
 )
-from davinci.passes.pipeline.base import Pass, fail, register_pass
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.passes.stablehlo_to_ascend import CONVERSIONS
 from davinci.passes.stablehlo_to_ascend.index_wrapping import unwrap_indices
 from davinci.passes.stablehlo_to_ascend.refusals import refuse_by_name, refuse_target
 from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 from davinci.passes.stablehlo_to_ascend.stablehlo_outline_loops import TARGET as LOOP
 
-FAMILIES = ("elementwise", "movement", "blocks", "reduce_window", "dot_general", "convolution")
+FAMILIES = (
+    *("elementwise", "movement", "blocks", "sort", "reduce_window", "dot_general", "convolution"),
+)
 
 MARKERS = frozenset({"stablehlo.optimization_barrier"})
 """Operations that return their operands."""
@@ -50,13 +54,16 @@ class ConvertStablehloToAscendPass(Pass):
 
     NAME = "convert-stablehlo-to-ascend"
 
+    machine: str = option("ascend910", "machine file whose UB says what rows can be sorted there")
+
     def run(self, op: Op) -> None:
+        machine = machines.load(self.machine)
         for family in FAMILIES:
             importlib.import_module(f"davinci.passes.stablehlo_to_ascend.{family}")
         require_inlined(op)
         calls = ScalarCalls(op)
         for function in tensor_functions(op):
-            convert_function(function, calls)
+            convert_function(function, calls, machine)
         calls.erase_unused_functions()
 
 
@@ -71,7 +78,7 @@ def require_inlined(module: Op) -> None:
                 fail(call, "calls a function that has calls itself", found=f"@{callee}", hint=hint)
 
 
-def convert_function(function: Op, calls: ScalarCalls) -> None:
+def convert_function(function: Op, calls: ScalarCalls, machine: Machine | None = None) -> None:
     """Converts the operations of a function on tensors, in place."""
     if not function.regions[0].blocks:
         fail(function, "has no body", expected="a function with a body")
@@ -84,7 +91,7 @@ def convert_function(function: Op, calls: ScalarCalls) -> None:
         if op.name in ("func.return", "func.call") or dialect == "ascend" or is_loop(op):
             continue
         with op.location, ir.InsertionPoint(op):
-            results = convert(op, calls)
+            results = convert(op, calls, machine)
         for old, new in zip(op.results, results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
@@ -96,7 +103,7 @@ def is_loop(op: Op) -> bool:
     return op.name == "stablehlo.custom_call" and attribute(op, "call_target_name") == LOOP
 
 
-def convert(op: Op, calls: ScalarCalls) -> list[Any]:
+def convert(op: Op, calls: ScalarCalls, machine: Machine | None) -> list[Any]:
     """Values that replace the results of `op`."""
     if op.name in MARKERS:
         return list(op.operands)
@@ -106,7 +113,7 @@ def convert(op: Op, calls: ScalarCalls) -> list[Any]:
     refuse_by_name(op)
     require_static(op)
     pattern = CONVERSIONS.get(name)
-    ops = TensorOps()
+    ops = TensorOps(machine)
     results = pattern(op, ops) if pattern else None
     if results is not None and all(is_legal(built) for built in ops.built):
         return list(results)

@@ -7,13 +7,14 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.moves.blocks import BlockPlan, block_plan, moves_blocks
 from davinci.schedule.moves.choice import MovePlan, is_move, move_plan
 from davinci.schedule.moves.fractal_moves import IMPROVED
+from davinci.schedule.sorts.schedule import SortPlan, sort_plan, sorts
 from davinci.schedule.vector.schedule import Plan, plan
 from davinci.schedule.vector.space import MOVES, NoSpace
 
 WIDE = "i64"
 """An element type that the vector unit has no lanes for: it would compute with halves."""
 
-GroupPlan = Plan | MovePlan | BlockPlan
+GroupPlan = Plan | MovePlan | BlockPlan | SortPlan
 
 
 def moves_only(graph: Graph) -> bool:
@@ -32,6 +33,8 @@ def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVE
     """
     if moves_blocks(graph):
         return block_plan(graph, machine, cores)
+    if sorts(graph):
+        return sort_plan(graph, machine, cores)
     if not is_move(graph):
         return plan(graph, machine, cores)
     found: list[GroupPlan] = []

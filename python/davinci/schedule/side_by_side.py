@@ -16,6 +16,7 @@ from davinci.schedule.group_plan import GroupPlan, moves_only, plan_of
 from davinci.schedule.moves.blocks import moves_blocks
 from davinci.schedule.moves.choice import MovePlan, is_move
 from davinci.schedule.moves.fractal_moves import IMPROVED
+from davinci.schedule.sorts.schedule import sorts
 from davinci.schedule.vector.regions import Regions, regions_of
 from davinci.schedule.vector.schedule import Plan, estimate, plan, plans
 from davinci.schedule.vector.space import NoSpace, space_of
@@ -38,8 +39,8 @@ class Part:
 def parts_of(graph: Graph) -> list[Part]:
     """The parts of a group; what only reads the same inputs has nothing to do with each other.
 
-    All that only moves elements is one part, a gather is one of its own. The others are in regions;
-    parts of the rows of one array are moved together if that can be done.
+    All that only moves elements is one part, a gather or a sort is one of its own. The others are
+    in regions; parts of the rows of one array are moved together if that can be done.
 
     Raises:
         NoSpace: regions cannot be told apart.
@@ -53,7 +54,7 @@ def parts_of(graph: Graph) -> list[Part]:
         part = _part(plain, nodes)
         if is_move(part.graph):
             moved += nodes
-        elif moves_blocks(part.graph):
+        elif moves_blocks(part.graph) or sorts(part.graph):
             found.append(part)
         else:
             rest += nodes
@@ -227,7 +228,7 @@ def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> i
     """
 
     def weighed(graph: Graph, n: int) -> int:
-        if growing and not moves_only(graph):
+        if growing and not moves_only(graph) and not sorts(graph):
             return estimate(graph, machine, n)
         chosen = plan_of(graph, machine, n)
         if isinstance(chosen, MovePlan) and chosen.schedule.scalar and len(graph.nodes) > 1:

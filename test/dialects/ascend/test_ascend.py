@@ -101,7 +101,33 @@ BLOCKS = [
     ),
 ]
 
+PAIRS = (
+    'sort_pairs(4x9xf32, 2x9xi32) {order = "total", descending = 0 : i64, below = 9 : i64} '
+    "-> 2x4x9xi32"
+)
+SORTS = [
+    ('sort(9xf32) {order = "total", descending = 0 : i64} -> 9xf32', "C1: rank of the keys"),
+    ('sort(0x9xf32) {order = "total", descending = 0 : i64} -> 0x9xf32', "C1: shape of the keys"),
+    ('sort(2x9xf32) {order = "signed", descending = 0 : i64} -> 2x9xf32', "C2: order of f32"),
+    ('sort(2x9xf32) {order = "total", descending = 2 : i64} -> 2x9xf32', "C2: 'descending'"),
+    ('sort(2x9xf32) {order = "best", descending = 0 : i64} -> 2x9xf32', "C2: attribute 'order'"),
+    ('sort(2x9xf32) {order = "total", descending = 0 : i64} -> 2x10xf32', "C3: keys that are kept"),
+    (
+        'sort(2x9xf32:nz) {order = "total", descending = 0 : i64} -> 2x9xf32:nz',
+        "C4: layout of operand 0",
+    ),
+    (PAIRS.replace("4x9xf32", "9xf32"), "C1: rank of the keys"),
+    (PAIRS.replace("total", "signed"), "C2: order of f32"),
+    (PAIRS.replace("4x9xf32", "4x9xf32:nz"), "C5: layout of operand 0"),
+    (PAIRS.replace("2x9xi32", "2x9xf32"), "C3: element type of the numbers"),
+    (PAIRS.replace("2x9xi32", "3x9xi32"), "C3: shape of the numbers"),
+    (PAIRS.replace("below = 9", "below = 0"), "C3: 'below'; found 0"),
+    (PAIRS.replace("2x4x9xi32", "4x9xi32"), "C4: keys that are kept"),
+    (PAIRS.replace("2x4x9xi32", "2x3x9xi32"), "C4: shape of the result"),
+]
+
 ILLEGAL = [
+    *SORTS,
     ("copy(4xf32) -> 4xf16", "element type of the result"),
     ("copy(*xf32) -> *xf32", "expected a ranked tensor"),
     ("add(4xf32, 5xf32) -> 4xf32", "type of operand 1; found 5xf32; expected 4xf32"),

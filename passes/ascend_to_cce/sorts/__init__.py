@@ -1,0 +1,1 @@
+"""Builds sorting networks."""

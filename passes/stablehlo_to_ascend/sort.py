@@ -1,0 +1,310 @@
+"""Sorts by one key become `ascend.sort` and `ascend.sort_pairs`.
+
+    sort(x), sort(x, iota)               keys alone; keys with their places
+    sort(x, iota), sliced to [0 : k]     the first k only
+    sort(x, y, ..), one key              keys with their places, by which others are gathered
+
+Of rows that are longer than UB holds, or much longer than what is wanted of them, parts are
+sorted, then the first of all parts, and so on: each with the number that it had in its row.
+
+A comparator compares the first operand's two elements, less or greater, as they are or with all
+zeros and all NaN alike (as JAX writes it). NaN, of which a comparison of floats says nothing, are
+taken for larger than all others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from davinci import elements
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
+from davinci.machine import Machine
+from davinci.mlir import Op, ir
+from davinci.operators.sorting import LARGEST, MOST_NUMBER, SIGNED, TOTAL
+from davinci.operators.tensors import Tensor, is_float
+from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
+from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.schedule.sorts.keys import Keys
+from davinci.schedule.sorts.schedule import longest_row
+from davinci.units import ceil_div
+
+PART = 1024
+"""Keys of the parts of rows of which few are wanted."""
+
+NARROW = {"f16": "f32", "i16": "i32", "i8": "i32", "ui8": "i32", "i1": "i32"}
+"""Types whose keys are sorted as wider ones."""
+
+
+@dataclass(frozen=True)
+class Comparator:
+    """How a sort compares its first operand."""
+
+    order: str
+    descending: bool
+
+
+@conversion("sort")
+def convert_sort(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+    """A sort by its first operand; None of others, which the scalar unit does."""
+    keys, *others = op.operands
+    found, dim = tensor_of(keys.type), int(attribute(op, "dimension", -1))
+    if not found.count or found.shape[dim] == 1:
+        return list(op.operands)
+    compared, machine = comparator_of(op.regions[0], found.element), ops.machine
+    element = NARROW.get(found.element, found.element)
+    if compared is None or machine is None or element not in ("f32", "i32"):
+        return None
+    kept = kept_of(op, dim)
+    rows = Rows(ops, found.shape, dim, kept)
+    matrix = ops.cast(rows.matrix(keys), element)
+    bits = NARROW.get(found.element) is None
+    sorting = Sorting(ops, compared, machine, bool(others))
+    pairs = sorting.first(matrix, kept)
+    if pairs is None:
+        return None
+    values, order = pairs
+    if others and element == "f32":
+        values = ops.emit("bitcast", [values], Tensor(tensor_of(values.type).shape, "f32"))
+    results = [rows.back(values if bits else ops.cast(values, found.element))]
+    for other in others:
+        if is_places(other, dim):
+            made = rows.back(order)
+            results.append(ops.cast(made, tensor_of(other.type).element))
+        else:
+            results.append(rows.back(gathered(ops, rows.matrix(other), order)))
+    return results
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Arrays of a sort as matrices whose rows are sorted.
+
+    Attributes:
+        shape: of the operands.
+        dim: along which they are sorted.
+        kept: how many are wanted.
+    """
+
+    ops: TensorOps
+    shape: tuple[int, ...]
+    dim: int
+    kept: int
+
+    @property
+    def order(self) -> list[int]:
+        return [d for d in range(len(self.shape)) if d != self.dim] + [self.dim]
+
+    def matrix(self, array: Any) -> Any:
+        moved = self.ops.transpose(array, self.order)
+        count = self.shape[self.dim]
+        return self.ops.reshape(moved, [math.prod(self.shape) // count, count])
+
+    def back(self, matrix: Any) -> Any:
+        outer = [self.shape[d] for d in self.order[:-1]]
+        grid = self.ops.reshape(matrix, [*outer, self.kept])
+        return self.ops.transpose(grid, np.argsort(self.order).tolist())
+
+
+def kept_of(op: Op, dim: int) -> int:
+    """How many of the first elements all that reads the results takes."""
+    length = tensor_of(op.operands[0].type).shape[dim]
+    most = 1
+    for result in op.results:
+        for use in result.uses:
+            user = use.owner
+            if user.name != "stablehlo.slice" or attribute(user, "start_indices")[dim]:
+                return length
+            most = max(most, int(attribute(user, "limit_indices")[dim]))
+    return most
+
+
+def is_places(value: Any, dim: int) -> bool:
+    """Whether a value counts along a dimension."""
+    found = tensor_of(value.type)
+    if found.element not in ("i32", "i64"):
+        return False
+    owner = definition(value)
+    if owner is not None:
+        line = [1] * found.rank
+        line[dim] = found.shape[dim]
+        wanted = np.arange(found.shape[dim]).reshape(line)
+        return bool((constant_array(owner) == wanted).all())
+    made = value.owner
+    if isinstance(made, ir.Block):
+        return False
+    if made.name == "ascend.broadcast":
+        dims, shape = list(attribute(made, "dims")), tensor_of(made.operands[0].type).shape
+        place = dims.index(dim) if dim in dims else None
+        whole = place is not None and shape[place] == found.shape[dim]
+        return whole and is_places(made.operands[0], place or 0)
+    if made.name == "ascend.iota":
+        return int(attribute(made, "dim")) == dim
+    return made.name == "ascend.cast" and is_places(made.operands[0], dim)
+
+
+def gathered(ops: TensorOps, matrix: Any, order: Any) -> Any:
+    """The elements of each row at places [rows, kept]."""
+    found, (rows, kept) = tensor_of(matrix.type), tensor_of(order.type).shape
+    first = np.arange(rows, dtype=np.int32)[:, None] * found.shape[1]
+    begins = ops.constant(np.tile(first, (1, kept)), "i32")
+    places = ops.reshape(ops.binary("add", order, begins), [rows * kept])
+    table = ops.reshape(matrix, [found.count])
+    taken = Tensor((rows * kept,), found.element)
+    return ops.reshape(ops.emit("gather", [table, places], taken, wrap=0), [rows, kept])
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """Sorts the rows of matrices.
+
+    Attributes:
+        by: the order.
+        numbered: whether keys have numbers, which are their places at first.
+    """
+
+    ops: TensorOps
+    by: Comparator
+    machine: Machine
+    numbered: bool
+
+    def first(self, matrix: Any, kept: int) -> tuple[Any, Any] | None:
+        """The first keys of each row, as bits if they are numbered, and their places; None if rows
+        are too long."""
+        ops, numbers = self.ops, None
+        rows, length = tensor_of(matrix.type).shape
+        below = length + PART  # what fills up parts has numbers too
+        if below > MOST_NUMBER:
+            return None
+        longest = self.longest(below)
+        part = max(PART, 1 << (2 * kept - 1).bit_length())
+        while length > part and part <= longest:
+            count = ceil_div(length, part)
+            width = ceil_div(length, count)
+            matrix = behind(ops, matrix, count * width, worst(ops, matrix, self.by))
+            matrix = ops.reshape(matrix, [rows * count, width])
+            if self.numbered:
+                numbers = self._parted(numbers, rows, count, width)
+            kept_of_part = min(kept, width)
+            found, numbers = self._sorted(matrix, numbers, kept_of_part, below)
+            length = count * kept_of_part
+            matrix = ops.reshape(found, [rows, length])
+            numbers = None if numbers is None else ops.reshape(numbers, [rows, length])
+        if length > longest:
+            return None
+        if self.numbered and numbers is None:
+            numbers, below = self._parted(None, rows, 1, length), length
+        return self._sorted(matrix, numbers, kept, below)
+
+    def longest(self, below: int) -> int:
+        """Keys of the longest row."""
+        descending = self.by.descending
+        keys = Keys(self.by.order, descending, below if self.numbered else None)
+        return longest_row(keys, self.machine)
+
+    def _parted(self, numbers: Any, rows: int, count: int, width: int) -> Any:
+        """Numbers of rows that are cut in parts; None are places in rows."""
+        ops = self.ops
+        if numbers is None:
+            counted = np.arange(count * width, dtype=np.int32).reshape(count, width)
+            return ops.array(counted, Tensor((count, width), "i32"))
+        last = ops.array(np.array(MOST_NUMBER - 1, np.int32), Tensor((), "i32"))
+        return ops.reshape(behind(ops, numbers, count * width, last), [rows * count, width])
+
+    def _sorted(self, matrix: Any, numbers: Any, kept: int, below: int) -> tuple[Any, Any]:
+        """The first of the sorted keys of each row, and their numbers."""
+        ops, found = self.ops, tensor_of(matrix.type)
+        given = {"order": self.by.order, "descending": int(self.by.descending)}
+        rows = found.shape[0]
+        if numbers is None:
+            result = Tensor((rows, kept), found.element)
+            return ops.emit("sort", [matrix], result, **given), None
+        result = Tensor((2, rows, kept), "i32")
+        made = ops.emit("sort_pairs", [matrix, numbers], result, **given, below=below)
+        halves = (ops.cut(made, [i, 0, 0], [i + 1, rows, kept]) for i in range(2))
+        first, second = (ops.reshape(half, [rows, kept]) for half in halves)
+        return first, second
+
+
+def behind(ops: TensorOps, matrix: Any, columns: int, value: Any) -> Any:
+    """A matrix with a value behind each row."""
+    found = tensor_of(matrix.type)
+    more = columns - found.shape[1]
+    if not more:
+        return matrix
+    result = Tensor((found.shape[0], columns), found.element)
+    return ops.emit("pad", [matrix, value], result, low=[0, 0], high=[0, more], interior=[0, 0])
+
+
+def worst(ops: TensorOps, matrix: Any, by: Comparator) -> Any:
+    """A key behind which no other comes, of the element type of a matrix of keys or bits."""
+    element = tensor_of(matrix.type).element
+    bits = {
+        (SIGNED, False): 0x7FFFFFFF,
+        (SIGNED, True): 0x80000000,
+        (TOTAL, False): 0x7FFFFFFF,
+        (TOTAL, True): 0xFFFFFFFF,
+        (LARGEST, False): 0x7FC00000,
+        (LARGEST, True): 0xFF800000,
+    }[by.order, by.descending]
+    array = np.array(bits, np.uint32).view(np.float32 if element == "f32" else np.int32)
+    return ops.array(array, Tensor((), element))
+
+
+def comparator_of(region: ir.Region, element: str) -> Comparator | None:
+    """The order in which a comparator puts the first operand; None if it is another function."""
+    block = region.blocks[0]
+    result = block.operations[len(block.operations) - 1].operands[0]
+    compare = result.owner
+    if isinstance(compare, ir.Block) or compare.name != "stablehlo.compare":
+        return None
+    alike = [stripped(value) for value in compare.operands]
+    arguments = list(block.arguments)[:2]
+    first = [value for value, _ in alike]
+    if first not in (arguments, arguments[::-1]) or alike[0][1] != alike[1][1]:
+        return None
+    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    if direction not in ("LT", "GT"):
+        return None
+    descending = (direction == "GT") != (first != arguments)
+    kind = compare.attributes.get("compare_type", "")
+    if not is_float(element):
+        unsigned = "UNSIGNED" in str(kind) or element.startswith("ui")
+        return None if unsigned and element not in ("ui8", "i1") else Comparator(SIGNED, descending)
+    whole = "TOTALORDER" in str(kind) and not alike[0][1]
+    return Comparator(TOTAL if whole else LARGEST, descending)
+
+
+def stripped(value: Any) -> tuple[Any, bool]:
+    """A value before all zeros and all NaN of it were made alike, and whether they were."""
+    alike = False
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.select":
+        choice, x, y = value.owner.operands
+        compare = choice.owner
+        if isinstance(compare, ir.Block) or compare.name != "stablehlo.compare":
+            break
+        number = constant_of(x)
+        direction = str(compare.attributes["comparison_direction"])
+        a, b = compare.operands
+        if number is None or stripped(y)[0] != a:
+            break
+        zeros = number == 0 and "EQ" in direction and constant_of(b) == 0
+        if not zeros and not (math.isnan(number) and "NE" in direction and a == b):
+            break
+        value, alike = y, True
+    return value, alike
+
+
+def constant_of(value: Any) -> float | None:
+    """The number that a constant is, converted already or not."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    if value.owner.name == "stablehlo.constant":
+        return float(elements.to_array(value.owner.attributes["value"]).ravel()[0])
+    number = full_value(value)
+    return None if number is None else float(number)

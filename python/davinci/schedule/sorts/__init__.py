@@ -1,0 +1,1 @@
+"""Schedules of sorting networks on the vector unit."""

@@ -1,0 +1,269 @@
+"""Keys of 32 bits as what a network sorts, and back: in steps of the vector unit.
+
+    s32, signed                  as they are
+    f32, "total"                 b < 0 ? -1 - magnitude : b             its own inverse
+    f32, "largest", of pairs     b < 0 ? -magnitude : b                 a mark tells -0 from 0
+    descending                   -1 - rank
+
+With numbers a rank r is two numbers in f32, or three where numbers have more than 14 bits:
+
+    high = floor(r / 256)     low = (r - 256 high) * 2^15 + pair     pair = 2 number + mark
+    high                      low = r - 256 high                     pair
+
+each times the power of two of its plane. r / 256 is rounded to f32 first; whatever `high` is then,
+it grows with r, and `low` says what is missing. So both together are in the order of r, and all of
+it is exact. The mark is 1 of -0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from davinci.operators.sorting import INFINITY, LARGEST, NAN, SIGNED, TOTAL
+from davinci.schedule.sorts.network import (
+    APART,
+    KEYS,
+    LANES,
+    MINUS_ONE,
+    ONE,
+    SPARE,
+    WORK,
+    NetworkStep,
+    Tile,
+)
+from davinci.schedule.vector.steps import View
+
+PAIR_BITS = 15
+"""Bits of what goes into the lower plane with the last 8 of a rank."""
+
+MOST_PAIR = (1 << PAIR_BITS) - 1
+MOST_RANK = (1 << 31) - 1
+LEAST_RANK = -(1 << 31)
+PART = 256
+
+PLACE = 1
+"""The plane of the spare buffer that numbers come in and leave in."""
+
+
+def planes_of(below: int | None) -> int:
+    """Planes of keys with numbers less than `below`, or without numbers."""
+    if below is None:
+        return 1
+    return 2 if 2 * below - 1 < MOST_PAIR else 3
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What keys are.
+
+    Attributes:
+        order: as in `davinci.operators.sorting`.
+        descending: whether the largest is first.
+        below: what all numbers are less than; None if keys have none.
+    """
+
+    order: str
+    descending: bool
+    below: int | None = None
+
+    @property
+    def planes(self) -> int:
+        return planes_of(self.below)
+
+    @property
+    def marks_zeros(self) -> bool:
+        """Whether a bit tells -0 from 0."""
+        return self.below is not None and self.order == LARGEST
+
+    @property
+    def most_pair(self) -> int:
+        """What fills the places behind numbers."""
+        return MOST_PAIR if self.planes == 2 else (1 << 24) - 1
+
+    @property
+    def least(self) -> int:
+        """The rank of the first NaN below all numbers, of "largest"."""
+        return -(INFINITY + 1) if self.marks_zeros else -(INFINITY + 2)
+
+    def constants(self) -> dict[str, int | float]:
+        """Constants of s32, and one of f32, by name."""
+        found: dict[str, int | float] = {MINUS_ONE: -1}
+        numbers = [0, LEAST_RANK, 1]
+        if self.order == LARGEST:
+            numbers += [self.least, self.least + 1, -self.least, NAN, INFINITY, INFINITY + 1]
+            numbers += [NAN - INFINITY - 1]
+        if self.below is not None:
+            numbers += [PART, 1 << PAIR_BITS]
+            found[ONE] = 1.0
+        return found | {str(number): number for number in numbers}
+
+
+@dataclass(frozen=True)
+class KeySteps:
+    """Steps on a tile.
+
+    Keys come and leave as bits in the first plane of the spare buffer, numbers in the second one.
+    """
+
+    keys: Keys
+    tile: Tile
+
+    def plane(self, name: str, number: int = 0) -> View:
+        return View(name, (self.tile.elements,), (1,), number * self.tile.elements)
+
+    def step(self, name: str, *views: View) -> NetworkStep:
+        return NetworkStep(name, views, ("s32",) * len(views))
+
+    def by(self, name: str, plane: View, number: int, target: View) -> NetworkStep:
+        """target = name(plane, a constant)."""
+        return self.step(name, self._blocks(plane), self._constant(number), self._blocks(target))
+
+    def taken_from(self, number: int, plane: View, target: View) -> NetworkStep:
+        """target = a constant - plane."""
+        return self.step("vsub", self._constant(number), self._blocks(plane), self._blocks(target))
+
+    def _constant(self, number: int) -> View:
+        return self.tile.constant(str(number), (self.tile.blocks, LANES))
+
+    def _blocks(self, plane: View) -> View:
+        return View(plane.buffer, (self.tile.blocks, LANES), (LANES, 1), plane.offset)
+
+    def converted(self, source: View, target: View, kind: str, round: str = "none") -> NetworkStep:
+        """target, of a type, from the other one."""
+        other = "f32" if kind == "s32" else "s32"
+        return NetworkStep("vconv", (source, target), (other, kind), round=round)
+
+    def scaled(self, source: View, number: float, target: View) -> NetworkStep:
+        return NetworkStep("vmuls", (source, target), ("f32", "f32"), number)
+
+    def before(self) -> Iterator[NetworkStep]:
+        """From bits to ranks, in place; numbers to pairs."""
+        keys, rank, pair = self.keys, self.plane(SPARE), None
+        if keys.below is not None:
+            pair = self.plane(SPARE, PLACE)
+            yield self.step("vadd", pair, pair, pair)
+        if keys.order != SIGNED:
+            yield from self._ranked(rank, keys.order == TOTAL or not keys.marks_zeros, pair)
+        if keys.order == LARGEST:
+            yield from self._one_nan(rank)
+        if keys.descending:
+            yield self.taken_from(-1, rank, rank)
+
+    def digits(self) -> Iterator[NetworkStep]:
+        """From ranks and pairs to the planes of the network."""
+        rank, first = self.plane(SPARE), self.plane(KEYS)
+        if self.keys.below is None:
+            yield self.step("vmax", rank, rank, first)
+            return
+        pair, work = self.plane(SPARE, PLACE), self.plane(WORK)
+        second = self.plane(KEYS, 1)
+        yield self.converted(rank, first, "f32")
+        yield self.scaled(first, 1 / PART, first)
+        yield self.converted(first, work, "s32", "floor")
+        yield self.converted(work, first, "f32")
+        yield self.scaled(first, APART ** (self.keys.planes - 1), first)
+        yield self.by("vmul", work, PART, work)
+        yield self.step("vsub", rank, work, rank)
+        if self.keys.planes == 2:
+            yield self.by("vmul", rank, 1 << PAIR_BITS, rank)
+            yield self.step("vadd", rank, pair, rank)
+        else:
+            yield self.converted(pair, self.plane(KEYS, 2), "f32")
+        yield self.converted(rank, second, "f32")
+        if self.keys.planes > 2:
+            yield self.scaled(second, APART, second)
+
+    def after(self) -> Iterator[NetworkStep]:
+        """From the planes of the network to bits and numbers."""
+        keys, rank, first = self.keys, self.plane(SPARE), self.plane(KEYS)
+        mark = None
+        if keys.below is None:
+            yield self.step("vmax", first, first, rank)
+        else:
+            yield from self._joined()
+            mark = first
+        if keys.descending:
+            yield self.taken_from(-1, rank, rank)
+        if keys.order == SIGNED:
+            return
+        if mark is not None and keys.marks_zeros:
+            yield from self._total(rank, mark)
+        if keys.order == LARGEST:
+            yield from self._quiet(rank)
+        yield from self._ranked(rank, True, None)
+
+    def _joined(self) -> Iterator[NetworkStep]:
+        """Ranks and numbers from planes; 1 in the first plane where there was -0."""
+        rank, number = self.plane(SPARE), self.plane(SPARE, PLACE)
+        first, second, work = self.plane(KEYS), self.plane(KEYS, 1), self.plane(WORK)
+        yield self.scaled(first, APART ** (1 - self.keys.planes), first)
+        yield self.converted(first, rank, "s32")
+        yield self.by("vmul", rank, PART, rank)
+        pair = second
+        if self.keys.planes == 2:
+            yield self.scaled(second, 2.0**-PAIR_BITS, work)
+            yield self.converted(work, first, "s32", "floor")
+            yield self.step("vadd", rank, first, rank)
+            yield self.by("vmul", first, 1 << PAIR_BITS, first)
+            yield self.converted(second, work, "s32")
+            yield self.step("vsub", work, first, pair)
+        else:
+            yield self.scaled(second, 1 / APART, second)
+            yield self.converted(second, work, "s32")
+            yield self.step("vadd", rank, work, rank)
+            yield self.converted(self.plane(KEYS, 2), pair, "s32")
+        yield self.converted(pair, work, "f32")
+        yield self.scaled(work, 0.5, work)
+        yield self.converted(work, number, "s32", "floor")
+        yield self.step("vadd", number, number, first)
+        yield self.step("vsub", pair, first, first)
+
+    def _ranked(self, bits: View, total: bool, pair: View | None) -> Iterator[NetworkStep]:
+        """bits < 0 ? -magnitude - total : bits, in place; 1 is added to pairs of -0."""
+        magnitude, negative, work = self.plane(KEYS), self.plane(WORK), None
+        yield self.by("vmin", bits, -1, magnitude)
+        yield self.by("vsub", magnitude, LEAST_RANK, magnitude)
+        yield self.by("vmin", bits, 0, negative)
+        yield self.by("vmax", negative, -1, negative)
+        if pair is not None and self.keys.marks_zeros:
+            work = self.plane(KEYS, 1)
+            yield self.by("vmin", magnitude, 1, work)
+            yield self.step("vmul", work, negative, work)
+            yield self.step("vadd", pair, work, pair)
+            yield self.step("vsub", pair, negative, pair)
+        yield self.step("vmul", magnitude, negative, magnitude)
+        yield self.step("vrelu", bits, bits)
+        yield self.step("vadd", bits, magnitude, bits)
+        if total:
+            yield self.step("vadd", bits, negative, bits)
+
+    def _total(self, rank: View, mark: View) -> Iterator[NetworkStep]:
+        """Ranks of "total" from those of "largest"."""
+        work = self.plane(WORK)
+        yield self.by("vmin", rank, 0, work)
+        yield self.by("vmax", work, -1, work)
+        yield self.step("vadd", rank, work, rank)
+        yield self.step("vsub", rank, mark, rank)
+
+    def _one_nan(self, rank: View) -> Iterator[NetworkStep]:
+        """The rank behind infinity for all NaN."""
+        least, work, moved = self.keys.least, self.plane(WORK), self.plane(KEYS)
+        yield self.by("vmin", rank, INFINITY + 1, rank)
+        yield self.by("vmax", rank, least, rank)
+        yield self.by("vmin", rank, 0, work)
+        yield self.taken_from(least + 1, work, work)
+        yield self.step("vrelu", work, work)
+        yield self.by("vmul", work, -least, moved)
+        yield self.step("vadd", rank, moved, rank)
+        yield self.by("vmul", work, INFINITY + 1, moved)
+        yield self.step("vadd", rank, moved, rank)
+
+    def _quiet(self, rank: View) -> Iterator[NetworkStep]:
+        """The rank of a quiet NaN for those behind infinity."""
+        work = self.plane(WORK)
+        yield self.step("vrelu", rank, work)
+        yield self.by("vsub", work, INFINITY, work)
+        yield self.step("vrelu", work, work)
+        yield self.by("vmul", work, NAN - INFINITY - 1, work)
+        yield self.step("vadd", rank, work, rank)

@@ -1,0 +1,157 @@
+"""The schedule of a group that sorts the rows of a matrix, see `schedule.sorts.network`.
+
+A core sorts tiles one after the other, each 8 rows or one: whichever takes less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from davinci.isa import INSTRUCTIONS
+from davinci.isa.core import DTYPES
+from davinci.isa.vector_plan import Limits, cost_of, plan_vector
+from davinci.machine import Machine, prices
+from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.sorts.keys import PLACE, Keys, KeySteps
+from davinci.schedule.sorts.network import LEAST, OUTER, NetworkStep, Tile
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import MAX_REPEAT, ceil_div
+
+SORT, PAIRS = "sort", "sort_pairs"
+
+WORD_BYTES = 4
+
+
+@dataclass(frozen=True)
+class SortSchedule:
+    """How the rows of a matrix of keys are sorted.
+
+    Attributes:
+        keys: what they are.
+        rows, columns: of the matrix.
+        kept: keys of a row that are wanted.
+        groups: rows of the numbers; 0 without numbers.
+        tile: what a core sorts at a time.
+        cores: blocks of the launch.
+        cycles: estimated.
+    """
+
+    keys: Keys
+    rows: int
+    columns: int
+    kept: int
+    groups: int
+    tile: Tile
+    cores: int
+    cycles: int
+
+    @property
+    def units(self) -> int:
+        """How many tiles there are."""
+        return ceil_div(self.rows, self.tile.rows)
+
+    def __str__(self) -> str:
+        rows = f"{self.tile.rows} rows" if self.tile.rows > 1 else "a row in eighths"
+        return f"{rows} of {self.tile.width} a tile, {self.tile.planes} planes; {self.cores} cores"
+
+
+@dataclass(frozen=True)
+class SortPlan:
+    """A group that sorts, and how."""
+
+    graph: Graph
+    schedule: SortSchedule
+    machine: Machine
+
+
+def sorts(graph: Graph) -> bool:
+    """Whether a group sorts."""
+    return any(node.name in (SORT, PAIRS) for node in graph.nodes)
+
+
+def keys_of(node: Node) -> Keys:
+    given = node.attributes
+    below = int(given["below"]) if node.name == PAIRS else None
+    return Keys(str(given["order"]), bool(given["descending"]), below)
+
+
+def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
+    """The schedule of a group that sorts.
+
+    Raises:
+        NoSpace: it holds something else too, an operand is no array in GM, or rows are too long.
+    """
+    node = graph.nodes[0]
+    if len(graph.nodes) > 1 or any(isinstance(v, Scalar) for v in node.operands) or graph.windows:
+        raise NoSpace(f"{node.name} is a kernel of its own, of arrays in GM")
+    matrix, *numbers = (graph.arrays[value] for value in node.values)
+    kept, keys = graph.arrays[node.result].shape[-1], keys_of(node)
+    groups = numbers[0].shape[0] if numbers else 0
+    rows, columns = matrix.shape
+    found: list[SortSchedule] = []
+    for tile in tiles_of(columns, keys, machine):
+        units = ceil_div(rows, tile.rows)
+        used = min(units, cores)
+        cycles = ceil_div(units, used) * tile_cycles(tile, keys, columns, kept, machine)
+        made = SortSchedule(keys, rows, columns, kept, groups, tile, used, cycles)
+        found.append(made)
+    if not found:
+        raise NoSpace(f"rows of {columns} keys of {keys.planes} planes do not fit UB")
+    return SortPlan(graph, min(found, key=lambda made: made.cycles), machine)
+
+
+def tiles_of(columns: int, keys: Keys, machine: Machine) -> list[Tile]:
+    """The tiles that fit UB: of 8 rows, and of one."""
+    constants = tuple(keys.constants())
+    width = 1 << (columns - 1).bit_length()
+    tiles = (Tile(max(LEAST, rows * width), rows, keys.planes, constants) for rows in (OUTER, 1))
+    return [tile for tile in tiles if tile.bytes <= machine.buffers.UB.bytes]
+
+
+def longest_row(keys: Keys, machine: Machine) -> int:
+    """Keys of the longest row that can be sorted in UB; 0 if none can."""
+    width, most = 1, 0
+    while tiles_of(width, keys, machine):
+        width, most = 2 * width, width
+    return most
+
+
+def tile_cycles(tile: Tile, keys: Keys, columns: int, kept: int, machine: Machine) -> int:
+    """Estimated cycles of a tile."""
+    made = KeySteps(keys, tile)
+    steps = [*made.before(), *made.digits(), *tile.steps(), *made.after()]
+    work = vector_cycles(steps, machine) + len(steps) * prices.until_visible(machine)
+    arrays = 1 if keys.below is None else 1 + PLACE
+    read, write = prices.reading(machine), prices.writing(machine)
+    moved = read.busy(arrays * tile.rows * columns * WORD_BYTES, arrays * tile.rows)
+    moved += write.busy(arrays * tile.rows * kept * WORD_BYTES, arrays * tile.rows)
+    return int(work + moved + prices.ends(machine))
+
+
+def vector_cycles(steps: Iterable[NetworkStep], machine: Machine) -> int:
+    return sum(step_cycles(step, machine) for step in steps)
+
+
+@lru_cache(4096)
+def step_cycles(step: NetworkStep, machine: Machine) -> int:
+    """Cycles of the instructions of a step."""
+    unit, result = machine.vector, step.operands[-1]
+    if step.name == "vnchwconv":
+        fixed, each = unit.price("scatter_vnchwconv", "b16")
+        repeats = result.shape[-2]
+        return ceil_div(repeats, MAX_REPEAT) * fixed + repeats * each
+    name, kind = step.name, step.kinds[-1]
+    if name == "vconv":
+        suffix = {"none": "r" if kind == "s32" else "", "floor": "f"}[step.round or "none"]
+        name, kind = f"vconv_{step.kinds[0]}2{kind}", ""
+        record = INSTRUCTIONS[name + suffix]
+    else:
+        record = INSTRUCTIONS[f"{name}.{kind}"]
+    fixed, each = unit.price(name, kind)
+    limits = Limits.of(record, fixed, unit.bank_groups, each)
+    views = (result, *step.operands[:-1])
+    sizes = (DTYPES["f32"].itemsize,) * len(views)
+    nests = plan_vector(result.shape, [view.strides for view in views], sizes, limits)
+    return cost_of(nests, sizes, limits)

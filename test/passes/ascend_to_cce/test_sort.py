@@ -1,0 +1,70 @@
+"""Sorts on the vector unit against NumPy, see `davinci.schedule.sorts`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import davinci
+from davinci.machine import load
+from davinci.schedule.sorts.keys import Keys
+from davinci.schedule.sorts.schedule import longest_row
+from random_sorts import ALIKE, Sort, differs, random_sort, sort_of
+
+CASES = [
+    # shape, dimension, what goes along, kept
+    ((8, 100), 1, "alone", 100),
+    ((1, 1), 1, "places", 1),
+    ((17, 16), 0, "places", 17),
+    ((2, 1500), 1, "places", 40),
+    ((1, 3000), 1, "alone", 2),
+    ((3, 15), 1, "others", 15),
+    ((0, 5), 1, "places", 5),
+]
+
+
+def sort_named(shape: tuple[int, ...], dim: int, form: str, kept: int) -> Sort:
+    rng = np.random.default_rng(1)
+    keys = np.rint(4 * rng.standard_normal(shape)).astype(np.float32)
+    odd = np.array([np.nan, -np.nan, -0.0, np.inf], np.float32)[: keys.size]
+    keys.ravel()[: odd.size] = odd
+    return sort_of(keys, dim, ALIKE, True, form, kept, rng)
+
+
+@pytest.mark.parametrize(("shape", "dim", "form", "kept"), CASES)
+def test_on_the_vector_unit(shape: tuple[int, ...], dim: int, form: str, kept: int) -> None:
+    sort = sort_named(shape, dim, form, kept)
+    executable = davinci.compile(sort.text)
+    assert not differs(sort, list(executable.run(*sort.inputs).values()))
+    sorts = [k for k in executable.profile["kernels"] if "sort" in k["op"]]
+    assert all(k["unit"] == "vector" for k in sorts)
+    assert bool(sorts) == (sort.inputs[0].size > 1)
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_random_sorts(seed: int) -> None:
+    sort = random_sort(seed, 300)
+    machine = ("ascend910", "ascend310", "ascend310p", "ascend910b")[seed % 4]
+    executable = davinci.compile(sort.text, machine=machine, cores=min(1 + seed % 3, 2))
+    assert not differs(sort, list(executable.run(*sort.inputs).values()))
+
+
+@pytest.mark.parametrize(("below", "keys"), [(None, 16384), (100, 8192), (1 << 20, 4096)])
+def test_rows_as_long_as_they_fit(below: int | None, keys: int) -> None:
+    assert longest_row(Keys("largest", False, below), load("ascend910")) == keys
+
+
+def test_other_comparators_and_longer_rows_are_the_scalar_units() -> None:
+    text = """func.func @main(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+      %r = "stablehlo.sort"(%x) ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %p = stablehlo.abs %a : tensor<f32>
+        %q = stablehlo.abs %b : tensor<f32>
+        %c = stablehlo.compare LT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }) {dimension = 1 : i64, is_stable = true} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+      return %r : tensor<3x4xf32> }"""
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    executable = davinci.compile(text)
+    (found,) = executable.run(x).values()
+    np.testing.assert_array_equal(found, np.take_along_axis(x, np.argsort(abs(x)), 1))
+    assert [k["unit"] for k in executable.profile["kernels"]] == ["scalar"]
