@@ -28,6 +28,7 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
 )
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.small_products import small_products
 from davinci.units import BLOCK_BYTES
 
 EXACT_BYTES = 1024
@@ -76,7 +77,9 @@ def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     if a.element == "i8":
         product = byte_product(left, right, Tensor(shape, result.element), ops)
     else:
-        product = ops.emit(product_name(len(shape)), [left, right], Tensor(shape, result.element))
+        made = Tensor(shape, result.element)
+        small = small_products(left, right, made, ops) if outer else None
+        product = small or ops.emit(product_name(len(shape)), [left, right], made)
     return [ops.reshape(product, result.shape)]
 
 

@@ -9,8 +9,8 @@ after:
 So the cube and the vector unit compute them. These are the batch normalisations, `einsum` and
 `unary_einsum`, `torch_index_select`, transposed convolutions, those of more than two spatial
 dimensions (`deep_convolution`), those whose windows are out of reach or that have groups of the
-batch (`far_convolution`), `reverse`, gradients of maxima over
-windows (`window_selection`), and `real` and `imag` of real numbers.
+batch (`far_convolution`), `reverse`, gradients of maxima over windows (`window_selection`), windows
+with any function (`window_scans`), and `real` and `imag` of real numbers.
 Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
@@ -32,6 +32,7 @@ from davinci.passes.stablehlo_to_ascend.transposed_convolution import (
     reshaped,
     turned_round,
 )
+from davinci.passes.stablehlo_to_ascend.window_scans import expand_reduce_window
 from davinci.passes.stablehlo_to_ascend.window_selection import expand_select_and_scatter
 
 Expansion = Callable[[Any], "Sequence[Any] | None"]
@@ -262,6 +263,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "einsum": expand_einsum,
     "imag": expand_imag,
     "real": expand_real,
+    "reduce_window": expand_reduce_window,
     "reverse": expand_reverse,
     "select_and_scatter": expand_select_and_scatter,
     "torch_index_select": expand_index_select,

@@ -79,8 +79,8 @@ def first_pairs(call: Call) -> None:
 def whole_rows(call: Call) -> Windows:
     """A row of the result may need all of that row."""
     rank = call.outputs[0].rank
-    read = [(Dim(rank - 2), whole(call.inputs[0].shape[1]))]
-    read += [tuple(whole(size) for size in x.shape) for x in call.inputs[1:]]
+    read: list[tuple[Dim, ...]] = [(Dim(rank - 2), whole(call.inputs[0].shape[1]))]
+    read += [tuple(map(whole, x.shape)) for x in call.inputs[1:]]
     return Windows(axes_of_result(call), tuple(map(Dim, range(rank))), tuple(read))
 
 

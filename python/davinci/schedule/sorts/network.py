@@ -190,10 +190,9 @@ class _Network:
         """Changes the signs of keys so that those with bit `new` are negative instead of those with
         bit `old`, the one below it; None, and bits that no place has, are in no key."""
         old, new = (bit if bit is not None and bit < self.top else None for bit in (old, new))
-        if old is None and new is None:
-            return
         if old is None or new is None:
-            yield from self._negated(self._odd(new if old is None else old or 0))
+            for bit in (old, new):
+                yield from [] if bit is None else self._negated(self._odd(bit))
             return
         run = LANES << old
         yield from self._negated((self.blocks >> new + 1, 4 * run, run, 2 * run))

@@ -1,0 +1,94 @@
+"""Windows with any function, and products of many small matrices, on the vector unit."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import davinci
+from davinci.passes.stablehlo_to_ascend.small_products import LANES_OF_CORES, LEAST_BATCH
+
+LINEAR = """%r:2 = "stablehlo.reduce_window"(%a, %b, %one, %zero) ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>, %x: tensor<f32>, %y: tensor<f32>):
+    %0 = stablehlo.multiply %p, %x : tensor<f32>
+    %1 = stablehlo.multiply %q, %x : tensor<f32>
+    %2 = stablehlo.add %1, %y : tensor<f32>
+    stablehlo.return %0, %2 : tensor<f32>, tensor<f32>
+  })"""
+"""Linear functions one after the other: associative, not commutative."""
+
+
+def composed(a: Any, b: Any, size: tuple[int, int], steps: tuple[int, int]) -> Any:
+    """What windows of linear functions do to 0, one function after the other as they lie."""
+    counts = [(n - k) // s + 1 for n, k, s in zip(a.shape, size, steps, strict=True)]
+    found = np.zeros(counts, np.float32)
+    for at in np.ndindex(*counts):
+        rows, columns = (range(i * s, i * s + k) for i, s, k in zip(at, steps, size, strict=True))
+        for place in itertools.product(rows, columns):
+            found[at] = found[at] * a[place] + b[place]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("size", "steps"), [((1, 17), (1, 1)), ((2, 3), (2, 1)), ((3, 16), (1, 2)), ((1, 1), (1, 1))]
+)
+def test_functions_that_do_not_commute(size: tuple[int, int], steps: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(0.5, 1, (5, 17)).astype(np.float32) for _ in range(2))
+    wanted = composed(a, b, size, steps)
+    kind, made = "tensor<5x17xf32>", f"tensor<{wanted.shape[0]}x{wanted.shape[1]}xf32>"
+    text = f"""func.func @main(%a: {kind}, %b: {kind}) -> {made} {{
+      %one = stablehlo.constant dense<1.0> : tensor<f32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      {LINEAR} {{window_dimensions = array<i64: {size[0]}, {size[1]}>,
+        window_strides = array<i64: {steps[0]}, {steps[1]}>}}
+        : ({kind}, {kind}, tensor<f32>, tensor<f32>) -> ({made}, {made})
+      return %r#1 : {made} }}"""
+    executable = davinci.compile(text)
+    (found,) = executable.run(a, b).values()
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert {k["unit"] for k in executable.profile["kernels"]} == {"vector"}
+
+
+def product(batch: int, m: int, k: int, n: int, kind: str) -> str:
+    types = [f"tensor<{batch}x{r}x{c}x{kind}>" for r, c in ((m, k), (k, n), (m, n))]
+    return f"""func.func @main(%a: {types[0]}, %b: {types[1]}) -> {types[2]} {{
+      %r = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+        : ({types[0]}, {types[1]}) -> {types[2]}
+      return %r : {types[2]} }}"""
+
+
+SIZES = [
+    (LEAST_BATCH, 1, 1, 1),
+    (LEAST_BATCH + 1, 1, 1, 17),
+    (LEAST_BATCH + 1, 15, 1, 1),
+    (LEAST_BATCH, 1, 33, 1),
+    (LANES_OF_CORES + 1, 2, 3, 5),
+    (LANES_OF_CORES, 9, 1, 9),
+]
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_many_small_products(size: tuple[int, int, int, int], kind: str) -> None:
+    batch, m, k, n = size
+    rng = np.random.default_rng(1)
+    dtype = np.float32 if kind == "f32" else np.float16
+    a = rng.standard_normal((batch, m, k)).astype(dtype)
+    b = rng.standard_normal((batch, k, n)).astype(dtype)
+    executable = davinci.compile(product(batch, m, k, n, kind))
+    (found,) = executable.run(a, b).values()
+    wanted = np.matmul(a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3 if kind == "f16" else 1e-5, atol=1e-5)
+    assert {k["unit"] for k in executable.profile["kernels"]} == {"vector"}
+
+
+def test_few_or_larger_ones_are_the_cubes() -> None:
+    for size in ((LEAST_BATCH - 1, 1, 4, 1), (LANES_OF_CORES, 13, 2, 2)):
+        executable = davinci.compile(product(*size, "f16"))
+        shapes = ((size[0], size[1], size[2]), (size[0], size[2], size[3]))
+        executable.run(*(np.ones(shape, np.float16) for shape in shapes))
+        assert "cube" in {k["unit"] for k in executable.profile["kernels"]}
