@@ -143,6 +143,7 @@ BINARY = [
     *(case(n, *pairs(x)) for n in ("add", "sub", "mul", "max", "min") for x in ALL),
     *(case("div", *pairs(x)) for x in FLOATS),
     *(case(n, *QUOTIENTS) for n in ("div", "remainder")),
+    *(case("remainder", *pairs(x)) for x in FLOATS),
     *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16, I32, LONG)),
     *(case(n, *SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),
     *(case(n, *LONG_SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from davinci.operators.core import NUMBERS, WHOLE, Array, elementwise
-from davinci.operators.division import divided
+from davinci.operators.core import NUMBERS, Array, elementwise
+from davinci.operators.division import divided, float_remainder
 from davinci.operators.formulas import kind_of
 from davinci.operators.long_integers import long_add, long_choice, long_mul, long_sub
 from davinci.operators.vector_program import Operand, Value, VectorProgram
@@ -74,6 +74,8 @@ def quotient(a: Array, b: Array) -> Any:
 
 def remainder_of(a: Array, b: Array) -> Any:
     """What a quotient towards zero leaves of a; of integers a where b is 0."""
+    if a.dtype.kind == "f":
+        return np.fmod(a, b)
     return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b)))
 
 
@@ -87,10 +89,15 @@ def div(p: VectorProgram, a: Operand, b: Operand) -> Value:
     return p.div(a, b)
 
 
-@elementwise(values=remainder_of, types=frozenset({"i32"}), constraints=WHOLE)
+@elementwise(values=remainder_of, types=NUMBERS)
 def remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
-    """What a division that truncates leaves of a, with the sign of a; a where b is 0."""
-    return divided(p, a, b)[1]
+    """What a division that truncates leaves of a, with the sign of a, exactly; where b is 0, a of
+    integers and NaN of floats."""
+    kind = kind_of(a, b)
+    if kind == "s32":
+        return divided(p, a, b)[1]
+    wide = (p.convert(v, "f32", exact=True) if isinstance(v, Value) else v for v in (a, b))
+    return p.convert(float_remainder(p, *wide), kind)
 
 
 def is_power_of_two(number: float) -> bool:

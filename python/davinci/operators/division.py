@@ -1,16 +1,28 @@
-"""Quotients of integers of 32 bits by way of f32, exact for all of them.
+"""Quotients and remainders, exact for all numbers.
+
+Of integers of 32 bits by way of f32:
 
 q = rint(a / b)              in f32: off by no more than 2^-22 of itself
 r = a - q b                  exact, as a wraps around; at most half of |b| and 2^9 more
 q += rint(r / b), r = ..     now |r| is less than |b|
 q -= s sign(b), r += s |b|   where r has not the sign of a: s = 1 if a is positive, else -1
+
+Of floats, from the largest multiples of |b| by powers of 2^11 down, r being |a| first:
+
+q = rint(r / (2^(11 j) |b|))               at most 2^11
+r -= 2^(11 j) q b1           in two halves, b1 being the upper 12 bits of |b|: exact
+r -= 2^(11 j) q b2           b2 being the lower ones
+
+Where a multiple is beyond f32, so q is 0, and nothing is taken off.
 """
 
 from __future__ import annotations
 
 import math
 
-from davinci.operators.formulas import limited
+import numpy as np
+
+from davinci.operators.formulas import limited, with_sign
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 
 
@@ -52,3 +64,58 @@ def _wrong_side(p: VectorProgram, number: Operand, rest: Value) -> Value:
     else:
         other = max(-1.0, min(1.0, number))
     return p.convert(p.mul(p.sub(other, side), 0.5), "s32", "trunc")
+
+
+STEP_BITS = 11
+"""Bits of a quotient of floats that a step finds."""
+
+MOST_STEPS = 25
+"""Steps from the least number of f32, 2^-149, to above half of the largest one."""
+
+FIRST_STEPS = 23
+"""Steps from which on the lower 12 bits may be all bits of a number, one without an exponent."""
+
+LARGEST = float(np.finfo(np.float32).max)
+UPPER_BITS = -(1 << 12)
+"""The sign, the exponent and the first 11 bits behind the point of f32, as s32."""
+
+ROUNDER = 1.5 * 2**23
+"""A number whose sum with one below 2^22 has no fraction."""
+
+
+def float_remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
+    """What a quotient towards zero of f32 leaves of a, with its sign; NaN where b is 0, or a is
+    infinite."""
+    size, by = (
+        p.unary("vabs", v) if isinstance(v, Value) else p.constant("f32", abs(v)) for v in (a, b)
+    )
+    whole = p.min(by, LARGEST)
+    upper = p.step("vand", [whole, p.constant("s32", UPPER_BITS)])
+    lower = p.sub(whole, upper)
+    rest = size
+    for step in reversed(range(MOST_STEPS + 1)):
+        ratio = p.div(rest, _times_power(p, by, STEP_BITS * step))
+        quotient = p.add(p.add(ratio, ROUNDER), -ROUNDER)
+        power = STEP_BITS * step
+        for part, halves in ((upper, True), (lower, step >= FIRST_STEPS)):
+            taken = _times_power(p, p.mul(quotient, part), power - halves)
+            for _ in range(1 + halves):  # all of it may be beyond f32
+                rest = p.sub(rest, taken)
+    rest = p.choose("lt", rest, 0.0, p.add(rest, whole), rest)
+    if isinstance(a, Value):
+        return p.choose("lt", with_sign(p, a), 0.0, p.mul(rest, -1.0), rest)
+    return p.mul(rest, math.copysign(1, a))
+
+
+def _times_power(p: VectorProgram, x: Value, power: int) -> Value:
+    """x 2^power, by products with numbers of f32; the power is -1 or more."""
+    if power < 0:
+        return p.mul(x, 2.0**power)
+    while power:
+        part = min(power, MOST_POWER)
+        x, power = p.mul(x, 2.0**part), power - part
+    return x
+
+
+MOST_POWER = 127
+"""The largest power of two in f32."""
