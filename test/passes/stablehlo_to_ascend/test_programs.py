@@ -247,6 +247,7 @@ VECTOR |= {
     ),
     "add_i64": binary("add", "tensor<9xi64>"),
     "divide_i32": binary("divide", "tensor<9xi32>"),
+    "remainder": binary("remainder", "tensor<9xf32>"),
     "reverse": function(
         "%x: tensor<3x5xf32>",
         "tensor<3x5xf32>",
@@ -280,7 +281,6 @@ SCALAR = {
     return %0 : tensor<4xf32>""",
     ),
     "divide_i64": binary("divide", "tensor<9xi64>"),
-    "remainder": binary("remainder", "tensor<9xf32>"),
     "argmax": function(
         "%x: tensor<3x5xf32>, %i: tensor<3x5xi32>",
         "tensor<3xf32>, tensor<3xi32>",
