@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import davinci
 from davinci import zoo
@@ -93,6 +94,60 @@ def test_networks(name: str) -> None:
     outputs = executable.run(inputs)
     check.require(check.compare(outputs, check.reference_onnx(network.proto, inputs)), "mixed")
     assert {kernel.unit for kernel in executable.kernels.values()} == {"cube", "vector"}
+
+
+WINDOWS = (
+    (1, 1, 1, 17, 5, 1, 1, 0, 1, 1),
+    (1, 3, 3, 64, 256, 3, 1, 1, 1, 1),
+    (2, 15, 13, 20, 33, 3, 2, 1, 1, 1),
+    (1, 14, 14, 32, 32, 5, 1, 2, 2, 2),
+    (1, 9, 9, 48, 48, 3, 1, 1, 1, 3),
+    (1, 270, 20, 16, 16, 3, 3, 1, 1, 1),
+)
+"""Images, height, width, channels in and out; kernel, stride, padding, dilation, groups: one pixel;
+tiles that share windows, padding rows of C; ragged channels; dilated, in groups; more rows of the
+image than FMATRIX has padding."""
+
+
+@pytest.mark.parametrize("sizes", WINDOWS, ids=str)
+def test_convolutions(sizes: tuple[int, ...]) -> None:
+    n, h, w, c, o, kernel, stride, pad, dilation, groups = sizes
+    node = helper.make_node(
+        "Conv",
+        ["x", "w", "b"],
+        ["c"],
+        kernel_shape=[kernel] * 2,
+        strides=[stride] * 2,
+        pads=[pad] * 4,
+        dilations=[dilation] * 2,
+        group=groups,
+    )
+    shapes = {"x": [n, c, h, w], "w": [o, c // groups, kernel, kernel], "b": [o]}
+    random = np.random.default_rng(0)
+    values = {
+        name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
+    }
+    opset = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8}
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shapes["x"])]
+    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    known = [numpy_helper.from_array(values[name], name) for name in "wb"]
+    nodes = [node, helper.make_node("Relu", ["c"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "conv", given, result, known), **opset)
+    inputs = {"x": values["x"]}
+    outputs = davinci.compile(model, machine=MACHINE).run(inputs)
+    check.require(check.compare(outputs, check.reference_onnx(model, inputs)), "mixed")
+
+
+def test_bytes() -> None:
+    """Products and convolutions of bytes: sums leave as integers and are scaled on vector cores."""
+    network = zoo.build("squeezenet,resolution=32")
+    samples = [network.inputs(seed) for seed in range(2)]
+    quantized = davinci.quantize(network.proto, samples, layers="all").model
+    executable = davinci.compile(quantized, machine=MACHINE)
+    inputs = network.inputs(3)
+    outputs = executable.run(inputs)
+    check.require(check.compare(outputs, check.reference_onnx(quantized, inputs)), "fp16")
+    assert any("i8" in name or "i32" in name for name in executable.kernels)
 
 
 def test_queues_are_pipes() -> None:

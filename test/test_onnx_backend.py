@@ -67,7 +67,7 @@ def test_devices() -> None:
         "CPU": True,
         "NPU": True,
         "NPU:ascend310": True,
-        "NPU:ascend910b": False,
+        "NPU:ascend910b": True,
         "NPU:none": False,
         "ascend310": False,
         "CUDA": False,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import davinci
-from davinci import zoo
 from davinci.errors import CompileError, DeviceFault
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -102,10 +101,3 @@ def test_flag_of_the_wrong_pipe_is_a_race() -> None:
 def test_what_a_core_has_not_is_a_compile_error(text: str, machine: str, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         davinci.compile(text, machine=machine)
-
-
-def test_convolutions_are_not_compiled_for_a_split_machine() -> None:
-    model = zoo.build("squeezenet,resolution=32")
-    with pytest.raises(CompileError, match=r"'ascend.conv' op needs the cube in a way") as caught:
-        davinci.compile(model.proto, machine="ascend910b")
-    assert "ascend910, ascend310" in str(caught.value)

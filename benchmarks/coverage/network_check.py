@@ -101,10 +101,10 @@ SAMPLES = 2
 
 def quantized(source: job.Source) -> job.Source:
     """A network of the zoo of bytes."""
-    network = source.model
-    assert source.example is not None
+    proto = source.proto()
+    assert proto is not None and source.example is not None, "networks of the zoo are both"
     samples = [source.example(seed) for seed in range(SAMPLES)]
-    return replace(source, model=davinci.quantize(network, samples, layers="all").model)
+    return replace(source, model=davinci.quantize(proto, samples, layers="all").model)
 
 
 def row_of(network: str, machine: str, of_bytes: bool = False, poison: bool = False) -> str:

@@ -75,6 +75,12 @@ WINDOW_LOADS = {
 }
 """What `cce.load3d` becomes."""
 
+RECTANGLE_LOADS = {
+    next(iter(BY_NAME[name].values())).operands[0].space.name: name
+    for name in ("img2colv2_cbuf_to_ca", "img2colv2_cbuf_to_cb")
+}
+"""The same where a load takes a rectangle of windows and elements of the kernel."""
+
 CONVERSIONS = {named_types(name) for name in BY_NAME if name.startswith("vconv_")}
 """Element types that `cce.vconv` converts between."""
 

@@ -166,7 +166,8 @@ class FixpipeOp(Cce.Operation, name="fixpipe"):
 
     C1 source in L0C, [n1, m1, 16, 16], columns of fractals contiguous; destination in GM.
     C2 the destination is [m, n], rows contiguous and no more than the fractals hold, or
-       [n1, m1, 16, 16], columns of fractals contiguous and whole blocks apart.
+       [n1, m1, 16, 16], columns of fractals contiguous and whole blocks apart, or [n1, m, 16], the
+       first rows of columns of fractals.
     C3 types f32 to f32 or f16, i32 to i32.
     """
 
@@ -192,6 +193,13 @@ class FixpipeOp(Cce.Operation, name="fixpipe"):
             (m, n), most = dst.shape, [m1 * SIDE, n1 * SIDE]
             require(m <= most[0] and n <= most[1], "rows", list(dst.shape), f"at most {most}")
             require(n == 1 or dst.strides[1] == 1, "rows are not contiguous", dst.strides[1], 1)
+            return
+        if len(dst.shape) == 3:
+            n1, m1 = src.shape[:2]
+            require(dst.shape[0] == n1, "columns of fractals", dst.shape[0], n1)
+            require(dst.shape[1] <= m1 * SIDE, "rows", dst.shape[1], f"at most {m1 * SIDE}")
+            rows = [dst.shape[2], *dst.strides[1:]]
+            require(rows == [SIDE, SIDE, 1], "rows of fractals", rows, [SIDE, SIDE, 1])
             return
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         require_fractals("destination", dst, SIDE)

@@ -59,7 +59,6 @@ from davinci.passes.ascend.memory_limit import are_cut
 from davinci.passes.ascend.product_grouping import product_groups
 from davinci.passes.ascend.sums_by_cube import sums_by_cube
 from davinci.passes.ascend.tensor_ops import (
-    CONVOLUTION,
     HALF,
     ON_CUBE,
     erase_unused,
@@ -71,6 +70,7 @@ from davinci.passes.ascend.tensor_ops import (
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION, REWRITES_HELP
 from davinci.passes.pipeline.rewrites import chosen, expected
+from davinci.schedule.followers import BYTES
 
 
 @register_pass
@@ -140,12 +140,12 @@ def refuse_cube(root: Any, machine: str) -> None:
             if op.name not in ON_CUBE:
                 continue
             element = tensor_of(op.operands[0].type).element
-            if op.name == CONVOLUTION or element != HALF:
+            if element not in (HALF, BYTES):
                 fail(
                     op,
                     f"needs the cube in a way of which the compiler makes no kernels for {machine}",
                     found=f"{op.name.removeprefix('ascend.')} of {element}",
-                    expected="products of f16, operators of the vector unit",
+                    expected="factors of f16 or i8",
                     hint="compile for a machine whose cores have both units (ascend910, "
                     f"ascend310), or write kernels by hand, see {shipped('split_matmul_add.mlir')}",
                 )

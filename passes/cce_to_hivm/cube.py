@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import Buffer, buffer_of
-from davinci.dialects.cce.instructions import LOADS
+from davinci.dialects.cce.instructions import LOADS, RECTANGLE_LOADS
 from davinci.isa.strides import Dim, merge_dims
 from davinci.machine import Machine
 from davinci.mlir import Op, arith, ir
@@ -19,9 +19,6 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 FRACTAL = SIDE * SIDE
 """Elements of a fractal of f16."""
-
-RECTANGLES = "img2colv2_cbuf_to_ca"
-"""The load of windows that takes a rectangle of windows and channels."""
 
 
 @lowering("load2d")
@@ -68,7 +65,7 @@ def is_image(machine: Machine, src: Buffer, dst: Buffer) -> bool:
     (rows, columns), (down, across) = src.shape[:2], src.strides[:2]
     return (
         dst.space == "L0A"
-        and src.dtype in machine.intrinsics.get(RECTANGLES, ())
+        and src.dtype in machine.intrinsics.get(RECTANGLE_LOADS["L0A"], ())
         and min(rows, columns) > 1
         and down == FRACTAL
         and across >= rows * FRACTAL
@@ -77,7 +74,7 @@ def is_image(machine: Machine, src: Buffer, dst: Buffer) -> bool:
 
 def load_image(emitter: Emitter, op: Op, src: Buffer) -> None:
     """Windows of one pixel each, so many as rows, of the channels of all columns."""
-    record = emitter.record(op, RECTANGLES, src.dtype)
+    record = emitter.record(op, RECTANGLE_LOADS["L0A"], src.dtype)
     source, target = (emitter.addresses.of(value) for value in op.operands)
     pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 0)
     emitter.set_image({"l1_w": src.strides[1] // SIDE, "l1_h": 1, **pads})

@@ -80,7 +80,8 @@ def lower_fixpipe(emitter: Emitter, op: Op) -> None:
         (rows, columns), stride = dst.shape, dst.strides[0]
         stride = stride if rows > 1 else columns
     else:
-        rows, columns = m1 * SIDE, n1 * SIDE
+        rows = dst.shape[1] if len(dst.shape) == 3 else m1 * SIDE
+        columns = n1 * SIDE
         stride = dst.strides[0] * dst.itemsize // BLOCK_BYTES if n1 > 1 else 0
     fields = {
         "n_size": columns,

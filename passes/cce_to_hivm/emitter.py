@@ -41,7 +41,7 @@ class Emitter:
         self.machine = machine
         self.addresses = Addresses()
         self.mask: int | None = None
-        self.image: Mapping[str, int] | None = None
+        self.image: Mapping[str, int | ir.Value] | None = None
         self.padding: int | None = None
         self.scales: int | None = None
         self.pointers: list[dict[tuple[Space, int], Any]] = []
@@ -108,7 +108,7 @@ class Emitter:
             fields = {"low": mask & ((1 << 64) - 1), "high": mask >> 64}
             hivm.build("set_vector_mask", "", [], fields)
 
-    def set_image(self, fields: Mapping[str, int]) -> None:
+    def set_image(self, fields: Mapping[str, int | ir.Value]) -> None:
         """Sets FMATRIX unless it is known to hold these fields."""
         if fields != self.image:
             self.image = fields

@@ -1,12 +1,19 @@
-"""Loads of windows of an image: FMATRIX says what image, each instruction where it begins."""
+"""Loads of windows of an image: FMATRIX says what image, each instruction where it begins.
+
+load3dv1 names the pixel of its first window and walks along one direction. load3dv2 takes a
+rectangle of windows and kernel elements, and counts windows from the first one of the image: where
+L1 holds only some rows, the rows in front of them count as padding above.
+"""
 
 from __future__ import annotations
 
+import math
+
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import buffer_of
-from davinci.dialects.cce.instructions import WINDOW_LOADS
+from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.instructions import RECTANGLE_LOADS, WINDOW_LOADS
 from davinci.dialects.cce.windows import Windows
-from davinci.isa.img2col import PLACE_BITS, encoded
+from davinci.isa.img2col import CHANNELS, PLACE_BITS, encoded
 from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift, constant_i64
@@ -18,13 +25,22 @@ from davinci.units import FRACTAL_SIDE as SIDE
 Number = int | ir.Value
 """A number that is known, or an i64 value."""
 
+MOST_ABOVE = 255
+"""Rows of padding above that FMATRIX can say."""
+
 
 @lowering("load3d")
 def lower_load3d(emitter: Emitter, op: Op) -> None:
-    """The repeat walks windows or elements of the kernel, whichever are more."""
+    """Rectangles where the machine loads those; else the repeat walks windows or elements of the
+    kernel, whichever are more."""
     source, first, top, target = list(op.operands)
     src, dst = buffer_of(source), buffer_of(target)
     windows = Windows.of(op)
+    if (padding := attribute(op, "padding")) is not None:
+        emitter.set_padding(padding)
+    if src.dtype in emitter.machine.intrinsics.get(RECTANGLE_LOADS[dst.space], ()):
+        load_rectangles(emitter, op, windows, src, dst)
+        return
     record = emitter.record(op, WINDOW_LOADS[dst.space], src.dtype)
     emitter.set_image(
         {
@@ -36,8 +52,6 @@ def lower_load3d(emitter: Emitter, op: Op) -> None:
             "pad_bottom": 0,
         }
     )
-    if (padding := attribute(op, "padding")) is not None:
-        emitter.set_padding(padding)
     most = {f.name: f.limit for f in record.fields}
     height, width = windows.kernel
     shared = {
@@ -74,6 +88,86 @@ def lower_load3d(emitter: Emitter, op: Op) -> None:
             }
             shift = Shift((number_outer * step + at * jump) * FRACTAL_BYTES)
             emitter.instruction(record, [start.plus(shift), emitter.addresses.of(source)], fields)
+
+
+def load_rectangles(emitter: Emitter, op: Op, windows: Windows, src: Buffer, dst: Buffer) -> None:
+    """As many windows and elements of the kernel at once as lie in the destination as load3dv2
+    writes them: of 16 windows all elements, then of the next 16."""
+    source, first, top, target = list(op.operands)
+    record = emitter.record(op, RECTANGLE_LOADS[dst.space], src.dtype)
+    begin, above = counted(windows, number(first), number(top))
+    emitter.set_image(
+        {
+            "l1_w": windows.width,
+            "l1_h": windows.height,
+            "pad_left": windows.left,
+            "pad_right": windows.right,
+            "pad_top": above,
+            "pad_bottom": 0,
+        }
+    )
+    of_kernel = windows.kernel[0] * windows.kernel[1]
+    block, inside = divmod(windows.element, of_kernel)
+    block_bytes = windows.height * windows.width * CHANNELS * src.itemsize
+    image = emitter.addresses.of(source).plus(Shift(block * block_bytes))
+    start = emitter.addresses.of(target)
+    shared = {
+        "stride_h": windows.strides[0],
+        "stride_w": windows.strides[1],
+        "filter_h": windows.kernel[0],
+        "filter_w": windows.kernel[1],
+        "dilation_h": windows.dilations[0],
+        "dilation_w": windows.dilations[1],
+    }
+    high, deep = rectangle(windows)
+    for window in range(0, windows.windows, high):
+        for element in range(0, windows.elements, deep):
+            fields = {
+                **shared,
+                "k_extension": min(deep, windows.elements - element) * CHANNELS,
+                "m_extension": min(high, windows.windows - window) * SIDE,
+                "k_start": (inside + element) * CHANNELS,
+                "m_start": plus(begin, window * SIDE),
+            }
+            place = window * windows.window_jump + element * windows.element_jump
+            at = start.plus(Shift(place * FRACTAL_BYTES))
+            emitter.instruction(record, [at, image], fields)
+
+
+def rectangle(windows: Windows) -> tuple[int, int]:
+    """Fractals of windows, and of elements of the kernel, that one load3dv2 writes to their
+    places."""
+    deep = windows.elements if windows.element_jump == 1 else 1
+    together = windows.windows == 1 or windows.window_jump == deep
+    return (windows.windows if together else 1), deep
+
+
+def counted(windows: Windows, first: Number, top: Number) -> tuple[Number, Number]:
+    """The number of the first window, a multiple of 16, and the rows of padding above the image in
+    L1, counted from a row of windows in front of it.
+
+    Args:
+        first: the window, counted from the first one of the whole image.
+        top: where in L1 the first row of windows of the whole image begins; 0 or less.
+    """
+    rows = times(top, -1)
+    if isinstance(rows, int) and rows <= MOST_ABOVE:
+        return first, rows
+    # Whole fractals of windows begin where so many rows of windows do.
+    step = SIDE // math.gcd(SIDE, windows.of_row)
+    line, _ = divide(first, windows.of_row)
+    reached, _ = divide(rows, windows.strides[0])
+    skipped = times(divide(least(line, reached), step)[0], step)
+    begin = plus(first, times(skipped, -windows.of_row))
+    return begin, plus(rows, times(skipped, -windows.strides[0]))
+
+
+def least(a: Number, b: Number) -> Number:
+    """The smaller one of two numbers that are not negative."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    value: ir.Value = arith.MinUIOp(as_value(a), as_value(b)).result
+    return value
 
 
 def number(index: ir.Value) -> Number:

@@ -1,14 +1,52 @@
-"""Parts of C on their way from L0C straight to GM, from cores without a vector unit."""
+"""Parts of C on their way from L0C straight to GM, from cores without a vector unit.
+
+Behind the last windows of images, fractals hold what loads of windows make of pixels in which other
+windows are; the rows of C there must be zeros, and no vector unit clears them. The cube makes such
+rows in the place of a part that has left, and they leave after it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from davinci.dialects.cce import build as cce
-from davinci.mlir import ir
-from davinci.passes.ascend_to_cce.products.parts import PartOfC
+from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce.products.parts import Factors, PartOfC
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.builder import mul, subview
+from davinci.passes.builder import add, alloc, mul, reshaped, restride, subview
 from davinci.schedule.products.events import Leave
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import row_major
+
+
+@dataclass(frozen=True)
+class ZeroRows:
+    """Makes a row of fractals of C that are zeros.
+
+    Args:
+        a, b: a fractal of zeros in L0A and one in L0B.
+    """
+
+    a: Factors
+    b: Factors
+
+    @staticmethod
+    def of(a: Factors, b: Factors) -> ZeroRows:
+        """With buffers of a fractal each, which get their zeros here."""
+        fractal = alloc([FRACTAL], ir.F16Type.get(), "L1")
+        cce.clear_l1(restride(fractal, [1, FRACTAL], [FRACTAL, 1]))
+        for held in (a, b):
+            cce.load2d(*(reshaped(words, [1, 1, SIDE, SIDE]) for words in (fractal, held.words)))
+        return ZeroRows(a, b)
+
+    def make(self, sums: ir.Value, columns: int) -> None:
+        """Zeros as [columns][1] fractals of `sums`, a buffer of L0C."""
+        begins = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+        a, b = (reshaped(held.elements, [1, 1, SIDE, held.lanes]) for held in (self.a, self.b))
+        for column in range(columns):
+            shape = [1, 1, SIDE, SIDE]
+            cce.mad(a, b, restride(sums, shape, row_major(shape), column * FRACTAL), begins)
 
 
 class DirectExit:
@@ -17,20 +55,49 @@ class DirectExit:
     Args:
         output: C in GM: [batch][rows][columns], or [batch][columns][rows][16][16].
         members: the product, by number in its kernel.
+        rectified: whether negative sums leave as 0.
+        zeros: what pads the last rows of fractals; None where factors have zeros there.
     """
 
-    def __init__(self, output: ir.Value, members: tuple[int, ...]) -> None:
-        self.output, self.members = output, members
-        self.nz = ir.MemRefType(output.type).rank == 5
+    def __init__(
+        self,
+        output: ir.Value,
+        members: tuple[int, ...],
+        rectified: bool = False,
+        zeros: ZeroRows | None = None,
+    ) -> None:
+        self.output, self.members, self.rectified = output, members, rectified
+        self.zeros = zeros
+        kind = ir.MemRefType(output.type)
+        self.lines: ir.Value | None = None
+        """C in fractals, as rows of 16 elements; None of rows."""
+        if kind.rank == 5:
+            strides, offset = kind.get_strides_and_offset()
+            batch, columns, rows, *_ = kind.shape
+            shape = [batch, columns, rows * SIDE, SIDE]
+            self.lines = restride(output, shape, [*strides[:2], SIDE, 1], offset)
 
-    def leave(self, event: Leave, source: ir.Value, part: PartOfC) -> None:
-        """A part of C, [n][m][16][16] in L0C, to its place."""
-        place = part.place
-        if self.nz:
-            at = [place.batch, place.column, place.row, 0, 0]
-            shape = [1, part.n.size, part.m.size, SIDE, SIDE]
-        else:
-            at = [place.batch, mul(place.row, SIDE), mul(place.column, SIDE)]
-            shape = [1, place.rows, place.columns]
+    def leave(self, event: Leave, source: ir.Value, part: PartOfC, sums: ir.Value) -> None:
+        """A part of C, [n][m][16][16] in L0C, to its place.
+
+        Args:
+            sums: the buffer of L0C whose last part this is.
+        """
+        place, n, m = part.place, part.n.size, part.m.size
         with serving(*self.members):
-            cce.fixpipe(source, subview(self.output, at, shape, drop=[0]))
+            row, rest = mul(place.row, SIDE), 0
+            if self.lines is None:
+                at = [place.batch, row, mul(place.column, SIDE)]
+                target = subview(self.output, at, [1, place.rows, place.columns], drop=[0])
+                cce.fixpipe(source, target, relu=self.rectified)
+                return
+            if self.zeros is not None:
+                rest = m * SIDE - place.rows
+            at, shape = [place.batch, place.column, row, 0], [1, n, m * SIDE - rest, SIDE]
+            target = subview(self.lines, at, shape, drop=[0])
+            cce.fixpipe(source, target, relu=self.rectified)
+            if self.zeros is not None and rest:
+                self.zeros.make(sums, n)
+                at[2], shape[2] = add(row, place.rows), rest
+                made = reshaped(sums, [n, 1, SIDE, SIDE])
+                cce.fixpipe(made, subview(self.lines, at, shape, drop=[0]))

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
-from davinci.passes.ascend_to_cce.products.direct import DirectExit
+from davinci.passes.ascend_to_cce.products.direct import DirectExit, ZeroRows
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
 from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
-from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
+from davinci.passes.ascend_to_cce.products.parts import Factors, PartOfC, Place
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
@@ -87,16 +87,6 @@ class Corner:
         return Region(batch, self.k, self.n)
 
 
-@dataclass(frozen=True)
-class Factors:
-    """A buffer of L0A or L0B: as the words that loads move, and as the elements that a mad
-    multiplies, `lanes` in a row of a fractal."""
-
-    words: ir.Value
-    elements: ir.Value
-    lanes: int
-
-
 class ProductKernel:
     """Builds the kernel of a product from its schedule.
 
@@ -130,7 +120,9 @@ class ProductKernel:
         self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
         self.exit: Exit | DirectExit
         if product.direct:
-            self.exit = DirectExit(gm.outputs[0], own)
+            spaces = ("L0A", "L0B") if product.cleared else ()
+            zeros = ZeroRows.of(*(self.factors(1, space) for space in spaces)) if spaces else None
+            self.exit = DirectExit(gm.outputs[0], own, product.end.rectified, zeros)
         else:
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
@@ -260,7 +252,11 @@ class ProductKernel:
         strides = [tile.m.size * FRACTAL, FRACTAL, SIDE, 1]
         offset = (event.n.start * tile.m.size + event.m.start) * FRACTAL
         source = restride(self.l0c[tile.slot], shape, strides, offset)
-        self.exit.leave(event, source, self.part_of_c(event, corner))
+        part = self.part_of_c(event, corner)
+        if isinstance(self.exit, DirectExit):
+            self.exit.leave(event, source, part, self.l0c[tile.slot])
+        else:
+            self.exit.leave(event, source, part)
 
 
 def flag(value: bool) -> ir.Value:

@@ -1,9 +1,10 @@
-"""Parts of C: where they lie in their tile and in GM."""
+"""Parts of C: where they lie in their tile and in GM. Buffers of the factors of a mad."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from davinci.mlir import ir
 from davinci.passes.builder import IndexLike
 from davinci.schedule.products.events import Span
 
@@ -40,3 +41,13 @@ class PartOfC:
     place: Place
     column_of_tile: IndexLike
     columns_of_tile: int
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A buffer of L0A or L0B: as the words that loads move, and as the elements that a mad
+    multiplies, `lanes` in a row of a fractal."""
+
+    words: ir.Value
+    elements: ir.Value
+    lanes: int

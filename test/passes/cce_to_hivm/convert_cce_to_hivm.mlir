@@ -158,6 +158,23 @@ func.func @rectangle() attributes {ascend.kernel, ascend.unit = "cube"} {
   return
 }
 
+// Windows: load3dv2 takes all elements of the kernel of all windows, and counts both from the first
+// ones: here from channel 16 of the second block on, with two rows of padding above the image.
+// B-LABEL: func.func @windows
+// B: "hivm.set_fmatrix"() {l1_h = 6 : i64, l1_w = 8 : i64, pad_bottom = 0 : i64, pad_left = 1 : i64, pad_right = 1 : i64, pad_top = 2 : i64}
+// B: "hivm.img2colv2_cbuf_to_ca"{{.*}}k_extension = 64 : i64, k_start = 16 : i64, m_extension = 32 : i64, m_start = 16 : i64
+// CHECK-LABEL: func.func @windows
+// CHECK-COUNT-2: "hivm.img2col_cbuf_to_ca"
+func.func @windows() attributes {ascend.kernel, ascend.unit = "cube"} {
+  %l = memref.alloc() {cce.address = 0 : i64} : memref<2x6x8x16xf16, #cce.space<"L1">>
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<2x4x16x16xf16, #cce.space<"L0A">>
+  %first = arith.constant 16 : index
+  %top = arith.constant -2 : index
+  "cce.load3d"(%l, %first, %top, %a) {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1>, element = 10 : i64}
+    : (memref<2x6x8x16xf16, #cce.space<"L1">>, index, index, memref<2x4x16x16xf16, #cce.space<"L0A">>) -> ()
+  return
+}
+
 // A compare and a select a repeat: 128 numbers are two of them.
 // CHECK-LABEL: func.func @select
 // CHECK-COUNT-2: "hivm.vcmp_ge"{{.*}} {repeat = 1 : i64, src0_blk_stride = 1 : i64, src1_blk_stride = 1 : i64, type = "f32"}

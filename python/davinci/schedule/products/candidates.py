@@ -223,7 +223,8 @@ class Candidates:
 
     def room(self, memory: str, other: int) -> int:
         """Fractals of L0A or L0B for factors of tiles of `other` rows or columns."""
-        return self.rooms[memory] - self.product.end.taken(memory, other, other)
+        taken = self.product.end.taken(memory, other, other) + self.product.cleared
+        return self.rooms[memory] - taken
 
     def loads(self, m: int, n: int, depth: int) -> tuple[float, float]:
         """Cycles of the loads of A and of B for a mad, about."""
@@ -378,6 +379,7 @@ class Candidates:
             kept = 0 if self.wanted.strategy == "is" else 1
             ways = [way for way in ways if way[kept] is stay[kept] or not stay[kept]]
         room = self.rooms["L1"] - self.product.end.taken("L1", tile.m, tile.n)
+        room -= self.product.cleared
         found: dict[tuple[int, int], None] = {}
         for way in ways:
             fits = (

@@ -144,7 +144,9 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     leaving += sum(parting_buffers(product, (a, b)).values())
     if product.direct:
         leaving = 0
-    l1, l0a, l0b = (end.taken(memory, tile.m, tile.n) for memory in ("L1", "L0A", "L0B"))
+    l1, l0a, l0b = (
+        end.taken(memory, tile.m, tile.n) + product.cleared for memory in ("L1", "L0A", "L0B")
+    )
     return Footprint(
         (a.fractals * a.slots + b.fractals * b.slots + l1) * FRACTAL_BYTES,
         (schedule.l0a * tile.k * tile.m + l0a) * FRACTAL_BYTES,

@@ -162,12 +162,13 @@ class _Reader(Followers):
     def _apart(
         self, product: Product, factors: tuple[int, ...], outputs: tuple[int, ...]
     ) -> ProductGroup:
-        """The group on cores without a vector unit: sums leave as they are, or rounded."""
-        end = product.end
+        """The group on cores without a vector unit: sums leave as they are, or rounded, negative
+        ones perhaps as 0."""
+        end = product.end.rectify()
         plain = not end.extras and end.unmoved.outputs == [end.sums]
-        if end.unmoved.steps or not plain or self.image is not None:
+        if end.unmoved.steps or not plain:
             raise NoSpace("what follows a product on a core without a vector unit")
-        if product.factor != "f16" or (product.a.itemsize, product.b.itemsize) != (2, 2):
+        if (product.a.itemsize, product.b.itemsize) != (2, 2):
             raise NoSpace("factors that become others on a core without a vector unit")
         apart = replace(end, program=end.unmoved)
         product = replace(

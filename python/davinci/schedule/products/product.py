@@ -86,6 +86,13 @@ class Product:
         """Whether the cores have no vector unit: C leaves L0C for GM, a tile at a time."""
         return self.b.direct
 
+    @property
+    def cleared(self) -> bool:
+        """Whether the cube makes the zeros that pad the last rows of C, with a fractal of zeros in
+        L1, L0A and L0B: those rows of A are windows of an image that are none, and no vector unit
+        clears C."""
+        return self.direct and self.image is not None and self.c.nz and self.m % SIDE != 0
+
     @cached_property
     def end(self) -> Epilogue:
         """What is done to C before it leaves."""
