@@ -119,6 +119,9 @@ def test_what_is_in_front_of_phases() -> None:
     launching = machine.launch.us(most / machine.cores, by_host=True)
     met = sum(meetings(joined)) / machine.clock_mhz
     assert record["launch_overhead_us"] == pytest.approx(launching + met)
+    assert record["meetings"] == len(meetings(joined)) == len(joined.launches) - 1
+    assert record["meeting_cycles"] == sum(meetings(joined))
+    assert f"in 1 launch, whose cores meet {record['meetings']} time" in str(joined)
     ends = 0.0
     for entry in record["launches_list"]:
         assert entry["start_us"] > ends

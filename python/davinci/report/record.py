@@ -106,6 +106,8 @@ def build(
         ],
         "bound_cycles": sum(row["bound_cycles"] for row in rows),
         "launches": sum(not sharing[0].continues for sharing in shared),
+        "meetings": sum(launch.meeting is not None for launch in launches),
+        "meeting_cycles": sum(x.meeting.cycles for x in launches if x.meeting is not None),
         "ops": {
             "total": len(launches),
             **{unit: sum(r["launches"] for r in rows if r["unit"] == unit) for unit in UNITS},

@@ -30,9 +30,12 @@ NO_NODE = "all its nodes together"
 
 
 def sharing_text(record: Record) -> str:
-    """In how many launches kernels were started, where some share one."""
-    count = record.get("launches", record["ops"]["total"])
-    return f" in {count} launches" if count < record["ops"]["total"] else ""
+    """In how many launches kernels were started, where some share one, and how often cores meet."""
+    count, meetings = record.get("launches", record["ops"]["total"]), record.get("meetings", 0)
+    if count == record["ops"]["total"]:
+        return ""
+    meet = f", whose cores meet {plural(meetings, 'time', 'times')}" if meetings else ""
+    return f" in {plural(count, 'launch', 'launches')}{meet}"
 
 
 def summary_rows(record: Record) -> list[tuple[str, str]]:

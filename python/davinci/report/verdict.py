@@ -80,7 +80,8 @@ def warnings_of(record: Record) -> list[str]:
 
 def launching(record: Record) -> Loss | None:
     """Finds the time that starting kernels takes, whatever they do."""
-    count = record.get("launches", record["ops"]["total"])
+    meetings = record.get("meetings", 0)
+    count = record.get("launches", record["ops"]["total"]) + meetings
     if not count:
         return None
     share = record["launch_overhead_us"] / record["time_us"]
