@@ -24,6 +24,11 @@ B_EVENT = 2
 """Events of the buffers of B in L1; those of A are before them."""
 
 
+PIXELS = {"filter_w": 1, "filter_h": 1, "stride_w": 1, "stride_h": 1}
+PIXELS |= {"dilation_w": 1, "dilation_h": 1}
+"""Of a load of windows: each is one pixel."""
+
+
 @dataclass(frozen=True)
 class Product:
     """A version of a product of rows x depth by depth x columns.
@@ -210,16 +215,34 @@ class _Rows:
         l0a, l0b = slot * 2 * how.m * how.k, slot * 2 * how.n * how.k
         s.wait(M, MTE1, slot)
         loads = (
-            ("load_cbuf_to_ca.f16", l0a, 0, how.step_a, how.m, 0),
-            ("load_cbuf_to_cb.f16", l0b, B_EVENT, how.step_b, padded, self.b_l1),
+            (l0a, 0, how.step_a, how.m, 0),
+            (l0b, B_EVENT, how.step_b, padded, self.b_l1),
         )
-        for mnemonic, dst, event, step, rows, base in loads:
+        for dst, event, step, rows, base in loads:
             buffer = count // step % how.buffers
             size = how.n if event else how.m
             src = base + buffer * 2 * size * how.k * step + count % step * 2 * rows * how.k
             if count % step == 0:
                 s.wait(MTE2, MTE1, event + buffer)
-            s.emit(mnemonic, dst=dst, src=src, src_stride=1, repeat=rows * how.k // 256)
+            if event:
+                s.emit(
+                    "load_cbuf_to_cb.f16",
+                    dst=dst,
+                    src=src,
+                    src_stride=1,
+                    repeat=rows * how.k // 256,
+                )
+            else:
+                # Nz to Zz in one instruction: a row of pixels with k channels, windows of one.
+                s.emit("set_fmatrix", l1_w=rows, l1_h=1)
+                s.emit(
+                    "img2colv2_cbuf_to_ca.f16",
+                    dst=dst,
+                    src=src,
+                    k_extension=how.k,
+                    m_extension=rows,
+                    **PIXELS,
+                )
             if count % step == step - 1:
                 s.set(MTE1, MTE2, event + buffer)
         s.flag(MTE1, M, slot)

@@ -27,9 +27,8 @@ BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"
 ON_CHIP: dict[tuple[str, str], Callable[[Machine, float, float], float]] = {
     ("L1", "UB"): prices.l1_to_ub,
     ("UB", "L1"): prices.ub_to_l1,
-    ("UB", "UB"): prices.ub_to_ub,
 }
-"""Prices of copies between two memories of a core."""
+"""Prices of copies between L1 and UB."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,11 @@ class Durations:
         issue = self._issue(instructions)
         if "GM" not in path:
             size = runs * run_bytes
-            busy = math.ceil(ON_CHIP[path](machine, size, instructions))
+            if path == ("UB", "UB"):
+                bursts = max(1, runs // instructions)
+                busy = math.ceil(prices.ub_to_ub(machine, size, instructions, bursts))
+            else:
+                busy = math.ceil(ON_CHIP[path](machine, size, instructions))
             return Duration(busy, busy, issue)
         size = runs * (run_bytes if runs == 1 else round_up(run_bytes, machine.gm.line_bytes))
         if src.space == "GM":
@@ -115,8 +118,9 @@ class Durations:
             of_memory = ceil_div(size, self._share.read)
         else:
             port, l2, of_memory = prices.writing(machine), self._share.l2_write, 0
-        moved = max(port.result(size), port.start_cycles + size / l2)
-        busy = math.ceil(max(port.busy(size, instructions), size / l2))
+        bursts = runs if runs > 1 else 0
+        moved = max(port.result(size, bursts), port.start_cycles + size / l2)
+        busy = math.ceil(max(port.busy(size, instructions, bursts), size / l2))
         return Duration(busy, max(busy, math.ceil(moved)), issue, of_memory)
 
     def _copy_l0c(self, op: Op) -> Duration:

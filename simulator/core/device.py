@@ -96,9 +96,10 @@ class Device:
         if self.data:
             self._gm.discard(address, nbytes)
 
-    def flush(self) -> None:
-        """Empties the L2, for times that do not depend on what ran before."""
-        self._l2.flush()
+    def flush(self, dirty_share: float = 0.0) -> None:
+        """Empties the L2 of what was used, for times that do not depend on what ran before; it is
+        left with lines that nothing reads again, of which that share was written."""
+        self._l2.flush(dirty_share)
 
     def launch(
         self,

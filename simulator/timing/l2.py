@@ -1,6 +1,8 @@
 """The L2: which lines of global memory it holds, and what a launch moves through it.
 
 The lines that were not used for longest leave it first; those that were written go to memory then.
+A run may find the L2 full of what runs before it left, as it is where runs follow each other: what
+they wrote goes to the memory while this one runs, as what this one writes does in the next.
 A transfer that bypasses the L2 brings nothing in; what is there all the same it reads and writes
 there. Blocks that run at the same time have their transfers merged in time: each block moves on at
 an even pace. A round of blocks is looked up in parts, one after the other: what is read again in a
@@ -113,7 +115,8 @@ class Looked:
 
 
 class L2:
-    """Which lines of global memory are in the L2, from launch to launch; empty at first."""
+    """Which lines of global memory are in the L2, from launch to launch; empty at first, or with
+    what an earlier run left."""
 
     def __init__(self, machine: Machine, gm_bytes: int) -> None:
         self._line = machine.gm.line_bytes
@@ -124,8 +127,14 @@ class L2:
         self._readers: Lines = np.zeros(0, dtype=np.int64)
         self.flush()
 
-    def flush(self) -> None:
-        """Empties it."""
+    def flush(self, dirty_share: float = 0.0) -> None:
+        """Empties it of what was used.
+
+        Args:
+            dirty_share: of lines that an earlier run left in it, which nothing reads again, so many
+                were written and go to the memory when others take their place; 0: it is empty.
+        """
+        self._dirty_share, self._left = dirty_share, self._capacity if dirty_share else 0
         self._dirty: Kinds = np.zeros(self._count, dtype=np.uint8)
         # The number of the step in which a line was last used; 0: it is not there.
         self._used: Lines = np.zeros(self._count, dtype=np.int64)
@@ -224,7 +233,7 @@ class L2:
         """Makes room for what was used in this step; returns how many lines went back to memory."""
         self._steps.append((self._step, np.concatenate([coming, present])))
         self._held += coming.size
-        back = 0
+        back = self._leave(min(self._left, self._held + self._left - self._capacity))
         while self._held > self._capacity:
             step, lines = self._steps.popleft()
             leaving = np.unique(lines[self._used[lines] == step])
@@ -237,3 +246,11 @@ class L2:
             self._used[leaving] = 0
             self._held -= leaving.size
         return back
+
+    def _leave(self, lines: int) -> int:
+        """Lines of an earlier run make room; returns how many of them went back to memory."""
+        if lines <= 0:
+            return 0
+        before = round(self._left * self._dirty_share)
+        self._left -= lines
+        return before - round(self._left * self._dirty_share)

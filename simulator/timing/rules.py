@@ -162,7 +162,7 @@ def mte2(work: UnitWork) -> PipeCycles:
     port = prices.reading(work.machine, to_l1)
     regions = [region for space, region in work.reads if space == Space.GM]
     rows = sum(region.runs[0].size for region in regions if not region.contiguous)
-    cost = _transfer(work, port, work.reads)
+    cost = _transfer(work, port, work.reads, work.writes)
     return replace(cost, to_l1=to_l1, miss_cycles=rows * port.row_miss_cycles)
 
 
@@ -197,17 +197,22 @@ def l1_fill(work: UnitWork) -> PipeCycles:
 def mte3(work: UnitWork) -> PipeCycles:
     """A transfer to GM, as `mte2`, or from UB to L1."""
     if any(space == Space.GM for space, _ in work.writes):
-        return _transfer(work, prices.writing(work.machine), work.writes)
+        return _transfer(work, prices.writing(work.machine), work.writes, work.reads)
     cycles = math.ceil(prices.ub_to_l1(work.machine, work.bytes_of(work.writes)))
     return PipeCycles(cycles, cycles)
 
 
 def _transfer(
-    work: UnitWork, port: prices.Port, regions: Sequence[tuple[Space, Region]]
+    work: UnitWork,
+    port: prices.Port,
+    regions: Sequence[tuple[Space, Region]],
+    on_chip: Sequence[tuple[Space, Region]],
 ) -> PipeCycles:
     """A transfer of regions that passes a port; its start overlaps with transfers before it."""
     size = _line_bytes(work, regions)
-    return PipeCycles(math.ceil(port.busy(size)), math.ceil(port.result(size)), *_gm_bytes(work))
+    bursts = sum(0 if part.contiguous else part.runs[0].size for _, part in on_chip)
+    busy, result = port.busy(size, bursts=bursts), port.result(size, bursts)
+    return PipeCycles(math.ceil(busy), math.ceil(result), *_gm_bytes(work))
 
 
 def _gm_bytes(work: UnitWork) -> tuple[int, int]:
@@ -241,9 +246,10 @@ def _line_bytes(work: UnitWork, ports: Sequence[tuple[Space, Region]]) -> int:
 
 
 def ub_to_ub(work: UnitWork) -> PipeCycles:
-    """Bytes at their own rate on the vector pipe, and its fixed part (b2)."""
-    size = work.bytes_of(work.writes)
-    cycles = math.ceil(prices.ub_to_ub(work.machine, size, name=work.record.name))
+    """Bursts, some at once, at their own rate on the vector pipe, and its fixed part (b2)."""
+    size, bursts = work.bytes_of(work.writes), work.values["n_burst"]
+    cost = prices.ub_to_ub(work.machine, size, bursts=bursts, name=work.record.name)
+    cycles = math.ceil(cost)
     return PipeCycles(cycles, cycles)
 
 

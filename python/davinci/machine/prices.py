@@ -27,37 +27,48 @@ class Port:
         issue_cycles: least distance of two transfers.
         bytes_per_cycle: of whole lines.
         row_miss_cycles: for each row apart that the L2 has not.
+        burst_cycles: least, for each burst apart in UB or L1.
     """
 
     start_cycles: int
     issue_cycles: int
     bytes_per_cycle: int
     row_miss_cycles: float = 0.0
+    burst_cycles: float = 0.0
 
-    def busy(self, line_bytes: float, instructions: int = 1) -> float:
+    def busy(self, line_bytes: float, instructions: int = 1, bursts: int = 0) -> float:
         """Cycles until the pipe takes the next transfer.
 
         Args:
             line_bytes: of the lines that are touched.
+            bursts: that lie apart on the chip, of all instructions.
         """
-        return max(self.issue_cycles * instructions, line_bytes / self.bytes_per_cycle)
+        return max(self.issue_cycles * instructions, self._moving(line_bytes, bursts))
 
-    def result(self, line_bytes: float) -> float:
+    def result(self, line_bytes: float, bursts: int = 0) -> float:
         """Cycles from the start of a transfer until it is complete."""
-        return self.start_cycles + line_bytes / self.bytes_per_cycle
+        return self.start_cycles + self._moving(line_bytes, bursts)
+
+    def _moving(self, line_bytes: float, bursts: int) -> float:
+        return max(line_bytes / self.bytes_per_cycle, bursts * self.burst_cycles)
 
 
 def reading(machine: Machine, to_l1: bool = False) -> Port:
     """MTE2, global memory to UB or L1."""
     unit = machine.mte2
     rate = unit.l1_port_bytes_per_cycle if to_l1 else unit.port_bytes_per_cycle
-    return Port(unit.start_cycles, unit.issue_cycles, rate, unit.row_miss_cycles)
+    return Port(unit.start_cycles, unit.issue_cycles, rate, unit.row_miss_cycles, unit.burst_cycles)
 
 
 def writing(machine: Machine) -> Port:
     """MTE3, UB to global memory."""
     unit = machine.mte3
-    return Port(unit.start_cycles, unit.issue_cycles, unit.port_bytes_per_cycle)
+    return Port(
+        unit.start_cycles,
+        unit.issue_cycles,
+        unit.port_bytes_per_cycle,
+        burst_cycles=unit.burst_cycles,
+    )
 
 
 def ends(machine: Machine) -> int:
@@ -178,11 +189,21 @@ def ub_to_l1(machine: Machine, size_bytes: float, instructions: float = 1) -> fl
 
 
 def ub_to_ub(
-    machine: Machine, size_bytes: float, instructions: float = 1, name: str = "copy_ubuf_to_ubuf"
+    machine: Machine,
+    size_bytes: float,
+    instructions: float = 1,
+    bursts: int = 1,
+    name: str = "copy_ubuf_to_ubuf",
 ) -> float:
-    """V, blocks."""
-    fixed, _ = machine.vector.price(name, "")
-    return instructions * fixed + size_bytes / machine.vector.copy_bytes_per_cycle
+    """V, blocks.
+
+    Args:
+        bursts: of each instruction, alike; some move at the same time, a block each.
+    """
+    unit = machine.vector
+    fixed, _ = unit.price(name, "")
+    turns = math.ceil(bursts / unit.copy_bursts_at_once) / max(bursts, 1)
+    return instructions * fixed + turns * size_bytes / unit.copy_bytes_per_cycle
 
 
 def l0c_to_ub(machine: Machine, size_bytes: float, instructions: float = 1) -> float:

@@ -177,7 +177,8 @@ class Vector(Section):
         completion_cycles: from when the unit takes the next instruction until results are visible.
         overlap_cycles: of its head that pass while the instruction before it ends, if it touches
             nothing of what that one writes.
-        copy_bytes_per_cycle: of copies from UB to UB.
+        copy_bytes_per_cycle: of a burst of a copy from UB to UB.
+        copy_bursts_at_once: its bursts that move at the same time.
         sorted_per_cycle: elements that are sorted or merged, where there are instructions for it.
         bank_groups: groups of the banks of UB; in a cycle each serves a read and a write.
         bank_bytes: of a bank.
@@ -192,6 +193,7 @@ class Vector(Section):
     completion_cycles: Cycles
     overlap_cycles: Cycles = 0
     copy_bytes_per_cycle: Positive
+    copy_bursts_at_once: Positive = 1
     sorted_per_cycle: Positive | None = None
     bank_groups: Positive
     bank_bytes: Positive
@@ -301,6 +303,7 @@ class Mte2(Section):
         issue_cycles: least distance of two transfers.
         port_bytes_per_cycle, l1_port_bytes_per_cycle: what the core takes into UB, and into L1.
         row_miss_cycles: for each row that is not in the L2; a long run has none of its own.
+        burst_cycles: least, for each burst that lies apart from others in UB or L1.
         nd2nz_fixed_cycles, nd2nz_row_cycles: of a transfer to fractals and of each of its rows,
             besides the bytes; `nd2nz_row_miss_cycles` as above.
         nd2nz_bytes_per_cycle: of its bytes.
@@ -312,6 +315,7 @@ class Mte2(Section):
     port_bytes_per_cycle: Positive
     l1_port_bytes_per_cycle: Positive
     row_miss_cycles: Amount
+    burst_cycles: Amount = 0
     nd2nz_fixed_cycles: Amount | None = None
     nd2nz_row_cycles: Amount | None = None
     nd2nz_row_miss_cycles: Amount | None = None
@@ -325,6 +329,7 @@ class Mte3(Section):
     Attributes:
         start_cycles, issue_cycles: to global memory, as of `Mte2`.
         port_bytes_per_cycle: what the core gives to global memory.
+        burst_cycles: as of `Mte2`.
         on_chip_start_cycles: of a transfer to L1 besides its bytes.
         ub_to_l1_bytes_per_cycle: rate of those.
     """
@@ -333,6 +338,7 @@ class Mte3(Section):
     issue_cycles: Cycles
     on_chip_start_cycles: Cycles | None = None
     port_bytes_per_cycle: Positive
+    burst_cycles: Amount = 0
     ub_to_l1_bytes_per_cycle: Positive | None = None
 
 
@@ -382,19 +388,6 @@ class LaunchSection(Section):
         """Microseconds in front of a kernel on that share of all cores, of one kind."""
         begin = self.overhead_us if by_host else self.switch_us + self.head_us
         return begin + self.head_of_all_cores_us * share
-
-    def with_all_cores_us(self, queued_us: float) -> LaunchSection:
-        """These times if a queued launch on all cores takes `queued_us`; those that do not grow
-        with the cores are kept as far as they fit."""
-        switch_us = min(self.switch_us, queued_us)
-        head_us = min(self.head_us, queued_us - switch_us)
-        return self.model_copy(
-            update={
-                "switch_us": switch_us,
-                "head_us": head_us,
-                "head_of_all_cores_us": queued_us - switch_us - head_us,
-            }
-        )
 
 
 class VectorCores(Section):

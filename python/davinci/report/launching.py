@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from davinci.machine import Machine
+from davinci.machine.schema import LaunchSection
 from davinci.report.seats import seat
 from davinci.simulator.timing.profile import LaunchProfile
 
@@ -62,11 +63,22 @@ def range_of(
     """
     found = []
     for queued_us in machine.launch.all_cores_us_range:
-        assumed = machine.launch.with_all_cores_us(queued_us)
+        assumed = with_all_cores_us(machine.launch, queued_us)
         changed = machine.model_copy(update={"launch": assumed})
         overhead = sum(gaps_us(changed, profiles, launching))
         found.append({"all_cores_us": queued_us, "launch_overhead_us": overhead})
     return found
+
+
+def with_all_cores_us(unit: LaunchSection, queued_us: float) -> LaunchSection:
+    """Launch times if a queued launch on all cores takes `queued_us`; those that do not grow with
+    the cores are kept as far as they fit."""
+    switch_us = min(unit.switch_us, queued_us)
+    head_us = min(unit.head_us, queued_us - switch_us)
+    rest_us = queued_us - switch_us - head_us
+    return unit.model_copy(
+        update={"switch_us": switch_us, "head_us": head_us, "head_of_all_cores_us": rest_us}
+    )
 
 
 def gap_us(machine: Machine, launch: Sharing, by_host: bool) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import davinci
 from davinci import machine
 from davinci.simulator import Device
 from davinci.simulator.timing.l2 import DIRECT, L2, WRITTEN, Touched, Traffic
@@ -47,6 +48,37 @@ def test_what_was_read_is_there_until_it_is_pushed_out(l2: L2) -> None:
     assert pass_through(l2, stream(1, 100)).miss_rate == 1
     l2.flush()
     assert pass_through(l2, stream(1000, 10)).miss_rate == 1
+
+
+def test_lines_that_an_earlier_run_wrote_make_room(l2: L2) -> None:
+    l2.flush(dirty_share=0.25)
+    half = pass_through(l2, stream(1, LINES // 2, WRITTEN))
+    assert half.written_back_bytes == LINES // 2 // 4 * 512
+    rest = pass_through(l2, stream(LINES, LINES // 2))
+    assert rest.read_back_bytes == rest.written_back_bytes == LINES // 2 // 4 * 512
+    # Nothing is left of that run; what this one wrote goes next.
+    assert pass_through(l2, stream(2 * LINES, LINES // 4)).written_back_bytes == LINES // 4 * 512
+    l2.flush()
+    assert pass_through(l2, stream(1, 100, WRITTEN)).written_back_bytes == 0
+
+
+@pytest.mark.parametrize("shape", [(1024, 2048), (4096, 2048)])
+def test_a_run_pays_for_what_runs_like_it_wrote(shape: tuple[int, int]) -> None:
+    """All results go to the memory, now or in place of those of the run before, whether the L2 of
+    8 MiB has room for them or not."""
+    rows, columns = shape
+    text = f"""
+    func.func @main(%a: tensor<{rows}x{columns}xf16>) -> tensor<{rows}x{columns}xf16> {{
+      %0 = stablehlo.abs %a : tensor<{rows}x{columns}xf16>
+      return %0 : tensor<{rows}x{columns}xf16>
+    }}
+    """
+    executable = davinci.compile(text, machine="ascend310", timing_only=True)
+    executable.run()
+    machine_ = executable.machine
+    gm, size = machine_.gm, 2 * rows * columns
+    least = size / machine_.cores * (1 / gm.read_bytes_per_cycle + 1 / gm.write_bytes_per_cycle)
+    assert executable.profile["total_cycles"] == pytest.approx(least, rel=0.05)
 
 
 def test_what_was_used_last_stays_longest(l2: L2) -> None:

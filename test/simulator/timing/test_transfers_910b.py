@@ -13,6 +13,7 @@ from davinci import machine
 from davinci.errors import DeviceFault
 from davinci.isa import Pipe
 from davinci.simulator import Device
+from encoded import encoded
 
 PART = 1024
 MACHINE = machine.load("ascend910b")
@@ -105,3 +106,48 @@ def test_cube_and_vector_cores_share_the_memory(new_asm: Callable[[], Any], quic
     assert alone == pytest.approx(1 + start + size / rate, abs=2)
     both = quick.launch("both", {"AIC": cube, "AIV": vector}, [], 24).cycles
     assert both == pytest.approx(1 + start + 3 * size / rate, abs=2)
+
+
+def spread(count: int, kind: str = "AIV") -> int:
+    """Cycles of 32 KB to UB in so many bursts, which lie a block apart there if there are many."""
+
+    def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        core.consume(
+            np.array(
+                [
+                    encoded(
+                        "copy_gm_to_ubuf",
+                        n_burst=count,
+                        len_burst=1024 // count,
+                        dst_gap=int(count > 1),
+                        src=512,
+                    )
+                ],
+                dtype=np.uint64,
+            )
+        )
+
+    return Device(MACHINE, 1 << 20, data=False).launch("test", {kind: program}, []).cycles
+
+
+def test_bursts_apart_in_ub_take_a_cycle_each() -> None:
+    unit = MACHINE.mte2
+    assert spread(1) == spread(16) == spread(256)
+    assert spread(1024) - spread(1) == 1024 - 32768 // unit.port_bytes_per_cycle
+
+
+def copy_inside_ub(bursts: int, blocks: int) -> int:
+    """Cycles of a copy from UB to UB."""
+
+    def program(arguments: Any, block: int, blocks_: int, core: Any) -> None:
+        row = encoded("copy_ubuf_to_ubuf", n_burst=bursts, len_burst=blocks, dst=0x10000)
+        core.consume(np.array([row], dtype=np.uint64))
+
+    return Device(MACHINE, 1 << 20, data=False).launch("test", {"AIV": program}, []).cycles
+
+
+@pytest.mark.parametrize(
+    ("bursts", "blocks", "moving"), [(1, 384, 384), (64, 8, 64), (8, 1, 1), (9, 3, 6), (1, 1, 1)]
+)
+def test_eight_bursts_inside_ub_move_at_once(bursts: int, blocks: int, moving: int) -> None:
+    assert copy_inside_ub(bursts, blocks) - copy_inside_ub(1, 1) == moving - 1
