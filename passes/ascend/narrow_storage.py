@@ -18,6 +18,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir
 from davinci.operators.arithmetic import FINITE
+from davinci.operators.tensors import is_integer
 from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.ascend.tensor_ops import (
     HALF,
@@ -32,12 +33,23 @@ from davinci.passes.ascend.tensor_ops import (
     users_of,
 )
 
+JUMPS = frozenset(
+    f"ascend.{name}"
+    for name in (
+        *("bitcast", "ceil", "compare", "floor", "half_part", "quantize", "remainder"),
+        *("round", "round_away", "sign", "sort", "sort_pairs"),
+    )
+)
+"""Operators of which a result may change as a whole where an operand changes a little, besides
+conversions to integers: they read what was computed, never what is rounded for products."""
+
 
 def store_once(block: Any) -> None:
     """Gives values that are rounded to f16 for products to all other readers rounded.
 
     They are stored once, narrow; what is computed of them stays f32, and so do sums that no
     product reads, as the residuals in front of normalizations, and the results of the function.
+    Operators that jump read what was computed.
     """
     for operation in list(block.operations):
         rounded = operation.operation
@@ -121,9 +133,16 @@ def is_factor(value: Any) -> bool:
 
 def reads_rounded(reader: Any, rounded: Any) -> bool:
     """Whether an operation may read a value as another one rounds it: not what brings it to results
-    of the function."""
-    if reader == rounded or not reader.name.startswith("ascend."):
+    of the function, nor what jumps."""
+    if reader == rounded or not reader.name.startswith("ascend.") or jumps(reader):
         return False
     return reader.name not in MOVES or all(
         reads_rounded(user, rounded) for user in users_of(reader)
     )
+
+
+def jumps(reader: Any) -> bool:
+    """Whether results of an operation may change as a whole where an operand changes a little."""
+    if reader.name in JUMPS:
+        return True
+    return reader.name == "ascend.cast" and is_integer(tensor_of(reader.results[0].type).element)
