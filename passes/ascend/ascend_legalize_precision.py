@@ -13,9 +13,10 @@ less is moved and one cast serves several products.
 is stored as f16, which its other readers widen again, but for comparisons and others whose results
 jump (`narrow_storage`). `fp16`: every f32 value of `@main` becomes f16 as well, but for sums that
 f16 may not hold, until they are divided (`wide_sums`); arguments and results keep their type and
-are cast. Constant matrices beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is rounded; a product of f32
-becomes several of f16 parts (`split_products`). Integer products are left alone. `scaled-fp16`:
-what `ascend-scale-values` leaves in f32 is treated as in `mixed`, but stored as it is.
+are cast. Constant matrices beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`:
+nothing is rounded; a product of f32 becomes several of f16 parts (`split_products`). Integer
+products are left alone. `scaled-fp16`: what `ascend-scale-values` leaves in f32 is treated as in
+`mixed`, but stored as it is.
 """
 
 from __future__ import annotations
