@@ -146,3 +146,16 @@ def test_who_is_independent_of_another() -> None:
 
 def test_ways_that_cost_cores_for_nothing_are_left_out() -> None:
     assert pruned([Way(8, 10), Way(4, 10), Way(2, 30), Way(1, 20)]) == (Way(1, 20), Way(4, 10))
+
+
+def test_equal_kernels_are_priced_alike() -> None:
+    """Stages of kernels that are equal but for what they wait for differ in their tasks only."""
+    given = prices(task(), task(), task(work=90_000), task(0), task(1), task(work=90_000))
+    for first, second in (((0, 2), (1, 5)), ((3, 4), (0, 1)), ((0, 1, 2), (3, 4, 5))):
+        one, other = given.stage(first), given.stage(second)
+        assert one is not None and other is not None
+        assert (one.tasks, other.tasks) == (first, second)
+        assert (one.cores, one.cycles) == (other.cores, other.cycles)
+    mixed = given.stage((2, 3))
+    assert mixed is not None and mixed.cores[0] > mixed.cores[1]
+    assert mixed.cycles == prices(task(work=90_000), task()).stage((0, 1)).cycles  # type: ignore

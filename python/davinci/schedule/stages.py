@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -100,6 +100,17 @@ class Prices:
     tasks: Sequence[Task]
     _alone: dict[int, float] = field(default_factory=dict)
     _known: dict[tuple[int, ...], Stage | None] = field(default_factory=dict)
+    _of_kinds: dict[tuple[int, ...], Stage | None] = field(default_factory=dict)
+
+    @cached_property
+    def _kinds(self) -> list[int]:
+        """The number of the first task with the ways and bytes of each: stages of equal kernels are
+        priced once."""
+        first: dict[Task, int] = {}
+        kinds = []
+        for number, task in enumerate(self.tasks):
+            kinds.append(first.setdefault(replace(task, needs=frozenset()), number))
+        return kinds
 
     @cached_property
     def _queued(self) -> list[float]:
@@ -119,7 +130,11 @@ class Prices:
         if len(tasks) == 1:
             return Stage(tasks, (), self.alone(tasks[0]))
         if tasks not in self._known:
-            self._known[tasks] = self._shared(tasks)
+            kinds = tuple(self._kinds[task] for task in tasks)
+            if kinds not in self._of_kinds:
+                self._of_kinds[kinds] = self._shared(kinds)
+            found = self._of_kinds[kinds]
+            self._known[tasks] = found and replace(found, tasks=tasks)
         return self._known[tasks]
 
     def _shared(self, numbers: tuple[int, ...]) -> Stage | None:
