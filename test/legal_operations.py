@@ -36,6 +36,7 @@ WINDOWS = (
 CCE = [
     ("copy", [memref("8x16", "f32"), ub("8x16")], ""),
     ("copy", [memref("300", "f32"), ub("300")], "round_up"),
+    ("copy", [ub("3x8"), memref("3x8", "f32")], "adds"),
     ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
     ("copy_l1", [ub("4x8", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
     ("copy_l0c", [L0C, UB4], ""),
@@ -128,6 +129,9 @@ ASCEND = [
     'sort(3x9xf32) {order = "total", descending = 1 : i64} -> 3x4xf32',
     'sort_pairs(4x9xi32, 2x9xi32) {order = "signed", descending = 0 : i64, below = 99 : i64}'
     " -> 2x4x9xi32",
+    "combine_blocks(9x4xf32, 5x1x3xf32, 5x1xi64) {axes = array<i64: 0>, "
+    "starts = array<i64: 0, 1>, batch = array<i64: 0, 0>, wrap = array<i64: 0>, "
+    'by = "add"} -> 9x4xf32',
     f"conv(2x30x17xf16, 1x288x5xf16:nz) {CONV} -> 2x4x5xf32:nz",
     f"conv(2x30x32xf32, 2x144x16xf32) {CONV} -> 2x4x32xf32",
     f"pool(2x30x17xf16) {POOL} -> 2x4x17xf16",

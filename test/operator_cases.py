@@ -256,6 +256,15 @@ def ordered(name: str, kept: int, keys: Array, **attributes: Any) -> Case:
 
 UNSORTED = np.random.default_rng(3).integers(-4, 4, (9, 19)).astype(np.float32)
 UNSORTED[0, :6] = [-0.0, np.nan, np.inf, -np.inf, 0.0, -np.nan]
+
+
+def combined(block: tuple[int, ...], x: Array, indices: Any, by: str, **given: Any) -> Case:
+    table, attributes = places(indices, **given)
+    shape = (len(table), *block)
+    updates = (np.arange(np.prod(shape), dtype=x.dtype).reshape(shape) * 7) % 13 - 5
+    return moved("combine_blocks", x.shape, x, updates, table, by=by, **attributes)
+
+
 ROW = np.arange(1, 32, dtype=np.float32).reshape(31, 1)
 MOVE = [
     moved("broadcast", (3, 17, 2), CUBE[:, 0], dims=[0, 1]),
@@ -287,6 +296,12 @@ MOVE = [
     ordered("sort", 19, UNSORTED.view(np.int32), order="signed"),
     ordered("sort_pairs", 19, UNSORTED, descending=1),
     ordered("sort_pairs", 5, UNSORTED, order="total"),
+    combined((1, 20, 1), CUBE, [[2, -1], [0, 5], [2, 16]], "max", axes=[0, 2], wrap=[0, 1]),
+    combined(
+        (1, 1, 17), CUBE, [[3], [19], [-1], [3], [3], [20]], "add", axes=[1], starts=[2, 0, 0]
+    ),
+    combined((3, 1, 3), CUBE, [[3], [3], [3], [20], [4]], "add", axes=[1], starts=[0, 0, 14]),
+    combined((1, 1, 1), CUBE, np.zeros((6, 1)), "mul", axes=[2], batch=[2, 0, 0]),
     moved("relayout", CUBE.shape, CUBE),
     moved("copy", CUBE.shape, CUBE),
 ]

@@ -23,7 +23,16 @@ KINDS = {
     "i64": np.int64,
     "i1": np.bool_,
 }
-FORMS = ("dynamic_slice", "dynamic_update_slice", "gather", "scatter")
+FORMS = ("dynamic_slice", "dynamic_update_slice", "gather", "scatter", "combine")
+
+COMBINATIONS = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+}
+"""What a scatter that combines makes of an element and its update, by StableHLO's name."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +59,12 @@ class _Random:
         self.kind = str(random.choice(list(KINDS)))
         self.index = str(random.choice(["i32", "i64"]))
         self.wraps = bool(random.integers(2))
+        self.by = str(random.choice(list(COMBINATIONS)))
 
     def program(self, form: str) -> Program:
         sizes = [1, 2, 3, 5, 7, 8, 16, 17, 33, 64, 100]
+        if form == "combine" and self.kind == "i1":
+            self.kind = "f32"
         rank = int(self.random.integers(1, 5))
         shape = [int(self.random.choice(sizes)) for _ in range(rank)]
         while np.prod(shape) > 20000:
@@ -74,7 +86,7 @@ class _Random:
     def wrapping(self, name: str, shape: Sequence[int], sizes: Array) -> str:
         """Statements that make %{name}w of %{name}, negative indices counted from the end."""
         kind = tensor(shape, self.index)
-        if not self.wraps:
+        if not self.wraps or 0 in shape:
             return f"%{name}w = stablehlo.reshape %{name} : ({kind}) -> {kind}\n"
         known = np.broadcast_to(sizes, tuple(shape)).tolist()
         truths = tensor(shape, "i1")
@@ -138,6 +150,8 @@ class _Random:
         axes, others = dims[:columns], dims[columns:]
         batching = others[: int(random.integers(0, 2))]
         scatter_dims = [int(n) for n in random.integers(1, 4, int(random.integers(0, 3)))]
+        if form == "combine" and scatter_dims:
+            scatter_dims[0] = int(random.choice([0, 1, 2, 3, 17, 50], p=[0.05, *[0.19] * 5]))
         outer = [*(shape[d] for d in batching), *scatter_dims]
         order = [int(d) for d in random.permutation(len(outer))]
         outer = [outer[d] for d in order]
@@ -151,7 +165,7 @@ class _Random:
         lines = [self.indices(outer, shape[a]) for a in axes]
         integer = np.int32 if self.index == "i32" else np.int64
         table = np.stack(lines, vector).astype(integer)
-        short = form == "scatter"
+        short = form != "gather"
         block = [
             1
             if d in batching or (d in axes and (short or random.integers(2)))
@@ -169,7 +183,12 @@ class _Random:
         for d, size in zip([*rest, *offsets], [*outer, *(block[d] for d in kept)], strict=True):
             moved[d] = size
         x, updates = self.values(shape), self.values(moved)
-        result = x.copy() if short else np.zeros(moved, x.dtype)
+        exact: Any = x.dtype
+        if form == "combine" and self.kind in ("f32", "f16"):
+            for values in (x, updates):
+                values[random.random(values.shape) < 0.02] = np.nan
+            exact = np.float32
+        result = x.astype(exact) if short else np.zeros(moved, x.dtype)
         chosen = self.wrapped(table, sizes)
         for at in itertools.product(*map(range, moved)):
             where = [at[d] for d in rest]
@@ -183,7 +202,11 @@ class _Random:
             for d, offset in zip(kept, offsets, strict=True):
                 begin[d] += at[offset]
             inside = all(0 <= b < n for b, n in zip(begin, shape, strict=True))
-            if short and inside:
+            if form == "combine" and inside:
+                old, new = result[tuple(begin)], updates[at].astype(exact)
+                with np.errstate(all="ignore"):
+                    result[tuple(begin)] = COMBINATIONS[self.by](old, new)
+            elif short and inside:
                 result[tuple(begin)] = updates[at]
             elif not short:
                 result[at] = x[tuple(begin)]
@@ -200,10 +223,12 @@ class _Random:
               : ({whole}, {index}) -> {piece}"""
             head = [f"%x: {whole}", f"%i: {index}"]
             return Program(function(head, text, piece), [x, table], result)
-        number = tensor([], self.kind)
+        result, number = result.astype(x.dtype), tensor([], self.kind)
+        made = f"%c = stablehlo.{self.by} %a, %b : {number}" if form == "combine" else ""
         text += f"""%r = "stablehlo.scatter"(%x, %iw, %u) ({{
             ^bb0(%a: {number}, %b: {number}):
-              stablehlo.return %b : {number}
+              {made}
+              stablehlo.return %{"c" if made else "b"} : {number}
             }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {offsets},
               inserted_window_dims = {dropped}, input_batching_dims = {batching},
               scatter_indices_batching_dims = {places}, scatter_dims_to_operand_dims = {axes},

@@ -1,4 +1,5 @@
-"""Random slices, gathers, updates and scatters at computed indices against NumPy.
+"""Random slices, gathers, updates and scatters at computed indices against NumPy, scatters also of
+those that add, subtract, multiply or take the greater or lesser number.
 
     python benchmarks/proofs/blocks.py [--first SEED] [--count N]
 
@@ -22,20 +23,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 import davinci
 from davinci import machine as machines
 from davinci.errors import DavinciError
-from random_blocks import random_program
+from random_blocks import FORMS, random_program
 
-MACHINES = ("ascend910", "ascend310", "ascend310p")
+MACHINES = ("ascend910", "ascend310", "ascend310p", "ascend910b")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=1000)
     parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--form", choices=FORMS, help="programs of this form only")
     options = parser.parse_args()
     failed, ways = 0, Counter[str]()
-    for seed in range(options.first, options.first + options.count):
-        program, machine = random_program(seed), MACHINES[seed % len(MACHINES)]
-        cores = min((1, 2, 0)[seed // 4 % 3], machines.load(machine).cores)
+    step = len(FORMS) if options.form else 1
+    begin = options.first
+    if options.form:
+        begin += (FORMS.index(options.form) - begin) % step
+    for seed in range(begin, begin + step * options.count, step):
+        program, machine = random_program(seed), MACHINES[seed // len(FORMS) % len(MACHINES)]
+        cores = min(
+            (1, 2, 5, 0)[seed // len(FORMS) // len(MACHINES) % 4], machines.load(machine).cores
+        )
         try:
             executable = davinci.compile(program.text, machine=machine, cores=cores)
             (found,) = executable.run(*program.inputs).values()
@@ -43,7 +51,7 @@ def main() -> int:
             failed += 1
             print(f"seed {seed}, {machine}: {error}", flush=True)
             continue
-        if not np.array_equal(found, program.result):
+        if not np.array_equal(found, program.result, equal_nan=program.result.dtype.kind == "f"):
             failed += 1
             print(f"seed {seed}, {machine}: other values\n{program.text}", flush=True)
         for kernel in executable.profile["kernels"]:

@@ -136,8 +136,8 @@ def clear_l1(dst: Value) -> None:
     operation("clear_l1", (dst,))
 
 
-def copy(src: Value, dst: Value, *, round_up: bool = False) -> None:
-    operation("copy", (src, dst), round_up=round_up or None)
+def copy(src: Value, dst: Value, *, round_up: bool = False, adds: bool = False) -> None:
+    operation("copy", (src, dst), round_up=round_up or None, adds=adds or None)
 
 
 def load2d(src: Value, dst: Value, *, transpose: bool = False) -> None:

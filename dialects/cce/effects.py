@@ -24,12 +24,14 @@ class Effects:
         pipe: that does it.
         reads, writes: the memref values.
         whole: whether every element of what it writes gets a new value.
+        adds: whether it adds to what it writes, indivisibly: two that do need no order.
     """
 
     pipe: str
     reads: tuple[Any, ...]
     writes: tuple[Any, ...]
     whole: bool = True
+    adds: bool = False
 
 
 def effects_of(op: Any) -> Effects | None:
@@ -57,7 +59,8 @@ def effects_of(op: Any) -> Effects | None:
     if name in ACCUMULATING:
         reads += (operands[-1],)
     fills_lanes = name == "vector_dup" and "lanes" in op.attributes
-    return Effects(pipe, reads, (operands[-1],), whole=not fills_lanes)
+    adds = "adds" in op.attributes
+    return Effects(pipe, reads, (operands[-1],), whole=not (fills_lanes or adds), adds=adds)
 
 
 def _is_true(value: Any) -> bool:

@@ -37,6 +37,7 @@ from davinci.dialects.cce.instructions import (
 )
 from davinci.dialects.cce.windows import LIMITS, Windows
 from davinci.errors import require
+from davinci.isa.stores import ATOMIC_TYPES
 from davinci.mlir import ext, ir, type_text
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -64,9 +65,11 @@ class CopyOp(Cce.Operation, name="copy"):
     C2 the two memories are connected (`instructions.COPIES`); from UB to L1 see `copy_l1`.
     C3 contiguous runs are multiples of 32 bytes, unless `round_up` is set; then there is one run.
     C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
+    C5 with `adds` the elements are added to those in GM, each indivisibly: a copy from UB to GM,
+       without `round_up`, of a type that stores add in.
     """
 
-    ATTRIBUTES = {"round_up": FLAG}  # noqa: RUF012 - an annotation would make an operand of it
+    ATTRIBUTES = {"round_up": FLAG, "adds": FLAG}  # noqa: RUF012 - an annotation would make an operand of it
     src: Operand[Any]
     dst: Operand[Any]
 
@@ -75,6 +78,11 @@ class CopyOp(Cce.Operation, name="copy"):
         src, dst = buffer_of(self.src), buffer_of(self.dst)
         path = (src.space, dst.space)
         require(path != CROSSING, "a crossing to the cube", "UB to L1", "cce.copy_l1")
+        if attribute(self, "adds", False):
+            require(path == ("UB", "GM"), "'adds' of a copy", " to ".join(path), "UB to GM")
+            require_type("source of a copy with 'adds'", src.dtype, ATOMIC_TYPES[1:])
+            whole = not attribute(self, "round_up", False)
+            require(whole, "'adds' beside 'round_up'", "both", "one of them")
         check_copy(src, dst, attribute(self, "round_up", False))
 
 

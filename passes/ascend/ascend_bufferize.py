@@ -105,8 +105,8 @@ from davinci.units import BLOCK_BYTES, round_up
 BUFFERS_ONLY = frozenset(
     [
         *("batch_matmul", "broadcast", "call", "conv", "gather", "gather_blocks", "matmul"),
-        *("pool", "reduce", "relayout", "slice", "sort", "sort_pairs", "transpose"),
-        "update_blocks",
+        *("combine_blocks", "pool", "reduce", "relayout", "slice", "sort", "sort_pairs"),
+        *("transpose", "update_blocks"),
     ]
 )
 """Operators whose kernels want every operand in a buffer; the others take `full` as a constant."""

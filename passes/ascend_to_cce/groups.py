@@ -37,6 +37,7 @@ from davinci.passes.ascend_to_cce.attention.group import build_attention_group
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices, refuse
 from davinci.passes.ascend_to_cce.loops.kernel import build_loops
 from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
+from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.group import build_product_group
@@ -59,6 +60,7 @@ from davinci.schedule.loops.schedule import schedule_of
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
+from davinci.schedule.moves.combines import CombinePlan
 from davinci.schedule.pools.group import is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import is_product, read_group
@@ -325,6 +327,8 @@ def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[
     """Builds what a plan says; its units of work, and whether it lies in a straight line."""
     if isinstance(chosen, MovePlan):
         return MoveBuilder(chosen, buffers, target).build(), False
+    if isinstance(chosen, CombinePlan):
+        return CombineBuilder(chosen, buffers, target).build(), False
     if isinstance(chosen, BlockPlan):
         return BlockBuilder(chosen, buffers, target).build(), False
     if isinstance(chosen, SortPlan):

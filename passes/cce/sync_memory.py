@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from davinci.passes.analysis.accesses import (
@@ -21,8 +22,18 @@ from davinci.passes.analysis.affine import Form
 from davinci.passes.cce.sync_program import Leaf, Program, common_loops
 from davinci.passes.cce.sync_queues import Queue
 
-Kind = tuple[bool, Queue]
-"""Reads (False) or writes (True) of a pipe."""
+
+class MemoryUse(IntEnum):
+    """What an access does to its bytes; additions to global memory need no order among each
+    other."""
+
+    READ = 0
+    WRITE = 1
+    ADD = 2
+
+
+Kind = tuple[MemoryUse, Queue]
+"""Accesses of a pipe."""
 
 FEW = 16
 """Segments of an access that are worth a look at each."""
@@ -51,7 +62,7 @@ class Spot:
 
     leaf: Leaf
     access: Access
-    is_write: bool
+    use: MemoryUse
     area: Area
     levels: tuple[int, ...]
     low: int
@@ -82,15 +93,18 @@ class Memory:
         self._answers: dict[tuple[object, ...], bool] = {}
         self._areas: dict[Any, Area] = {}
         spots = [
-            self._spot(leaf, access, is_write)
+            self._spot(leaf, access, use)
             for leaf in program.leaves
-            for is_write, accesses in ((False, leaf.reads), (True, leaf.writes))
+            for use, accesses in (
+                (MemoryUse.READ, leaf.reads),
+                (MemoryUse.ADD if leaf.adds else MemoryUse.WRITE, leaf.writes),
+            )
             for access in accesses
             if access.run
         ]
         users: dict[Area, set[Kind]] = {area: set() for area in self._areas.values()}
         for spot in spots:
-            users[spot.area].add((spot.is_write, spot.leaf.pipe))
+            users[spot.area].add((spot.use, spot.leaf.pipe))
         for area in users:
             area.bounds = sorted(set(area.bounds))
         self._hulls = {area: _hull(area) for area in users}
@@ -100,7 +114,7 @@ class Memory:
             if spot.areas:
                 self.spots[spot.leaf].append(spot)
 
-    def _spot(self, leaf: Leaf, access: Access, is_write: bool) -> Spot:
+    def _spot(self, leaf: Leaf, access: Access, use: MemoryUse) -> Spot:
         """An access, noted in its area."""
         terms = access.offset.terms
         low, high = access.offset.constant, access.offset.constant + access.span
@@ -115,7 +129,7 @@ class Memory:
         area.accesses.append(access)
         area.bounds += (low, high)
         exact = not access.dims and (access.high is None or not terms)
-        return Spot(leaf, access, is_write, area, levels, low, high, exact)
+        return Spot(leaf, access, use, area, levels, low, high, exact)
 
     def meet(self, first: Spot, second: Spot, carrier: int) -> bool:
         """Whether two accesses can touch the same byte.
@@ -161,9 +175,10 @@ def _connect(spot: Spot, users: dict[Area, set[Kind]], sequential: frozenset[Que
     spot.segments = range(bisect_left(bounds, spot.low), bisect_left(bounds, spot.high))
     areas = [area for area in users if may_meet(area.accesses[0], spot.access)]
     used = {kind for area in areas for kind in users[area]}
-    if any(is_write for is_write, _ in used):
+    if any(use != MemoryUse.READ for use, _ in used):
         spot.areas = areas
-    for is_write, pipe in sorted(used):
-        alone = pipe == own and (own in sequential or not is_write)
-        if not alone and (is_write or spot.is_write):
-            spot.sources.append((is_write, pipe))
+    for use, pipe in sorted(used):
+        alone = pipe == own and (own in sequential or use == MemoryUse.READ)
+        changed = use != spot.use or use == MemoryUse.WRITE
+        if not alone and changed:
+            spot.sources.append((use, pipe))

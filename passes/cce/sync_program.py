@@ -39,12 +39,14 @@ class Leaf(Node):
 
     Attributes:
         loops: loops around it, outermost first.
+        adds: whether it adds to what it writes, see `davinci.dialects.cce.effects`.
     """
 
     pipe: Queue
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
     loops: tuple[Loop, ...]
+    adds: bool = False
 
 
 @dataclass(eq=False)
@@ -110,7 +112,7 @@ class Program:
                 reads = tuple(self.accesses.of_view(value, op) for value in effects.reads)
                 writes = tuple(self.accesses.of_view(value, op) for value in effects.writes)
             pipe, place = Queue[effects.pipe], len(block.nodes)
-            leaf = Leaf(op, block, place, pipe, reads, writes, loops)
+            leaf = Leaf(op, block, place, pipe, reads, writes, loops, effects.adds)
             block.nodes.append(leaf)
             self.leaves.append(leaf)
 

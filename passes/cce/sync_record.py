@@ -108,7 +108,7 @@ class Record:
     def _add(self, execution: _Execution, spot: Spot) -> None:
         epochs = self._notes.setdefault(spot.area, {})
         notes = epochs.setdefault(_epoch(spot, execution.iteration), _Notes())
-        kind, entry = (spot.is_write, spot.leaf.pipe), (execution, spot)
+        kind, entry = (spot.use, spot.leaf.pipe), (execution, spot)
         notes.all.setdefault(kind, []).append(entry)
         if spot.is_wide:
             notes.wide.setdefault(kind, []).append(entry)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import gcd
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.cce.instructions import COPIES, NAMES
+from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Instruction
 from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.mlir import Op, ir
@@ -28,7 +30,19 @@ def lower_copy(emitter: Emitter, op: Op) -> None:
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     in_bytes = [Dim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
     run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
-    emit_bursts(emitter, record, list(op.operands), in_bytes, run_bytes, (BLOCK_BYTES, BLOCK_BYTES))
+    with adding(emitter, op, src.dtype if attribute(op, "adds", False) else ""):
+        units = (BLOCK_BYTES, BLOCK_BYTES)
+        emit_bursts(emitter, record, list(op.operands), in_bytes, run_bytes, units)
+
+
+@contextmanager
+def adding(emitter: Emitter, op: Op, kind: str) -> Iterator[None]:
+    """Stores inside add to what is in GM, in that element type; "": they overwrite."""
+    if kind:
+        hivm.build(emitter.record(op, f"set_atomic_{kind}").name, "", [], {})
+    yield
+    if kind:
+        hivm.build("set_atomic_none", "", [], {})
 
 
 @lowering("copy_l0c")

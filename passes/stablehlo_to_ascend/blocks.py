@@ -12,10 +12,23 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, stablehlo
+from davinci.operators.blocks import COMBINED_TYPES
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
+
+SUBTRACT = "sub"
+"""A combination that is the addition of negated updates."""
+
+COMBINED_BY = {
+    "stablehlo.add": "add",
+    "stablehlo.subtract": SUBTRACT,
+    "stablehlo.multiply": "mul",
+    "stablehlo.maximum": "max",
+    "stablehlo.minimum": "min",
+}
+"""Combinations by the operation that computes them."""
 
 
 @conversion("dynamic_update_slice")
@@ -125,10 +138,17 @@ def gathered_blocks(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 @conversion("scatter")
 def convert_scatter(op: Op, ops: TensorOps) -> Sequence[Any] | None:
-    """A scatter that overwrites: blocks at tuples of indices, left out where they are outside."""
-    if len(op.results) != 1 or not overwrites(op):
+    """A scatter that overwrites or combines: blocks at tuples of indices, left out where they are
+    outside. Narrow floats are combined as f32."""
+    by = combination_of(op) if len(op.results) == 1 else None
+    if by is None:
         return None
     array, indices, updates = op.operands
+    element = tensor_of(array.type).element
+    if by and element in ("f16", "bf16"):
+        array, updates = ops.cast(array, "f32"), ops.cast(updates, "f32")
+    elif by and element not in COMBINED_TYPES:
+        return None
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     found, given = tensor_of(array.type), tensor_of(updates.type)
     if not given.count or not found.count:
@@ -154,24 +174,37 @@ def convert_scatter(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         return None
     moved = ops.transpose(updates, [*scattered, *windows])
     rows = ops.reshape(moved, [math.prod(outer), *block])
+    if by == SUBTRACT:
+        rows, by = ops.unary("neg", rows), "add"
+    attributes = {"by": by} if by else {"skip": 1}
     changed = ops.emit(
-        "update_blocks",
+        "combine_blocks" if by else "update_blocks",
         [array, rows, table],
         found,
         axes=axes,
         starts=[0] * found.rank,
         batch=batch,
         wrap=wrapped(op) or [0] * len(axes),
-        skip=1,
+        **attributes,
     )
-    return [changed]
+    return [ops.cast(changed, element)]
 
 
-def overwrites(op: Op) -> bool:
-    """Whether a scatter stores updates whatever was there."""
+def combination_of(op: Op) -> str | None:
+    """What a scatter makes of an element that was there and an update: "" if it stores the update,
+    else a combination of `combine_blocks` or `SUBTRACT`; None if it does anything else."""
     block = op.regions[0].blocks[0]
-    (result,) = block.operations[len(block.operations) - 1].operands
-    return bool(result == block.arguments[1])
+    first, *others = [view.operation for view in block.operations]
+    (result,) = (others or [first])[-1].operands
+    if result == block.arguments[1]:
+        return ""
+    if len(others) != 1 or result not in list(first.results):
+        return None
+    operands, by = list(first.operands), COMBINED_BY.get(first.name)
+    old, update = block.arguments
+    if operands == [old, update] or (operands == [update, old] and by != SUBTRACT):
+        return by
+    return None
 
 
 def tuples(indices: Any, vector: int, columns: int, ops: TensorOps) -> tuple[Any, list[int]]:

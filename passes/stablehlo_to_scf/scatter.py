@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from davinci.mlir import Op, arith, ir, scf, stablehlo
 from davinci.passes import builder
+from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
     Values,
@@ -70,7 +71,9 @@ class Places:
         numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
         indices = op.operands[count]
         self.shape = list(op.operands[count + 1].type.shape)
-        self._rank = op.operands[0].type.rank
+        self._sizes = list(op.operands[0].type.shape)
+        self._rank = len(self._sizes)
+        self._wraps = any(wrapped(op))
         self._indices = stored(indices)
         self._unsigned = indices.type.element_type.is_unsigned
         self._windows = list(numbers.update_window_dims)
@@ -91,10 +94,18 @@ class Places:
             place = list(which)
             if self._vector < self._indices.type.rank:
                 place.insert(self._vector, number)
-            start[target] = as_index(extract(self._indices, place), self._unsigned)
+            index = as_index(extract(self._indices, place), self._unsigned)
+            start[target] = self._from_end(index, target) if self._wraps else index
         for target, batch in self._batching.items():
             start[target] = which[batch - (batch > self._vector)]
         return start
+
+    def _from_end(self, index: ir.Value, target: int) -> ir.Value:
+        """An index that counts from the end of a dimension if it is negative."""
+        behind = arith.AddIOp(index, builder.constant_index(self._sizes[target])).result
+        zero = builder.constant_index(0)
+        negative = arith.CmpIOp(arith.CmpIPredicate.slt, index, zero).result
+        return arith.SelectOp(negative, behind, index).result
 
     def position(self, at: Values, start: Values) -> Values:
         position = list(start)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +33,9 @@ class GroupModel:
 
     proto: str | onnx.ModelProto
     cores: int
-    arguments: Mapping[str, npt.NDArray[np.float32]]
+    arguments: Mapping[str, npt.NDArray[Any]]
 
-    def inputs(self, seed: int) -> Mapping[str, npt.NDArray[np.float32]]:
+    def inputs(self, seed: int) -> Mapping[str, npt.NDArray[Any]]:
         """Its inputs, which are the same for any seed."""
         return self.arguments
 
@@ -203,6 +204,38 @@ LOOPS = {
 """Networks of the zoo, and cores."""
 
 
+SCATTER = """func.func @main(%x: tensor<{rows}x{width}xf32>, %i: tensor<{lines}x1xi32>,
+    %u: tensor<{lines}x{width}xf32>) -> tensor<{rows}x{width}xf32> {{
+  %r = "stablehlo.scatter"(%x, %i, %u) ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %c = stablehlo.{by} %a, %b : tensor<f32>
+      stablehlo.return %c : tensor<f32>
+    }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}
+    : (tensor<{rows}x{width}xf32>, tensor<{lines}x1xi32>, tensor<{lines}x{width}xf32>)
+    -> tensor<{rows}x{width}xf32>
+  return %r : tensor<{rows}x{width}xf32> }}"""
+
+SCATTERS = {
+    "elements added in memory": ("add", 40, 1, 60, 2),
+    "ragged rows added in memory": ("add", 30, 33, 40, 2),
+    "rows that a core owns": ("maximum", 30, 33, 40, 1),
+    "elements that a core owns": ("multiply", 40, 1, 30, 2),
+}
+"""How updates are combined; rows and columns of the array, lines of updates, and cores."""
+
+
+def _scatter(by: str, rows: int, width: int, lines: int, cores: int) -> GroupModel:
+    random = np.random.default_rng(1)
+    arrays = {
+        "arg0": random.standard_normal((rows, width), dtype=np.float32),
+        "arg1": random.integers(0, rows, (lines, 1)).astype(np.int32),
+        "arg2": random.standard_normal((lines, width), dtype=np.float32),
+    }
+    text = SCATTER.format(rows=rows, width=width, lines=lines, by=by)
+    return GroupModel(text, cores, arrays)
+
+
 def group_models(rows: int = 0) -> dict[str, GroupModel]:
     """The groups by name, of arrays of `rows` rows; 0: as many as `MAKERS` says."""
     found = {}
@@ -214,6 +247,8 @@ def group_models(rows: int = 0) -> dict[str, GroupModel]:
         found[make.__name__] = GroupModel(g.text, cores, inputs)
     for layer, (channels, side, cores) in LAYERS.items():
         found[layer.__name__] = _of_images(layer, channels, side, cores)
+    for name, scatter in SCATTERS.items():
+        found[name] = _scatter(*scatter)
     for name, (text, cores) in LOOPS.items():
         network = zoo.build(text)
         found[name] = GroupModel(network.proto, cores, network.inputs(seed=1))

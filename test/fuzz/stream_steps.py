@@ -154,7 +154,7 @@ class Conflicts:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._numbers: dict[tuple[Any, ...], int] = {}
-        self._prints: list[tuple[int, Footprint]] = []
+        self._prints: list[tuple[int, Footprint, int]] = []
         self._meeting: list[set[int]] = []
         self._readers: dict[int, int] = defaultdict(int)
         self._writers: dict[int, int] = defaultdict(int)
@@ -164,8 +164,8 @@ class Conflicts:
             self._add(step)
 
     def _add(self, step: Step) -> None:
-        reads = [self._number(f, step.core) for f in step.reads]
-        writes = [self._number(f, step.core) for f in step.writes]
+        reads = [self._number(f, step) for f in step.reads]
+        writes = [self._number(f, step) for f in step.writes]
         near = {n for f in (*reads, *writes) for n in self._meeting[f]}
         written = {n for f in writes for n in self._meeting[f]}
         bit = 1 << len(self.after_write)
@@ -175,20 +175,25 @@ class Conflicts:
             for n in numbers:
                 masks[n] |= bit
 
-    def _number(self, wanted: Footprint, core: int) -> int:
+    def _number(self, wanted: Footprint, step: Step) -> int:
         # Each core has memories of its own, and all have the same GM.
-        owner = 0 if wanted.space == Space.GM else core
-        key = (owner, wanted.space, wanted.starts.tobytes(), wanted.ends.tobytes())
+        owner = 0 if wanted.space == Space.GM else step.core
+        # Additions to GM, which read it too, need no order among each other.
+        stores = bool(step.writes) and step.writes[0].space == Space.GM
+        adds = step.registers.atomic if stores and wanted.space == Space.GM else 0
+        key = (owner, wanted.space, wanted.starts.tobytes(), wanted.ends.tobytes(), adds)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._prints)
             meeting = {
                 n
-                for n, (other_owner, other) in enumerate(self._prints)
-                if other_owner == owner and wanted.meets(other)
+                for n, (other_owner, other, other_adds) in enumerate(self._prints)
+                if other_owner == owner
+                and not (adds and other_adds == adds)
+                and wanted.meets(other)
             }
             for n in meeting:
                 self._meeting[n].add(found)
-            self._prints.append((owner, wanted))
-            self._meeting.append(meeting | {found})
+            self._prints.append((owner, wanted, adds))
+            self._meeting.append(meeting if adds else meeting | {found})
         return found

@@ -34,7 +34,7 @@ from davinci.passes.builder import (
     restride,
     subview,
 )
-from davinci.schedule.moves.blocks import BY_RUNS, IN_LINES, BlockPlan
+from davinci.schedule.moves.blocks import BY_RUNS, IN_LINES, BlockMove, BlockPlan
 from davinci.schedule.moves.portions import Portions
 from davinci.schedule.moves.transfers import blocks_of_run
 from davinci.units import row_major
@@ -43,7 +43,52 @@ Place = list[IndexLike]
 """Where something begins, along each dimension."""
 
 
-class BlockBuilder:
+class BlockFinder:
+    """Finds where blocks begin, from indices in GM."""
+
+    move: BlockMove
+    indices: Any
+
+    @contextmanager
+    def _where(self, item: IndexLike) -> Iterator[Place]:
+        """Builds what is done with a block, if it is not left out; where it begins, along the
+        dimensions up to the first of its runs."""
+        move = self.move
+        begin: Place = list(move.starts)
+        inside: Any = None
+        for d, inner in enumerate(move.batch):
+            if inner:
+                begin[d] = remainder(divided(item, inner), move.array.shape[d])
+        for column, axis in enumerate(move.axes):
+            index = self._index(add(mul(item, len(move.axes)), column))
+            size, most = move.array.shape[axis], move.array.shape[axis] - move.block[axis]
+            if move.wrap[column]:
+                negative = compare("slt", index, 0)
+                from_end = arith.AddIOp(index, as_value(size)).result
+                index = arith.SelectOp(negative, from_end, index).result
+            if move.skip:
+                fits = compare("ule", index, most)
+                inside = fits if inside is None else arith.AndIOp(inside, fits).result
+            else:
+                low = arith.MaxSIOp(index, as_value(0)).result
+                index = arith.MinSIOp(low, as_value(most)).result
+            begin[axis] = index
+        place = begin[: move.split + 1]
+        if inside is None:
+            yield place
+            return
+        branch = scf.IfOp(inside)
+        with ir.InsertionPoint(branch.then_block):
+            yield place
+            scf.YieldOp([])
+
+    def _index(self, position: IndexLike) -> ir.Value:
+        """An index, by its number among all."""
+        value = memref.LoadOp(self.indices, [as_value(position)]).result
+        return arith.IndexCastOp(ir.IndexType.get(), value).result
+
+
+class BlockBuilder(BlockFinder):
     """Builds the kernel of a plan.
 
     Args:
@@ -217,43 +262,6 @@ class BlockBuilder:
         split = self.move.split
         front = [add(b, a) for b, a in zip(begin[:split], at, strict=True)]
         return [*front, add(mul(begin[split], self.move.inner), start)]
-
-    @contextmanager
-    def _where(self, item: IndexLike) -> Iterator[Place]:
-        """Builds what is done with a block, if it is not left out; where it begins, along the
-        dimensions up to the first of its runs."""
-        move = self.move
-        begin: Place = list(move.starts)
-        inside: Any = None
-        for d, inner in enumerate(move.batch):
-            if inner:
-                begin[d] = remainder(divided(item, inner), move.array.shape[d])
-        for column, axis in enumerate(move.axes):
-            index = self._index(add(mul(item, len(move.axes)), column))
-            size, most = move.array.shape[axis], move.array.shape[axis] - move.block[axis]
-            if move.wrap[column]:
-                negative = compare("slt", index, 0)
-                from_end = arith.AddIOp(index, as_value(size)).result
-                index = arith.SelectOp(negative, from_end, index).result
-            if move.skip:
-                fits = compare("ule", index, most)
-                inside = fits if inside is None else arith.AndIOp(inside, fits).result
-            else:
-                low = arith.MaxSIOp(index, as_value(0)).result
-                index = arith.MinSIOp(low, as_value(most)).result
-            begin[axis] = index
-        place = begin[: move.split + 1]
-        if inside is None:
-            yield place
-            return
-        branch = scf.IfOp(inside)
-        with ir.InsertionPoint(branch.then_block):
-            yield place
-            scf.YieldOp([])
-
-    def _index(self, position: IndexLike) -> ir.Value:
-        value = memref.LoadOp(self.indices, [as_value(position)]).result
-        return arith.IndexCastOp(ir.IndexType.get(), value).result
 
 
 def for_portions(portions: Portions, build: Callable[[IndexLike, int], None]) -> None:

@@ -1,7 +1,8 @@
 """Blocks of an array that begin where indices say, which are known when the program runs.
 
-`gather_blocks` reads n blocks of one shape, `update_blocks` overwrites them. Block i begins, along
-each dimension of the array,
+`gather_blocks` reads n blocks of one shape, `update_blocks` overwrites them, `combine_blocks` adds
+to them, multiplies them, or takes the greater or lesser numbers. Block i begins, along each
+dimension of the array,
 
     dimension                begins at
     axes[c]                  indices[i, c]; with wrap[c] a negative one counts from the end
@@ -27,6 +28,12 @@ from davinci.operators.work import Work, partly_read
 
 Positions = npt.NDArray[np.int64]
 
+COMBINATIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+"""How `combine_blocks` makes an element of the one that was there and its update."""
+
+COMBINED_TYPES = ("f32", "i32", "i64")
+"""Element types that `combine_blocks` computes in."""
+
 
 def tuples_of_indices(call: Call) -> None:
     """The indices have shape [n, k] and are i32 or i64."""
@@ -37,7 +44,7 @@ def tuples_of_indices(call: Call) -> None:
 
 
 def a_dimension_each(call: Call) -> None:
-    """`axes` are k distinct dimensions of the array; `wrap` is 0 or 1 for each, `skip` 0 or 1."""
+    """`axes` are k distinct dimensions of the array; `wrap` is 0 or 1 for each."""
     array, columns = call.inputs[0], call.inputs[-1].shape[1]
     axes = call.array("axes")
     require_dims("axes", axes, array.rank)
@@ -45,8 +52,12 @@ def a_dimension_each(call: Call) -> None:
     wrap = call.array("wrap")
     legal = len(wrap) == columns and set(wrap) <= {0, 1}
     require(legal, "'wrap'", wrap, f"{columns} numbers, 0 or 1")
-    if len(call.inputs) == 3:
-        require(call.integer("skip") in (0, 1), "'skip'", call.integer("skip"), "0 or 1")
+
+
+def a_dimension_each_and_skip(call: Call) -> None:
+    """`axes` are k distinct dimensions of the array; `wrap` is 0 or 1 for each, `skip` 0 or 1."""
+    a_dimension_each(call)
+    require(call.integer("skip") in (0, 1), "'skip'", call.integer("skip"), "0 or 1")
 
 
 def blocks_inside(call: Call) -> None:
@@ -66,9 +77,13 @@ def blocks_inside(call: Call) -> None:
 def one_line_each(call: Call) -> None:
     """Where there are several blocks, or some may be left out, they have length 1 along `axes` and
     batch dimensions, so that two of them are equal or have nothing in common."""
+    if call.inputs[1].shape[0] > 1 or call.integer("skip"):
+        one_line_of_each(call)
+
+
+def one_line_of_each(call: Call) -> None:
+    """The blocks have length 1 along `axes` and batch dimensions."""
     block = block_of(call)
-    if call.inputs[1].shape[0] <= 1 and not call.integer("skip"):
-        return
     batched = [d for d, inner in enumerate(call.array("batch")) if inner]
     for d in (*call.array("axes"), *batched):
         require(block[d] == 1, f"length of the blocks along {d}", block[d], 1)
@@ -93,6 +108,14 @@ def array_as_before(call: Call) -> None:
     call.same_element("the updates", updates.element, array.element)
     count = indices.shape[0]
     require(updates.shape[:1] == (count,), "number of updates", updates.shape[:1], count)
+
+
+def known_combination(call: Call) -> None:
+    """`by` is "add", "mul", "max" or "min", and the element type f32, i32 or i64."""
+    element = call.inputs[0].element
+    call.choice("by", tuple(COMBINATIONS))
+    legal = element in COMBINED_TYPES
+    require(legal, "element type of the array", element, ", ".join(COMBINED_TYPES))
 
 
 def any_block(call: Call) -> Windows:
@@ -173,7 +196,7 @@ def gather_blocks(
     windows=any_update,
     constraints=(
         tuples_of_indices,
-        a_dimension_each,
+        a_dimension_each_and_skip,
         one_each("starts", "batch"),
         blocks_inside,
         one_line_each,
@@ -206,3 +229,44 @@ def update_blocks(
         first = np.clip(begin, 0, most)
         written[tuple(slice(b, b + n) for b, n in zip(first, block, strict=True))] = update
     return written
+
+
+@operator(
+    windows=any_update,
+    constraints=(
+        tuples_of_indices,
+        a_dimension_each,
+        one_each("starts", "batch"),
+        blocks_inside,
+        one_line_of_each,
+        array_as_before,
+        known_combination,
+    ),
+    work=written_only,
+    overwrites=True,
+)
+def combine_blocks(
+    array: Array,
+    updates: Array,
+    indices: Array,
+    *,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    batch: Sequence[int],
+    wrap: Sequence[int],
+    by: str,
+) -> Any:
+    """An array whose blocks that begin at tuples of indices [n, k] are combined with updates
+    [n, ..block], `by` addition ("add"), multiplication ("mul"), "max" or "min"; blocks that do not
+    lie inside are left out. In which order the updates of one element are added is not said. Its
+    kernel changes the array's buffer, which is the result's too."""
+    combined = array.copy()
+    block, most = updates.shape[1:], np.subtract(array.shape, updates.shape[1:])
+    with np.errstate(all="ignore"):
+        for begin, update in zip(
+            positions(indices, array.shape, axes, starts, batch, wrap), updates, strict=True
+        ):
+            if not ((begin < 0) | (begin > most)).any():
+                place = tuple(slice(b, b + n) for b, n in zip(begin, block, strict=True))
+                combined[place] = COMBINATIONS[by](combined[place], update)
+    return combined

@@ -6,6 +6,7 @@ from davinci.machine import Machine
 from davinci.schedule.graph import Graph
 from davinci.schedule.moves.blocks import BlockPlan, block_plan, moves_blocks
 from davinci.schedule.moves.choice import MovePlan, is_move, move_plan
+from davinci.schedule.moves.combines import CombinePlan, combine_plan, combines_blocks
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.sorts.schedule import SortPlan, sort_plan, sorts
 from davinci.schedule.vector.schedule import Plan, plan
@@ -14,7 +15,7 @@ from davinci.schedule.vector.space import MOVES, NoSpace
 WIDE = "i64"
 """An element type that the vector unit has no lanes for: it would compute with halves."""
 
-GroupPlan = Plan | MovePlan | BlockPlan | SortPlan
+GroupPlan = Plan | MovePlan | BlockPlan | CombinePlan | SortPlan
 
 
 def moves_only(graph: Graph) -> bool:
@@ -31,6 +32,8 @@ def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVE
     Raises:
         NoSpace: no kernel can compute the group.
     """
+    if combines_blocks(graph):
+        return combine_plan(graph, machine, cores)
     if moves_blocks(graph):
         return block_plan(graph, machine, cores)
     if sorts(graph):

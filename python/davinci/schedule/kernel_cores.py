@@ -22,6 +22,7 @@ from davinci.schedule.loops.schedule import schedule_of
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
+from davinci.schedule.moves.combines import CombinePlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.pools import choice as pool_choice
@@ -99,7 +100,8 @@ def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
         return False
     plans = [plan for plan, _ in plans_of(parts_of(graph), machine, cores)]
     return any(
-        isinstance(plan, BlockPlan) or (isinstance(plan, MovePlan) and plan.schedule.scalar)
+        isinstance(plan, BlockPlan | CombinePlan)
+        or (isinstance(plan, MovePlan) and plan.schedule.scalar)
         for plan in plans
     )
 

@@ -44,18 +44,31 @@ def blocks_text(
     batch: str = "0, 0",
     wrap: str = "0",
     skip: str | None = None,
+    by: str | None = None,
 ) -> str:
-    """A case of an operator on blocks; `skip` is of updates."""
+    """A case of an operator on blocks; `skip` is of updates, `by` of combinations."""
     lists = {"axes": axes, "starts": starts, "batch": batch, "wrap": wrap}
     given = [f"{name} = array<i64: {values}>" for name, values in lists.items()]
     given += [] if skip is None else [f"skip = {skip} : i64"]
+    given += [] if by is None else [f'by = "{by}"']
     head, result = types.split(" -> ")
     return f"{head} {{{', '.join(given)}}} -> {result}"
 
 
 GATHERED = "gather_blocks(9x4xf32, 5x1xi64) -> 5x2x4xf32"
 UPDATED = "update_blocks(9x4xf32, 5x1x4xf32, 5x1xi64) -> 9x4xf32"
+COMBINED = "combine_blocks(9x4xf32, 5x1x4xf32, 5x1xi64) -> 9x4xf32"
 BLOCKS = [
+    (COMBINED.replace("5x1xi64", "5xi64"), {"by": "add"}, "C1: rank of the indices"),
+    (COMBINED, {"by": "add", "wrap": "2"}, "C2: 'wrap'; found .2.; expected 1 numbers, 0 or 1"),
+    (COMBINED, {"by": "add", "batch": "0"}, "C3: number of 'batch'"),
+    (COMBINED.replace("5x1x4x", "5x1x5x"), {"by": "add"}, "C4: length of a block along 1"),
+    (COMBINED.replace("5x1x4x", "5x2x4x"), {"by": "add"}, "C5: length of the blocks along 0"),
+    (COMBINED.replace("5x1x4x", "4x1x4x"), {"by": "add"}, "C6: number of updates; found .4,."),
+    (COMBINED, {"by": "xor"}, "C7: attribute 'by'; found xor; expected one of add, mul, max, min"),
+    (COMBINED, {}, "C7: attribute 'by'; found none"),
+    (COMBINED.replace("f32", "f16"), {"by": "add"}, "C7: element type of the array; found f16"),
+    (COMBINED.replace("9x4xf32,", "9x4xf32:nz,"), {"by": "add"}, "C8: layout of operand 0"),
     ("gather_blocks(9x4xf32, 5xi64) -> 5x2x4xf32", {}, "rank of the indices"),
     ("gather_blocks(9x4xf32, 5x1xi8) -> 5x2x4xf32", {}, "element type of the indices"),
     (GATHERED, {"axes": "2"}, "'axes'; found .2.; expected distinct dimensions below 2"),

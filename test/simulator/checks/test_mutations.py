@@ -38,7 +38,13 @@ def test_kernels_of_a_network() -> None:
 def test_kernels_of_groups() -> None:
     """Some mutants of kernels whose tiles take turns, ordered by relays on the vector pipe too."""
     outcomes, models = Outcomes(), group_models()
-    for name, every in (("softmax", 29), ("layer_norm", 29), ("rotary_embedding", 3)):
+    for name, every in (
+        ("softmax", 29),
+        ("layer_norm", 29),
+        ("rotary_embedding", 3),
+        ("ragged rows added in memory", 1),
+        ("rows that a core owns", 3),
+    ):
         for kernel in record(models[name], cores=1):
             judge(kernel, sequential_pipes(), outcomes, every)
     assert outcomes.wrong == []

@@ -33,6 +33,7 @@ from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div
 
 ROWS, BLOCKS, UPDATE = "gather", "gather_blocks", "update_blocks"
+COMBINE = "combine_blocks"
 
 BY_RUNS, IN_LINES, BY_SCALARS = "runs", "lines", "the scalar unit"
 """How blocks are moved: by copies, by blocks of 32 bytes that are read and changed, or by single
@@ -142,8 +143,8 @@ class BlockPlan:
 
 
 def moves_blocks(graph: Graph) -> bool:
-    """Whether a group reads or writes blocks of an array at indices."""
-    return any(node.name in (ROWS, BLOCKS, UPDATE) for node in graph.nodes)
+    """Whether a group reads, writes or combines blocks of an array at indices."""
+    return any(node.name in (ROWS, BLOCKS, UPDATE, COMBINE) for node in graph.nodes)
 
 
 def block_plan(graph: Graph, machine: Machine, cores: int) -> BlockPlan:
@@ -152,10 +153,7 @@ def block_plan(graph: Graph, machine: Machine, cores: int) -> BlockPlan:
     Raises:
         NoSpace: it holds something else too, or an operand is no array in GM.
     """
-    node = graph.nodes[0]
-    if len(graph.nodes) > 1 or any(isinstance(v, Scalar) for v in node.operands):
-        raise NoSpace(f"{node.name} is a kernel of its own, of arrays in GM")
-    move = move_of(node, graph)
+    move = move_of(node_of(graph), graph)
     element, size = move.array.element, move.array.bytes_each
     block = machine.vector.block_bytes // size
     room = machine.buffers.UB.bytes // size
@@ -168,10 +166,22 @@ def block_plan(graph: Graph, machine: Machine, cores: int) -> BlockPlan:
     return BlockPlan(graph, schedule, machine)
 
 
+def node_of(graph: Graph) -> Node:
+    """The only node of a group that moves blocks.
+
+    Raises:
+        NoSpace: it holds something else too, or an operand is no array in GM.
+    """
+    node = graph.nodes[0]
+    if len(graph.nodes) > 1 or any(isinstance(v, Scalar) for v in node.operands):
+        raise NoSpace(f"{node.name} is a kernel of its own, of arrays in GM")
+    return node
+
+
 def move_of(node: Node, graph: Graph) -> BlockMove:
     """A node as the move that it is."""
     array, *_, indices = (graph.arrays[value] for value in node.values)
-    update, given = node.name == UPDATE, node.attributes
+    update, given = len(node.values) == 3, node.attributes
     whole = Tensor((1, *array.shape), array.element)
     if node.name == ROWS:
         none, wrap = (0,) * whole.rank, bool(given.get("wrap", 0))
@@ -187,7 +197,7 @@ def move_of(node: Node, graph: Graph) -> BlockMove:
         starts=(0, *given["starts"]),
         batch=(0, *given["batch"]),
         wrap=tuple(map(bool, given["wrap"])),
-        skip=update and bool(given["skip"]),
+        skip=update and bool(given.get("skip", True)),
     )
 
 
