@@ -16,6 +16,7 @@ from davinci.operators.parts import pad_shape
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.arg_reduce import extreme_and_place
 from davinci.passes.stablehlo_to_ascend.blocks import dynamic_slice, gathered_blocks
 from davinci.passes.stablehlo_to_ascend.elementwise import BOOLEAN
 from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
@@ -109,7 +110,10 @@ REDUCTIONS = {
 
 @conversion("reduce")
 def convert_reduce(op: Op, ops: TensorOps) -> Sequence[Any] | None:
-    """Converts reductions of one operand whose body is one operation."""
+    """Converts reductions of one operand whose body is one operation, and those to the largest or
+    smallest value and its place."""
+    if len(op.results) == 2:
+        return extreme_and_place(op, ops)
     kind = kind_of_body(op)
     if kind is None:
         return None

@@ -202,13 +202,15 @@ class PhasedChooser:
         wait = machine.sync.barrier_cycles
         total = float(prices.ends(machine))
         for number, phase in enumerate(phases.phases):
-            count = ceil_div(pieces, share) if number == len(phases.phases) - 1 else pieces
+            shared = number == len(phases.phases) - 1
+            count = ceil_div(pieces, share) if shared else pieces
             vector = sum(step_cycles(step, layout) + wait / 2 for step in phase.steps)
             for step in phase.gathered:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
                 vector += prices.vector(machine, "", "", repeats)
-            read = moving_cycles(phase.inputs, layout, cores, load=True)
+            readers = 1 if shared else share
+            read = moving_cycles(phase.inputs, layout, cores, load=True, readers=readers)
             write = moving_cycles(phase.outputs, layout, cores, load=False)
             total += count * max(vector, read, write)
             for step in (*phase.gathered, *phase.statistics):

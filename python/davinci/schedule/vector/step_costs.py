@@ -19,7 +19,12 @@ MOST_STRIDE = 255
 
 
 def moving_cycles(
-    values: Iterable[int], layout: TileLayout, cores: int, load: bool, once: bool = False
+    values: Iterable[int],
+    layout: TileLayout,
+    cores: int,
+    load: bool,
+    once: bool = False,
+    readers: int = 1,
 ) -> float:
     """Cycles that a tile's values take to or from GM, of those that are the same for all tiles or
     of the others: the longest of bytes that come from memory and those that come from the L2, at a
@@ -28,6 +33,7 @@ def moving_cycles(
 
     Args:
         cores: that are at work, and share what GM and the L2 can do.
+        readers: cores that read each tile, all at the same time.
     """
     held = layout.program.loads if load else layout.program.stores
     total = new = lines = 0.0
@@ -35,7 +41,7 @@ def moving_cycles(
         if layout.once(held[number]) == once:
             size, touched = _transfer(number, held[number], layout)
             total += size
-            new += size / _readers(number, layout)
+            new += size / (readers * _readers(number, layout))
             lines += touched
     touched = lines * layout.machine.gm.line_bytes
     return prices.moving(layout.machine, cores, load, total, new, touched)

@@ -1,0 +1,85 @@
+"""Reductions to the largest or smallest value and its place, held against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support import compile_text
+
+ARG_REDUCE = """func.func @main(%x: tensor<{shape}x{kind}>)
+    -> (tensor<{left}{kind}>, tensor<{left}i32>) {{
+  %p = stablehlo.iota dim = {dim} : tensor<{shape}xi32>
+  %s = stablehlo.constant dense<{start}> : tensor<{kind}>
+  %z = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.reduce(%x init: %s), (%p init: %z) across dimensions = [{dim}] :
+    (tensor<{shape}x{kind}>, tensor<{shape}xi32>, tensor<{kind}>, tensor<i32>)
+    -> (tensor<{left}{kind}>, tensor<{left}i32>)
+    reducer(%a: tensor<{kind}>, %c: tensor<{kind}>) (%b: tensor<i32>, %d: tensor<i32>) {{
+      %gt = stablehlo.compare {better}, %a, %c : (tensor<{kind}>, tensor<{kind}>) -> tensor<i1>
+      %nan = stablehlo.compare NE, %a, %a : (tensor<{kind}>, tensor<{kind}>) -> tensor<i1>
+      %first = stablehlo.or %gt, %nan : tensor<i1>
+      %eq = stablehlo.compare EQ, %a, %c : (tensor<{kind}>, tensor<{kind}>) -> tensor<i1>
+      %lt = stablehlo.compare {tie}, %b, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %and = stablehlo.and %eq, %lt : tensor<i1>
+      %or = stablehlo.or %first, %and : tensor<i1>
+      %v = stablehlo.select %first, %a, %c : tensor<i1>, tensor<{kind}>
+      %q = stablehlo.select %or, %b, %d : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %q : tensor<{kind}>, tensor<i32>
+    }}
+  return %r#0, %r#1 : tensor<{left}{kind}>, tensor<{left}i32> }}"""
+
+
+def arg_reduce(shape: tuple[int, ...], dim: int, kind: str, largest: bool, tie: str = "LT") -> str:
+    left = "".join(f"{n}x" for d, n in enumerate(shape) if d != dim)
+    integer = "-2147483648" if largest else "2147483647"
+    start = integer if kind == "i32" else ("0xFF800000" if largest else "0x7F800000")
+    return ARG_REDUCE.format(
+        shape="x".join(map(str, shape)),
+        kind=kind,
+        left=left,
+        dim=dim,
+        start=start,
+        better="GT" if largest else "LT",
+        tie=tie,
+    )
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "dim", "kind", "machine"),
+    [
+        ((3, 17), 1, "f32", "ascend910"),
+        ((17, 5), 0, "f32", "ascend310"),
+        ((2, 33, 3), 1, "i32", "ascend910"),
+        ((1,), 0, "f32", "ascend910"),
+        ((2, 32768), 1, "f32", "ascend910"),
+        ((16640,), 0, "f32", "ascend310p"),
+    ],
+)
+def test_values_and_places(
+    shape: tuple[int, ...], dim: int, kind: str, machine: str, largest: bool
+) -> None:
+    """Few different values, so that many are equal; also infinite ones and NaN."""
+    executable = compile_text(arg_reduce(shape, dim, kind, largest), machine=machine)
+    random = np.random.default_rng(sum(shape))
+    x = random.integers(-3, 4, shape).astype(np.float32 if kind == "f32" else np.int32)
+    for special in [None, *([np.inf, -np.inf, np.nan] if kind == "f32" else [])]:
+        if special is not None:
+            x[random.random(shape) < 0.02] = special
+        value, place = executable.run(x).values()
+        best = np.max if largest else np.min
+        np.testing.assert_array_equal(value, best(x, dim))
+        np.testing.assert_array_equal(place, (np.argmax if largest else np.argmin)(x, dim))
+    lowest = np.full(shape, -np.inf if largest else np.inf, x.dtype) if kind == "f32" else x * 0
+    assert not executable.run(lowest)["out1"].any()
+    units = {k["unit"] for k in executable.profile["kernels"]}
+    assert units == {"vector" if x.size > 1 else "scalar"}
+
+
+def test_other_bodies_stay_what_they_are() -> None:
+    """Of equal values the last place: not what this conversion makes."""
+    executable = compile_text(arg_reduce((2, 9), 1, "f32", True, tie="GT"))
+    x = np.array([[1, 3, 3, 0, 3, 2, 2, 1, 0], [5] * 9], np.float32)
+    _, place = executable.run(x).values()
+    np.testing.assert_array_equal(place, [4, 8])
