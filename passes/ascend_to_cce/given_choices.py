@@ -26,13 +26,17 @@ def given_choices(kernel: Any, graph: Graph, target: Target) -> Choices | None:
     Raises:
         CompileError: the kernel's attribute cannot be read.
     """
+    return choices_given(kernel, key_of(graph, target.machine, target.cores), target)
+
+
+def choices_given(kernel: Any, key: str, target: Target) -> Choices | None:
+    """The same for a kernel with this key, which is written on it."""
     data = attribute(kernel, CHOICES, None)
     if data is not None:
         try:
             return of_data(data)
         except NoSpace as error:
             fail(kernel, f"has {CHOICES} that are none", found=str(error))
-    key = key_of(graph, target.machine, target.cores)
     kernel.attributes[KEY] = as_attribute(key)
     return target.given.get(key)
 

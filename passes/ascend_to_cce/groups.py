@@ -34,7 +34,12 @@ from davinci.passes.analysis.origins import numbered_location, served
 from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.attention.group import build_attention_group
-from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices, refuse
+from davinci.passes.ascend_to_cce.given_choices import (
+    choices_given,
+    given_choices,
+    note_choices,
+    refuse,
+)
 from davinci.passes.ascend_to_cce.loops.kernel import build_loops
 from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
 from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
@@ -50,22 +55,22 @@ from davinci.passes.ascend_to_cce.vector.group import VectorBuilder
 from davinci.passes.ascend_to_cce.vector.phased_group import PhasedBuilder
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
-from davinci.schedule.attention.group import read_attention
-from davinci.schedule.choices import PartChoice
+from davinci.schedule.attention.group import AttentionGroup, read_attention
+from davinci.schedule.choices import LoopChoice, PartChoice, key_of_loops
 from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
-from davinci.schedule.kernel_cores import cores_of, cores_of_loops
+from davinci.schedule.kernel_cores import cores_of, cores_of_given_loops, cores_of_loops
 from davinci.schedule.loops.schedule import schedule_of
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.combines import CombinePlan
-from davinci.schedule.pools.group import is_pool, read_pool
+from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import is_product, read_group
-from davinci.schedule.ranking import choices_of, product_of
-from davinci.schedule.side_by_side import parts_of, plans_of
+from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whole_of
+from davinci.schedule.side_by_side import part_choice, parts_of, plans_of
 from davinci.schedule.sorts.schedule import SortPlan
 from davinci.schedule.vector.phased_schedule import PhasedSchedule
 from davinci.schedule.vector.schedule import Plan
@@ -78,7 +83,7 @@ BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
 USEFUL_CORES = "ascend.useful_cores"
 """Attribute of a kernel that takes fewer cores than have work, because more would cost more."""
 
-_Read = TypeVar("_Read")
+_Read = TypeVar("_Read", PoolGroup, AttentionGroup)
 """What is known of a group once it is read."""
 
 
@@ -219,13 +224,7 @@ def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Targ
         plans = plans or plans_of(parts, target.machine, target.cores, given, target.fractalize)
     except NoSpace as error:
         refuse(operation, str(error), given, target)
-    choices = [
-        PartChoice(cores=n, choice=chosen.schedule.choice)
-        for chosen, n in plans
-        if isinstance(chosen, Plan)
-    ]
-    if len(choices) == len(plans):  # ways of moving elements are no choices
-        note_choices(kernel, tuple(choices))
+    note_choices(kernel, tuple(part_choice(chosen, cores) for chosen, cores in plans))
     inputs, outputs = buffers[: len(graph.inputs)], buffers[len(graph.inputs) :]
     for part, (chosen, cores) in zip(parts, plans, strict=True):
         own = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
@@ -256,10 +255,12 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
     kernel = operation.parent
     given = given_choices(kernel, graph, target)
     try:
-        cores, schedule = product_of(given, target.cores)
-        own = replace(target, cores=cores)
+        schedule, own = None, target
         if given is None:
             own, _ = on_fewer(graph, target, kernel)
+        else:
+            cores, schedule = product_of(given, target.cores)
+            own = replace(target, cores=cores)
         schedule, units = build_product_group(
             read_group(graph, target.machine), graph, gm, own, schedule
         )
@@ -277,7 +278,7 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
 
 def _build_whole(
     read: Callable[[Graph], _Read],
-    build: Callable[[_Read, Graph, dict[int, Any], Target, Any], tuple[object, int]],
+    build: Callable[[_Read, Graph, dict[int, Any], Target, Any], tuple[WholeSchedule, int]],
     graph: Graph,
     buffers: list[Any],
     operation: Any,
@@ -285,29 +286,44 @@ def _build_whole(
 ) -> int:
     """Builds the kernel of a group that is read as a whole."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
+    kernel = operation.parent
+    given, found = given_choices(kernel, graph, target), None
     try:
-        target, found = on_fewer(graph, target, operation.parent)
-        schedule, units = build(read(graph), graph, gm, target, found)
+        group, own = read(graph), target
+        if given is None:
+            own, found = on_fewer(graph, target, kernel)
+        else:
+            cores, found = whole_of(given, group, target.machine, target.cores)
+            own = replace(target, cores=cores)
+        schedule, units = build(group, graph, gm, own, found)
     except NoSpace as error:
-        fail(operation, "cannot be computed together with its group", found=str(error))
-    operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
-    return min(units, target.cores)
+        refuse(operation, str(error), given, target)
+    kernel.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+    note_choices(kernel, choices_of(schedule, own.cores))
+    return min(units, own.cores)
 
 
 def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
     """Builds the kernel of loops that stay on a core, side by side."""
-    groups, members = [], 0
+    groups, members, given = [], 0, None
     try:
         for loop in loops:
             groups.append(loop_graph_of(kernel, loop, members).group())
             members += len(operators_of(loop))
         cores = target.cores
-        if not target.all_cores:
+        graphs = [group.graph for group in groups]
+        given = choices_given(kernel, key_of_loops(graphs, target.machine, cores), target)
+        if given is not None:
+            cores = cores_of_given_loops(given, len(groups), cores)
+        elif not target.all_cores:
             price = LaunchPrice(target.machine, target.phases)
             cores = cores_of_loops(groups, target.machine, cores, price)
         made = [(group, schedule_of(group, target.machine, cores)) for group in groups]
     except NoSpace as error:
+        if given is not None:
+            refuse(list(kernel.regions[0].blocks[0].operations)[-1], str(error), given, target)
         fail(kernel, "has a loop that cannot stay on a core", found=str(error))
+    note_choices(kernel, (PartChoice(cores=cores, choice=LoopChoice()),) * len(groups))
     text = " | ".join(str(schedule) for _, schedule in made)
     kernel.attributes["ascend.schedule"] = builder.as_attribute(text)
     buffers = dict(enumerate(kernel.regions[0].blocks[0].arguments))

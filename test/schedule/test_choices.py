@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 import davinci
+from davinci import frontends, zoo
 from davinci import machine as machines
+from davinci.compiler import lower
 from davinci.errors import InputError
+from davinci.mlir import make_context
 from davinci.operators import Tensor
+from davinci.passes.pipeline import pipelines
 from davinci.report.tables import given_text
 from davinci.schedule import schedule_file
 from davinci.schedule.choices import (
@@ -27,6 +31,7 @@ from davinci.schedule.choices import (
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.vector.schedule import plan, plans
 from davinci.schedule.vector.space import NoSpace
+from davinci.tuning.kernels import tunable
 
 MACHINE = machines.load("ascend910")
 CHOICES: Choices = (
@@ -242,3 +247,121 @@ def test_a_cache_knows_the_files_text(tmp_path: Path) -> None:
         executable = compiled((300, 100), schedules=path, cache=cache)
         states.append(executable.details["cache"])
     assert states == ["miss", "hit", "miss"]
+
+
+NETWORKS = ("bert-tiny", "lstm,hidden=32,steps=4", "squeezenet,resolution=64")
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_kernel_is_made_again_from_a_file(network: str, tmp_path: Path) -> None:
+    model = zoo.build(network).proto
+    chosen = davinci.compile(model, timing_only=True)
+    chosen.run()
+    path = tmp_path / "s.json"
+    path.write_text(chosen.schedules())
+    computed = {name for name, kernel in chosen.kernels.items() if kernel.unit != "scalar"}
+    assert {kernel.kernel for kernel in schedule_file.read(str(path)).kernels} == computed
+    given = davinci.compile(model, timing_only=True, schedules=str(path))
+    given.run()
+    said = given.details["given_schedules"]
+    assert said["used"] == said["kernels"] == len(computed)
+    assert [launch.cycles for launch in given.launches] == [
+        launch.cycles for launch in chosen.launches
+    ]
+
+
+WINDOWS = """
+func.func @main(%x: tensor<1x32x20x20xf16>) -> tensor<1x32x10x10xf16> {
+  %low = stablehlo.constant dense<0xFC00> : tensor<f16>
+  %y = "stablehlo.reduce_window"(%x, %low) ({
+    ^bb0(%a: tensor<f16>, %b: tensor<f16>):
+      %m = stablehlo.maximum %a, %b : tensor<f16>
+      stablehlo.return %m : tensor<f16>
+  }) {window_dimensions = array<i64: 1, 1, 2, 2>, window_strides = array<i64: 1, 1, 2, 2>}
+      : (tensor<1x32x20x20xf16>, tensor<f16>) -> tensor<1x32x10x10xf16>
+  return %y : tensor<1x32x10x10xf16>
+}"""
+
+
+def given(text: str, tmp_path: Path, form: str, change: dict[str, Any]) -> Any:
+    """The executable of a file in which the kernel of a form is changed."""
+    path, found = tmp_path / "s.json", json.loads(davinci.compile(text).schedules())
+    (part,) = next(
+        kernel["choices"]
+        for kernel in found["kernels"]
+        if kernel["choices"][0]["choice"]["form"] == form
+    )
+    part["choice"] |= change
+    path.write_text(json.dumps(found))
+    return davinci.compile(text, schedules=str(path))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 10])
+def test_tiles_of_windows_are_given(rows: int, tmp_path: Path) -> None:
+    executable = given(WINDOWS, tmp_path, "windows", {"planes": 1, "rows": rows, "slots": 1})
+    x = np.random.default_rng(0).standard_normal((1, 32, 20, 20)).astype(np.float16)
+    (y,) = executable.run(x).values()
+    np.testing.assert_array_equal(y, x.reshape(1, 32, 10, 2, 10, 2).max(axis=(3, 5)))
+    kernels = [k for k in executable.profile["kernels"] if k["op"] == "pool"]
+    assert [k["choices"][0]["choice"]["rows"] for k in kernels] == [rows]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"planes": 3, "rows": 1, "slots": 1}, "tiles of 3 planes and 1 rows, 1 slots"),
+        ({"planes": 1, "rows": 11, "slots": 1}, "tiles of 1 planes and 11 rows, 1 slots"),
+    ],
+)
+def test_tiles_of_windows_that_cannot_be(
+    change: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=f"cannot be computed by this schedule; found {reason}"):
+        given(WINDOWS, tmp_path, "windows", change)
+
+
+@pytest.mark.parametrize("network", ["bert-tiny", "lstm,hidden=32,steps=4"])
+def test_a_schedule_of_another_kind(network: str, tmp_path: Path) -> None:
+    model, path = zoo.build(network).proto, tmp_path / "s.json"
+    found = json.loads(davinci.compile(model, timing_only=True).schedules())
+    forms = {kernel["choices"][0]["choice"]["form"] for kernel in found["kernels"]}
+    for form in sorted(forms):
+        changed = json.loads(json.dumps(found))
+        kernel = next(k for k in changed["kernels"] if k["choices"][0]["choice"]["form"] == form)
+        other = {"form": "windows", "planes": 1, "rows": 1, "slots": 1}
+        kernel["choices"][0]["choice"] = other
+        path.write_text(json.dumps(changed))
+        with pytest.raises(InputError, match="cannot be computed by this schedule"):
+            davinci.compile(model, timing_only=True, schedules=str(path))
+
+
+def test_ways_of_all_kinds_are_ranked() -> None:
+    forms = set()
+    for network in ("bert-tiny", "squeezenet,resolution=64"):
+        module = frontends.load(zoo.build(network).proto, make_context(), None)
+        stages = pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")]
+        lower(module, pipelines.Options(), lambda text: None, stages)
+        for kernel in tunable(module, MACHINE, MACHINE.cores):
+            assert len(set(kernel.candidates)) == len(kernel.candidates) > 1
+            forms |= {part.choice.form for part in kernel.candidates[0]}
+    assert forms >= {"tiles", "product", "attention", "windows", "moves"}
+
+
+def test_a_sort_is_given(tmp_path: Path) -> None:
+    sort = """func.func @main(%x: tensor<16x64xf32>) -> tensor<16x64xf32> {
+      %y = "stablehlo.sort"(%x) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+      }) {dimension = 1 : i64} : (tensor<16x64xf32>) -> tensor<16x64xf32>
+      return %y : tensor<16x64xf32>
+    }"""
+    executable = given(sort, tmp_path, "sort", {})
+    x = np.random.default_rng(0).standard_normal((16, 64)).astype(np.float32)
+    (y,) = executable.run(x).values()
+    np.testing.assert_array_equal(y, np.sort(x, axis=1))
+    path, found = tmp_path / "s.json", json.loads(compiled((30, 100)).schedules())
+    found["kernels"][0]["choices"][0]["choice"] = {"form": "sort"}
+    path.write_text(json.dumps(found))
+    with pytest.raises(InputError, match="a sort for a group that does not sort"):
+        compiled((30, 100), schedules=str(path))

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from davinci.machine import Machine
+from davinci.schedule.attention.attention import AttentionSchedule
 from davinci.schedule.graph import Graph
 from davinci.schedule.plain_data import CONFIG, Place, Size
 from davinci.schedule.products.product import ProductSchedule
@@ -70,7 +71,74 @@ class ProductChoice:
     schedule: ProductSchedule
 
 
-Choice = Annotated[TileChoice | PieceChoice | ProductChoice, pydantic.Field(discriminator="form")]
+@dataclass(frozen=True, kw_only=True)
+class WindowsChoice:
+    """Tiles of a reduction over windows, see `pools.pool`.
+
+    Attributes:
+        planes: blocks of 16 channels of a tile.
+        rows: rows of windows of a tile.
+        slots: buffers of what is loaded or stored.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["windows"] = "windows"
+    planes: Size
+    rows: Size
+    slots: Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionChoice:
+    """The schedule of attention, see `attention.attention`; all of it is a choice."""
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["attention"] = "attention"
+    schedule: AttentionSchedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovesChoice:
+    """Ways of moving elements, see `moves.choice`: those of fewest cycles on the part's cores."""
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["moves"] = "moves"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortChoice:
+    """A sort, see `sorts.schedule`: its rows are shared by the part's cores, and all else
+    follows."""
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["sort"] = "sort"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopChoice:
+    """A loop that stays on a core, see `loops.schedule`: its rows are shared by the part's cores,
+    and all else follows."""
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["loop"] = "loop"
+
+
+Choice = Annotated[
+    TileChoice
+    | PieceChoice
+    | ProductChoice
+    | WindowsChoice
+    | AttentionChoice
+    | MovesChoice
+    | SortChoice
+    | LoopChoice,
+    pydantic.Field(discriminator="form"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +192,15 @@ def key_of(graph: Graph, machine: Machine, cores: int) -> str:
         graph.outputs,
         sorted(graph.windows.items()),
     )
-    parts = (repr(group), machine.model_dump(mode="json"), cores)
+    return _digest(repr(group), machine, cores)
+
+
+def key_of_loops(graphs: Sequence[Graph], machine: Machine, cores: int) -> str:
+    """The same for loops side by side, of the graphs of their steps."""
+    return _digest(",".join(key_of(graph, machine, cores) for graph in graphs), machine, cores)
+
+
+def _digest(text: str, machine: Machine, cores: int) -> str:
+    parts = (text, machine.model_dump(mode="json"), cores)
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     return digest.hexdigest()[:KEY_DIGITS]

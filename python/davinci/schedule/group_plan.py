@@ -23,6 +23,34 @@ def moves_only(graph: Graph) -> bool:
     return moves_blocks(graph) or is_move(graph)
 
 
+def moves_of(
+    graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVED
+) -> MovePlan | BlockPlan | CombinePlan:
+    """The plan of a group that only moves elements or combines blocks at places, as a move.
+
+    Raises:
+        NoSpace: it computes, or cannot be moved.
+    """
+    if moves_blocks(graph):
+        return block_plan(graph, machine, cores)
+    if combines_blocks(graph):
+        return combine_plan(graph, machine, cores)
+    if is_move(graph):
+        return move_plan(graph, machine, cores, algorithm)
+    raise NoSpace("moves for a group that computes")
+
+
+def sort_of(graph: Graph, machine: Machine, cores: int) -> SortPlan:
+    """The plan of a group that sorts.
+
+    Raises:
+        NoSpace: it does not sort, or its rows do not fit.
+    """
+    if not sorts(graph):
+        raise NoSpace("a sort for a group that does not sort")
+    return sort_plan(graph, machine, cores)
+
+
 def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVED) -> GroupPlan:
     """The plan of fewest estimated cycles; groups that only move elements may have two.
 

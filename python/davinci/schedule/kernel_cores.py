@@ -15,6 +15,7 @@ from davinci.schedule.attention import choice as attention_choice
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.cost import estimate as attention_cycles
 from davinci.schedule.attention.group import read_attention
+from davinci.schedule.choices import Choices, LoopChoice
 from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
 from davinci.schedule.graph import Graph
 from davinci.schedule.loops.group import LoopGroup
@@ -116,6 +117,20 @@ def cores_of_loops(
         return Weighed(max(each.cycles for each in made), sum(each.units for each in made))
 
     return cheapest(price or LaunchPrice(machine), cores, weigh).cores
+
+
+def cores_of_given_loops(given: Choices, loops: int, cores: int) -> int:
+    """The cores that choices give loops side by side, each the same.
+
+    Raises:
+        NoSpace: they are none of so many loops, or of more cores.
+    """
+    found = {part.cores for part in given}
+    if len(given) != loops or not all(isinstance(part.choice, LoopChoice) for part in given):
+        raise NoSpace(f"choices that are not those of {loops} loops")
+    if len(found) != 1 or max(found) > cores:
+        raise NoSpace(f"loops on {', '.join(map(str, sorted(found)))} cores, of {cores}")
+    return found.pop()
 
 
 def product_count(product: Product, machine: Machine, cores: int, wanted: Wanted) -> CoreCount:

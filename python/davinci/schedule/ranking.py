@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.schedule.choices import Choices, PartChoice, ProductChoice
+from davinci.schedule.attention import choice as attention_choice
+from davinci.schedule.attention.attention import AttentionSchedule
+from davinci.schedule.attention.group import AttentionGroup, read_attention
+from davinci.schedule.choices import (
+    AttentionChoice,
+    Choices,
+    PartChoice,
+    ProductChoice,
+    WindowsChoice,
+)
 from davinci.schedule.graph import Graph
+from davinci.schedule.pools import choice as pool_choice
+from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
+from davinci.schedule.pools.pool import PoolSchedule
 from davinci.schedule.products.choice import ranked
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.products.product import ProductSchedule
 from davinci.schedule.side_by_side import ranked_choices
 from davinci.schedule.vector.space import NoSpace
+
+WholeSchedule = ProductSchedule | PoolSchedule | AttentionSchedule
+"""The schedule of a group that has one for all of it."""
+
+_Wanted = TypeVar("_Wanted", ProductChoice, WindowsChoice, AttentionChoice)
 
 
 def ways_of(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
@@ -19,33 +38,72 @@ def ways_of(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
     Raises:
         NoSpace: a group that has no choices.
     """
-    if sum(map(is_product, graph.nodes)) != 1:
+    found: list[PoolSchedule] | list[ProductSchedule] | list[AttentionSchedule]
+    products = sum(map(is_product, graph.nodes))
+    if any(map(is_pool, graph.nodes)):
+        found = pool_choice.ranked(read_pool(graph).pool, machine, cores)
+    elif products == 1:
+        found = _products(graph, machine, cores)
+    elif products:
+        found = attention_choice.ranked(read_attention(graph).attention, machine, cores)
+    else:
         return ranked_choices(graph, machine, cores)
+    return list(dict.fromkeys(choices_of(schedule, cores) for schedule in found))
+
+
+def _products(graph: Graph, machine: Machine, cores: int) -> list[ProductSchedule]:
     product = read_group(graph, machine).product
     if not (product.batch and product.m and product.k and product.n):
         raise NoSpace("a product of nothing")
     try:
-        return [choices_of(schedule, cores) for schedule in ranked(product, machine, cores)]
+        return list(ranked(product, machine, cores))
     except CompileError as error:
         raise NoSpace(error.message) from None
 
 
-def choices_of(schedule: ProductSchedule, cores: int) -> Choices:
-    """The choice of a product's schedule."""
-    return (PartChoice(cores=cores, choice=ProductChoice(schedule=schedule)),)
+def choices_of(schedule: WholeSchedule, cores: int) -> Choices:
+    """The choice that a schedule is made of."""
+    choice: ProductChoice | WindowsChoice | AttentionChoice
+    if isinstance(schedule, ProductSchedule):
+        choice = ProductChoice(schedule=schedule)
+    elif isinstance(schedule, PoolSchedule):
+        choice = WindowsChoice(planes=schedule.planes, rows=schedule.rows, slots=schedule.slots)
+    else:
+        choice = AttentionChoice(schedule=schedule)
+    return (PartChoice(cores=cores, choice=choice),)
 
 
-def product_of(given: Choices | None, cores: int) -> tuple[int, ProductSchedule | None]:
-    """Cores and schedule of a product by a choice, `cores` and None without one.
+def product_of(given: Choices, cores: int) -> tuple[int, ProductSchedule]:
+    """Cores and schedule of a product by a choice.
 
     Raises:
         NoSpace: it is none of a product, or of more cores.
     """
-    if given is None:
-        return cores, None
+    cores, choice = _only(given, cores, ProductChoice, "a product")
+    return cores, choice.schedule
+
+
+def whole_of(
+    given: Choices, group: PoolGroup | AttentionGroup, machine: Machine, cores: int
+) -> tuple[int, PoolSchedule | AttentionSchedule]:
+    """Cores and schedule of windows or attention by a choice.
+
+    Raises:
+        NoSpace: it is none of such a group, of more cores, or does not fit.
+    """
+    if isinstance(group, PoolGroup):
+        cores, tiles = _only(given, cores, WindowsChoice, "windows")
+        return cores, pool_choice.chosen(group.pool, machine, cores, tiles)
+    cores, choice = _only(given, cores, AttentionChoice, "attention")
+    attention_choice.require_candidate(group.attention, choice.schedule, machine, cores)
+    return cores, choice.schedule
+
+
+def _only(given: Choices, cores: int, kind: type[_Wanted], what: str) -> tuple[int, _Wanted]:
+    """Cores and choice of a group that is one part."""
     (part, *others) = given or (None,)
-    if part is None or others or not isinstance(part.choice, ProductChoice):
-        raise NoSpace("choices that are no schedule of a product")
+    if part is None or others or not isinstance(part.choice, kind):
+        raise NoSpace(f"choices that are no schedule of {what}")
     if part.cores > cores:
         raise NoSpace(f"a schedule for {part.cores} cores, of {cores}")
-    return part.cores, part.choice.schedule
+    return part.cores, part.choice

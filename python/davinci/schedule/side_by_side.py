@@ -10,13 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from davinci.machine import Machine
-from davinci.schedule.choices import Choices, PartChoice, ProductChoice
+from davinci.schedule.choices import (
+    Choices,
+    MovesChoice,
+    PartChoice,
+    PieceChoice,
+    SortChoice,
+    TileChoice,
+)
+from davinci.schedule.core_count import counts
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
-from davinci.schedule.group_plan import GroupPlan, moves_only, plan_of
+from davinci.schedule.group_plan import GroupPlan, moves_of, moves_only, plan_of, sort_of
 from davinci.schedule.moves.blocks import moves_blocks
 from davinci.schedule.moves.choice import MovePlan, is_move
 from davinci.schedule.moves.fractal_moves import IMPROVED
-from davinci.schedule.sorts.schedule import sorts
+from davinci.schedule.sorts.schedule import SortPlan, sorts
 from davinci.schedule.vector.regions import Regions, regions_of
 from davinci.schedule.vector.schedule import Plan, estimate, plan, plans
 from davinci.schedule.vector.space import NoSpace, space_of
@@ -172,7 +180,7 @@ def plans_of(
         NoSpace: a part is no kernel, or not by the choices; or there are more parts than cores.
     """
     if choices is not None:
-        return _chosen(parts, machine, cores, choices)
+        return _chosen(parts, machine, cores, choices, algorithm)
 
     def planned(graph: Graph, n: int) -> GroupPlan:
         return plan_of(graph, machine, n, algorithm)
@@ -183,18 +191,31 @@ def plans_of(
 
 
 def _chosen(
-    parts: Sequence[Part], machine: Machine, cores: int, choices: Choices
-) -> list[tuple[Plan, int]]:
+    parts: Sequence[Part], machine: Machine, cores: int, choices: Choices, algorithm: str
+) -> list[tuple[GroupPlan, int]]:
     if len(choices) != len(parts):
         raise NoSpace(f"choices for {len(choices)} parts of a group that has {len(parts)}")
     if sum(each.cores for each in choices) > cores:
         raise NoSpace(f"choices for {sum(each.cores for each in choices)} of {cores} cores")
-    found = []
+    found: list[tuple[GroupPlan, int]] = []
     for part, each in zip(parts, choices, strict=True):
-        if isinstance(each.choice, ProductChoice):
-            raise NoSpace("the schedule of a product for a group that has none")
-        found.append((plan(part.graph, machine, each.cores, each.choice), each.cores))
+        if isinstance(each.choice, MovesChoice):
+            found.append((moves_of(part.graph, machine, each.cores, algorithm), each.cores))
+        elif isinstance(each.choice, SortChoice):
+            found.append((sort_of(part.graph, machine, each.cores), each.cores))
+        elif isinstance(each.choice, TileChoice | PieceChoice):
+            found.append((plan(part.graph, machine, each.cores, each.choice), each.cores))
+        else:
+            raise NoSpace(f"the schedule of a {each.choice.form} for a group that has none")
     return found
+
+
+def part_choice(plan: GroupPlan, cores: int) -> PartChoice:
+    """The choice that the plan of a part follows from."""
+    if isinstance(plan, Plan):
+        return PartChoice(cores=cores, choice=plan.schedule.choice)
+    choice = SortChoice() if isinstance(plan, SortPlan) else MovesChoice()
+    return PartChoice(cores=cores, choice=choice)
 
 
 def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
@@ -206,10 +227,12 @@ def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
         NoSpace: it is no kernel on the vector unit.
     """
     parts = parts_of(graph)
-    ranked = []
+    ranked: list[list[PartChoice]] = []
     for part, (best, n) in zip(parts, plans_of(parts, machine, cores), strict=True):
         if not isinstance(best, Plan):
-            raise NoSpace("moves have no choices")
+            fewer = sorted((count for count in counts(n) if count < n), reverse=True)
+            ranked.append([part_choice(best, count) for count in (n, *fewer)])
+            continue
         others = sorted(plans(part.graph, machine, n), key=lambda schedule: schedule.cycles)
         choices = dict.fromkeys(schedule.choice for schedule in (best.schedule, *others))
         ranked.append([PartChoice(cores=n, choice=choice) for choice in choices])

@@ -33,6 +33,7 @@ from functools import cached_property
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.attention.lines import Line, lines_of
+from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.products.product import Operand, Result
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -189,6 +190,8 @@ class AttentionSchedule:
         together: whether the maxima of all units of a line are looked for together, in scores of a
             line that all lie in UB. What units share of K and V is loaded once.
     """
+
+    __pydantic_config__ = CONFIG
 
     rows: int
     units: int

@@ -76,6 +76,24 @@ def _chosen(written: _Written, machine: Machine, cores: int) -> AttentionSchedul
     return best[1]
 
 
+def ranked(attention: Attention, machine: Machine, cores: int) -> list[AttentionSchedule]:
+    """All schedules that may be good, the one that is taken where nobody chooses first."""
+    found = dict.fromkeys(candidates(attention, machine, cores))
+    return sorted(found, key=lambda made: estimate(attention, made, machine, cores))
+
+
+def require_candidate(
+    attention: Attention, schedule: AttentionSchedule, machine: Machine, cores: int
+) -> None:
+    """Fails unless a schedule that was given is one of those that are weighed.
+
+    Raises:
+        NoSpace: it is not.
+    """
+    if schedule not in candidates(attention, machine, cores):
+        raise NoSpace(f"a schedule that is none of those of this attention on {cores} cores")
+
+
 def require_schedule(attention: Attention, machine: Machine, cores: int) -> None:
     """Fails unless a schedule fits the memories."""
     if next(candidates(attention, machine, cores), None) is None:

@@ -8,6 +8,7 @@ from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import cost_of, plan_vector
 from davinci.machine import Machine, prices
 from davinci.operators.vector_program import DTYPE_OF
+from davinci.schedule.choices import WindowsChoice
 from davinci.schedule.moves.transfers import Costs
 from davinci.schedule.pools.combining import Combination, columns_of, fills_of, lines_of
 from davinci.schedule.pools.pool import (
@@ -25,6 +26,9 @@ from davinci.schedule.vector.step_costs import limits_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import REPEAT_BYTES, ceil_div
 
+SLOTS = 2
+"""Most buffers of what moves: one tile comes while another leaves."""
+
 
 def choose(pool: Pool, machine: Machine, cores: int) -> PoolSchedule:
     """The schedule of fewest estimated cycles.
@@ -38,24 +42,62 @@ def choose(pool: Pool, machine: Machine, cores: int) -> PoolSchedule:
     return found
 
 
+def ranked(pool: Pool, machine: Machine, cores: int) -> list[PoolSchedule]:
+    """All schedules that fit UB, the one that is taken where nobody chooses first."""
+    return sorted(candidates(pool, machine, cores), key=lambda made: made.cycles)
+
+
+def chosen(pool: Pool, machine: Machine, cores: int, choice: WindowsChoice) -> PoolSchedule:
+    """The schedule of a choice.
+
+    Raises:
+        NoSpace: it does not fit UB, or cuts what cannot be cut so.
+    """
+    planes, rows, slots = choice.planes, choice.rows, choice.slots
+    made = None
+    if planes in planes_of(pool) and rows <= pool.geometry.windows[0] and slots <= SLOTS:
+        made = _schedule(pool, planes, rows, machine, cores, slots)
+    if made is None:
+        raise NoSpace(f"tiles of {planes} planes and {rows} rows, {slots} slots, which do not fit")
+    return made
+
+
+def planes_of(pool: Pool) -> list[int]:
+    """How many planes a tile may have: those of an image in equal parts."""
+    shared, together = max(1, pool.whole_blocks), pool.end.columns_together
+    return [n for n in range(together, shared + 1, together) if shared % n == 0]
+
+
 def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedule]:
     """The schedules whose buffers fit UB."""
     total = pool.geometry.windows[0]
     heights = sorted({ceil_div(total, parts) for parts in range(1, total + 1)})
-    shared = max(1, pool.whole_blocks)
-    together = pool.end.columns_together
-    for planes in (n for n in range(together, shared + 1, together) if shared % n == 0):
+    for planes in planes_of(pool):
         for rows in heights:
-            cut = bands(pool.geometry, rows)
-            tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))
-            groups = pool.whole_blocks // planes + (pool.blocks > pool.whole_blocks)
-            units = pool.images * groups * sum(band.count for band in cut)
-            each = ceil_div(units, cores)
-            slots = 2 if each > 1 else 1
-            if tile_bytes(pool, planes, tall, slots) > machine.buffers.UB.bytes:
+            made = _schedule(pool, planes, rows, machine, cores)
+            if made is None:
                 break
-            cycles = tiles_cycles(pool, planes, tall, each, machine, min(units, cores))
-            yield PoolSchedule(planes, rows, min(units, cores), slots, cycles)
+            yield made
+
+
+def _schedule(
+    pool: Pool, planes: int, rows: int, machine: Machine, cores: int, slots: int = 0
+) -> PoolSchedule | None:
+    """The schedule of tiles of one size, None if they do not fit UB.
+
+    Args:
+        slots: buffers of what moves; 0 for as many as cores with several tiles have use for.
+    """
+    cut = bands(pool.geometry, rows)
+    tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))
+    groups = pool.whole_blocks // planes + (pool.blocks > pool.whole_blocks)
+    units = pool.images * groups * sum(band.count for band in cut)
+    each = ceil_div(units, cores)
+    slots = slots or (SLOTS if each > 1 else 1)
+    if tile_bytes(pool, planes, tall, slots) > machine.buffers.UB.bytes:
+        return None
+    cycles = tiles_cycles(pool, planes, tall, each, machine, min(units, cores))
+    return PoolSchedule(planes, rows, min(units, cores), slots, cycles)
 
 
 def tiles_cycles(
