@@ -97,8 +97,8 @@ def tune(
     little is left or to be expected.
 
     Args:
-        model, example_inputs, machine, cores, precision, fusion, winograd, rewrites, plan, ranges,
-            kernels: as of `davinci.compile`.
+        model, example_inputs, machine, cores, precision, fusion: as of `davinci.compile`.
+        winograd, rewrites, plan, ranges, kernels: as of `davinci.compile`.
         trials: candidates of a kernel that are measured at most.
         worth: share of all cycles, 0 to 1, below which a gain is too little to look for; 0 to try
             everything.
