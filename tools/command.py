@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from types import FrameType
@@ -75,6 +75,24 @@ class Parser(argparse.ArgumentParser):
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"{self.prog} --help lists the options"
         raise InputError(kind, where=self.prog, found=repr(name), hint=hint)
+
+
+def refuse_others(
+    options: argparse.Namespace,
+    defaults: argparse.Namespace,
+    taken: Collection[str],
+    message: str,
+    **told: str,
+) -> None:
+    """Fails at the first option that was given and is none of those that are taken.
+
+    Args:
+        taken: names of options, as attributes.
+        told: what `InputError` says besides: what is expected, a hint.
+    """
+    for name, value in vars(options).items():
+        if name not in taken and value != getattr(defaults, name):
+            raise InputError(message, where=f"--{name.replace('_', '-')}", **told)
 
 
 def version(command: str) -> str:

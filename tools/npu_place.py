@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from davinci import errors
+from davinci.tools.command import refuse_others
 from davinci.tools.npu_split import print_errors
 
 if TYPE_CHECKING:
@@ -24,13 +25,8 @@ TAKEN = frozenset(
 
 def require_options(options: Any, defaults: Any) -> None:
     """Raises an `InputError` for an option that means nothing where there are several devices."""
-    for name, value in vars(options).items():
-        if name not in TAKEN and value != getattr(defaults, name):
-            raise errors.InputError(
-                "not together with --devices",
-                where=f"--{name.replace('_', '-')}",
-                hint="machine, cores and precision of each device stand in the .toml file",
-            )
+    hint = "machine, cores and precision of each device stand in the .toml file"
+    refuse_others(options, defaults, TAKEN, "not together with --devices", hint=hint)
 
 
 def execute(options: Any) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from davinci import errors
+from davinci.tools.command import refuse_others
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,13 +46,9 @@ def is_kernel(model: str) -> bool:
 
 def require_options(options: Any, defaults: Any) -> None:
     """Raises an `InputError` for an option that means nothing for a kernel of Triton."""
-    for name, value in vars(options).items():
-        if name not in TAKEN and value != getattr(defaults, name):
-            raise errors.InputError(
-                "not for kernels of Triton, which run as the vendor's compiler made them",
-                where=f"--{name.replace('_', '-')}",
-                expected=", ".join(f"--{n.replace('_', '-')}" for n in sorted(TAKEN - {"model"})),
-            )
+    message = "not for kernels of Triton, which run as the vendor's compiler made them"
+    expected = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(TAKEN - {"model"}))
+    refuse_others(options, defaults, TAKEN, message, expected=expected)
 
 
 def execute(

@@ -26,7 +26,7 @@ B_EVENT = 2
 
 PIXELS = {"filter_w": 1, "filter_h": 1, "stride_w": 1, "stride_h": 1}
 PIXELS |= {"dilation_w": 1, "dilation_h": 1}
-"""Of a load of windows: each is one pixel."""
+"""Fields of load3d by which a window is a single pixel."""
 
 
 @dataclass(frozen=True)

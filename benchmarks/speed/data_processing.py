@@ -64,7 +64,7 @@ class Workload:
         by_numpy: the same in NumPy, in the precision of its operands.
         by_opencv: the same in OpenCV, of f32 pixels by channels (bytes for Canny).
         precision: policy of the compiler.
-        target_ms: what the issue asks for.
+        target_ms: the simulated time that is wanted at most.
         board, core: milliseconds of the source, on its board (Table 5-3, opt) and on one core.
         error: the source's relative error in percent, of Table 5-4.
     """

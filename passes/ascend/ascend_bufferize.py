@@ -61,7 +61,7 @@ from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
 from davinci.elements import scalar_value, to_attribute
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import ir, symbols
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
@@ -80,7 +80,7 @@ from davinci.passes.ascend.host_function import (
 from davinci.passes.ascend.host_values import offset_of, size_bytes, static_tensor, viewed
 from davinci.passes.ascend.image_parts import images_of_joined, joins_images
 from davinci.passes.ascend.joining import offsets_of, parts_of_joined
-from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
+from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor
 from davinci.passes.ascend.memory_limit import (
     PLANNED,
     Attempt,

@@ -27,11 +27,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
-from davinci.mlir import ir
+from davinci.mlir import ir, symbols
 from davinci.passes.ascend.ascend_bufferize import Host
 from davinci.passes.ascend.chain_cuts import Cut
 from davinci.passes.ascend.cut_choice import Chooser, Profile
-from davinci.passes.ascend.kernel_outline import symbols
 from davinci.passes.ascend.memory_limit import CUT, CUTS_LIMIT, Cuts, Remedy
 from davinci.passes.ascend.tensor_ops import erase_unused
 from davinci.passes.pipeline import memory_limits, pipelines, plans, rewrites

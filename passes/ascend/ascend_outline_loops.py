@@ -27,13 +27,12 @@ from typing import Any
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
-from davinci.mlir import func, ir, operations, symbol_name
+from davinci.mlir import func, ir, kernels_module, operations, symbol_name, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import UNIT
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
-from davinci.passes.ascend.kernel_outline import kernels_module, symbols, unique
 from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, build_kernel, repeat
 from davinci.passes.ascend.tensor_ops import defining_op, definition, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass

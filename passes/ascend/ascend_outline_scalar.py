@@ -24,9 +24,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.errors import CompileError
-from davinci.mlir import MLIRError, func, function_type, ir, location_text, operations
+from davinci.mlir import (
+    MLIRError,
+    func,
+    function_type,
+    ir,
+    kernels_module,
+    location_text,
+    operations,
+    symbols,
+)
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import kernels_module, symbols
 from davinci.passes.ascend.scalar_kernels import build_kernel
 from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
 from davinci.passes.pipeline.base import Pass, register_pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from davinci.mlir import func, ir
+from davinci.mlir import func, ir, kernels_module, symbols, unique
 from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
@@ -13,12 +13,7 @@ from davinci.passes.analysis.origins import numbered_location, origins, served
 from davinci.passes.ascend.group_names import facts_of_group, parts_of, shortened
 from davinci.passes.ascend.grouping import Group, key_of
 from davinci.passes.ascend.image_parts import IMAGE_OUTPUTS, image_outputs
-from davinci.passes.ascend.kernel_outline import (
-    kernels_module,
-    memref_of,
-    symbols,
-    unique,
-)
+from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.overwriting import OVERWRITES
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op, users_of

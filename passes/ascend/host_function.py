@@ -14,15 +14,9 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.elements import to_array, to_attribute
-from davinci.mlir import func, function_type, ir, memref
+from davinci.mlir import func, function_type, ir, memref, symbols, unique
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import (
-    is_boolean,
-    is_unsigned,
-    memref_of,
-    symbols,
-    unique,
-)
+from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, memref_of
 from davinci.planning import Piece
 from davinci.units import BLOCK_BYTES, round_up, row_major
 

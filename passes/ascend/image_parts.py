@@ -15,9 +15,9 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import ir, symbols
 from davinci.operators.tensors import NZ
-from davinci.passes.ascend.kernel_outline import memref_of, symbols
+from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.layout_support import joins_nz
 from davinci.passes.ascend.tensor_ops import defining_op, users_of
 from davinci.schedule.graph import Graph

@@ -6,7 +6,7 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.errors import CompileError
-from davinci.mlir import ir, location_text, symbol_name
+from davinci.mlir import ir, location_text, symbols
 
 
 def prepared(root: Any, caller: Any) -> str:
@@ -46,31 +46,3 @@ def is_boolean(shaped_type: Any) -> bool:
 
 def is_unsigned(shaped_type: Any) -> bool:
     return str(shaped_type.element_type).startswith("ui")
-
-
-def symbols(module: Any) -> list[tuple[str, Any]]:
-    """Names and operations of the symbols directly in `module`."""
-    operations = [op.operation for op in module.regions[0].blocks[0].operations]
-    return [(symbol_name(op), op) for op in operations if "sym_name" in op.attributes]
-
-
-def unique(base: str, taken: dict[str, Any]) -> str:
-    """`base`, or `base_1`, `base_2`, ... if it is taken."""
-    name, number = base, 0
-    while name in taken:
-        number += 1
-        name = f"{base}_{number}"
-    return name
-
-
-def kernels_module(root: Any) -> Any:
-    """The module `@kernels` of `root`, made now if there is none."""
-    return dict(symbols(root)).get("kernels") or _create_module(root)
-
-
-def _create_module(root: Any) -> Any:
-    with ir.InsertionPoint(root.regions[0].blocks[0]), ir.Location.unknown():
-        module = ir.Operation.create("builtin.module", regions=1)
-    module.regions[0].blocks.append()
-    module.attributes["sym_name"] = ir.StringAttr.get("kernels")
-    return module

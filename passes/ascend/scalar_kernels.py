@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.elements import scalar_attribute
-from davinci.mlir import arith, func, function_type, ir, memref, operations, run_pipeline
+from davinci.mlir import arith, func, function_type, ir, memref, operations, run_pipeline, symbols
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_facts import facts_of_function
-from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor, symbols
+from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor
 from davinci.passes.pipeline.base import fail
 from davinci.passes.stablehlo_to_scf import elements, lower_to_scf
 

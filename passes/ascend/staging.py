@@ -14,13 +14,12 @@ from typing import Any
 from davinci import machine as machines
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import ir, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import CORES, seen_by
 from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_group import group_of_kernel
-from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
 from davinci.planning import Piece, Step, Work, lowest
 from davinci.schedule.kernel_cores import ways_of_group

@@ -30,7 +30,12 @@ def given_choices(kernel: Any, graph: Graph, target: Target) -> Choices | None:
 
 
 def choices_given(kernel: Any, key: str, target: Target) -> Choices | None:
-    """The same for a kernel with this key, which is written on it."""
+    """The choices on a kernel, or else those that the file of schedules has for `key`; the key is
+    written on the kernel.
+
+    Raises:
+        CompileError: the kernel's attribute cannot be read.
+    """
     data = attribute(kernel, CHOICES, None)
     if data is not None:
         try:

@@ -157,7 +157,7 @@ def on_fewer(graph: Graph, target: Target, kernel: Any) -> tuple[Target, Any]:
 
 
 def count_of(graph: Graph, target: Target) -> CoreCount:
-    """How many cores the kernel of a group takes.
+    """Weighs a group on several numbers of cores, and returns the number that takes least time.
 
     Raises:
         NoSpace: no kernel can compute the group.

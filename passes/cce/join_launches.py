@@ -38,10 +38,9 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
 from davinci.isa.counters import LINE_BYTES
-from davinci.mlir import Op, arith, func, ir, memref, operations, symbol_name
+from davinci.mlir import Op, arith, func, ir, memref, operations, symbol_name, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import MEETING, STAGE, launched_kernels
-from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.meetings import joining_pays
 

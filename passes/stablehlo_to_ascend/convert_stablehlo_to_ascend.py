@@ -24,9 +24,8 @@ from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.element_types import DTYPES
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations
+from davinci.mlir import Op, ir, operations, symbols
 from davinci.operators.core import SCALAR
-from davinci.passes.ascend.kernel_outline import symbols
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     merge_equal,

@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from davinci.mlir import Op, func, ir
+from davinci.mlir import Op, func, ir, symbols
 from davinci.narrow import NarrowFloat, NarrowInteger
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import symbols
 
 SOURCES = {"f32": (23, 127, 32), "f64": (52, 1023, 64)}
 """Bits of the mantissa, bias, and width of the floats whose bits are rounded."""

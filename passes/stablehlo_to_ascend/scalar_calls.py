@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.elements import scalar_attribute
-from davinci.mlir import Op, func, ir, is_public, operations, symbol_name
+from davinci.mlir import Op, func, ir, is_public, operations, symbol_name, symbols
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
+from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned
 from davinci.passes.ascend.tensor_ops import full_value
 from davinci.passes.stablehlo_to_ascend import tensors
 from davinci.passes.stablehlo_to_ascend.integer_power import expand_integer_powers

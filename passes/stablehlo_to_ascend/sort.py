@@ -43,7 +43,7 @@ NARROW = {"f16": "f32", "i16": "i32", "i8": "i32", "ui8": "i32", "i1": "i32"}
 
 @dataclass(frozen=True)
 class Comparator:
-    """How a sort compares its first operand."""
+    """The order into which a comparator of `stablehlo.sort` brings its first operand."""
 
     order: str
     descending: bool
@@ -112,7 +112,8 @@ class Rows:
 
 
 def kept_of(op: Op, dim: int) -> int:
-    """How many of the first elements all that reads the results takes."""
+    """The number of first elements of the sorted dimension beyond which no reader of the results
+    looks: the length of the longest slice from 0, or the whole length."""
     length = tensor_of(op.operands[0].type).shape[dim]
     most = 1
     for result in op.results:

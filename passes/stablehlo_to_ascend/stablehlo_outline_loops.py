@@ -30,10 +30,9 @@ import numpy as np
 from davinci import machine as machines
 from davinci.elements import to_array
 from davinci.machine import Machine
-from davinci.mlir import Op, func, ir, operations, stablehlo
+from davinci.mlir import Op, func, ir, operations, stablehlo, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
-from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION, PRECISIONS
 from davinci.passes.stablehlo_to_ascend import tensors

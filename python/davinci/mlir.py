@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import sys
 import threading
+from collections.abc import Container
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,33 @@ def _register_passes_once() -> None:
 def symbol_name(operation: Op) -> str:
     """The name of a function, module or global."""
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
+
+
+def symbols(module: Op) -> list[tuple[str, ir.Operation]]:
+    """Names and operations of the symbols directly in `module`."""
+    found = [op.operation for op in module.regions[0].blocks[0].operations]
+    return [(symbol_name(op), op) for op in found if "sym_name" in op.attributes]
+
+
+def unique(base: str, taken: Container[str]) -> str:
+    """`base`, or `base_1`, `base_2`, ... if it is taken."""
+    name, number = base, 0
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def kernels_module(root: Op) -> ir.Operation:
+    """The module `@kernels` of `root`, made now if there is none."""
+    found = dict(symbols(root)).get("kernels")
+    if found is not None:
+        return found
+    with ir.InsertionPoint(root.regions[0].blocks[0]), ir.Location.unknown(root.context):
+        module = ir.Operation.create("builtin.module", regions=1)
+    module.regions[0].blocks.append()
+    module.attributes["sym_name"] = ir.StringAttr.get("kernels", root.context)
+    return module
 
 
 def is_public(function: Op) -> bool:

@@ -24,7 +24,17 @@ from typing import Protocol
 from davinci.errors import InputError, did_you_mean
 from davinci.frontends import mlir_text
 from davinci.frontends.marks import check_marks
-from davinci.mlir import Op, func, ir, location_text, make_context, operations, symbol_name
+from davinci.mlir import (
+    Op,
+    func,
+    ir,
+    kernels_module,
+    location_text,
+    make_context,
+    operations,
+    symbol_name,
+    unique,
+)
 
 KERNEL, OUTPUT, NAME = "ascend.kernel", "ascend.output", "ascend.name"
 CUSTOM_CALL = "stablehlo.custom_call"
@@ -311,10 +321,7 @@ def tensor_text(argument: KernelArgument) -> str:
 def _declare(module: ir.Module, kernel: OwnKernel, calls: Sequence[Op]) -> None:
     """Puts a kernel into the module, and calls of it in place of custom calls."""
     taken = {symbol_name(op) for op in operations(module.operation, "func.func")}
-    name, number = kernel.name, 0
-    while name in taken:
-        number += 1
-        name = f"{kernel.name}_{number}"
+    name = unique(kernel.name, taken)
     add(module, kernel, name)
     inputs = [value.type for value in calls[0].operands]
     results = [value.type for value in calls[0].results]
@@ -331,16 +338,9 @@ def _declare(module: ir.Module, kernel: OwnKernel, calls: Sequence[Op]) -> None:
 
 def add(module: ir.Module, kernel: OwnKernel, name: str) -> None:
     """Puts a kernel into `@kernels` of a module, which is made if there is none."""
-    found = [op for op in module.body.operations if _is_device(op.operation)]
     given, function = kernel.function(module.context)
+    device = kernels_module(module.operation)
     with module.context, ir.Location.unknown():
-        if found:
-            device = found[0].operation
-        else:
-            with ir.InsertionPoint.at_block_begin(module.body):
-                device = ir.Operation.create("builtin.module", regions=1)
-            device.regions[0].blocks.append()
-            device.attributes["sym_name"] = ir.StringAttr.get("kernels")
         copy = function.operation.clone(ir.InsertionPoint(device.regions[0].blocks[0]))
         copy.attributes["sym_name"] = ir.StringAttr.get(name)
         copy.attributes[KERNEL] = ir.UnitAttr.get()
@@ -375,7 +375,3 @@ def alone(kernel: OwnKernel, context: ir.Context) -> ir.Module:
     module: ir.Module = ir.Module.parse(text, context)
     add(module, kernel, kernel.name)
     return module
-
-
-def _is_device(op: Op) -> bool:
-    return "sym_name" in op.attributes and symbol_name(op) == "kernels"

@@ -12,7 +12,7 @@ dimension of the array,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,20 @@ def positions(
     return found
 
 
+def placed(
+    begins: Positions, updates: Array, shape: Sequence[int], skip: bool
+) -> Iterator[tuple[tuple[slice, ...], Array]]:
+    """The part of an array of `shape` that each update [..block] has the place of, in order; blocks
+    that do not lie inside are left out with `skip`, else clamped."""
+    block = updates.shape[1:]
+    most = np.subtract(shape, block)
+    for begin, update in zip(begins, updates, strict=True):
+        if skip and ((begin < 0) | (begin > most)).any():
+            continue
+        first = np.clip(begin, 0, most)
+        yield tuple(slice(b, b + n) for b, n in zip(first, block, strict=True)), update
+
+
 @operator(
     windows=any_block,
     constraints=(
@@ -219,15 +233,10 @@ def update_blocks(
     """An array with updates [n, ..block] in place of its blocks that begin at tuples of indices
     [n, k], in order. Blocks that do not lie inside are left out with `skip`, else clamped. Its
     kernel writes the updates into the array's buffer, which is the result's too."""
-    block, written = updates.shape[1:], array.copy()
-    most = np.subtract(array.shape, block)
-    for begin, update in zip(
-        positions(indices, array.shape, axes, starts, batch, wrap), updates, strict=True
-    ):
-        if skip and ((begin < 0) | (begin > most)).any():
-            continue
-        first = np.clip(begin, 0, most)
-        written[tuple(slice(b, b + n) for b, n in zip(first, block, strict=True))] = update
+    written = array.copy()
+    begins = positions(indices, array.shape, axes, starts, batch, wrap)
+    for place, update in placed(begins, updates, array.shape, bool(skip)):
+        written[place] = update
     return written
 
 
@@ -261,12 +270,8 @@ def combine_blocks(
     lie inside are left out. In which order the updates of one element are added is not said. Its
     kernel changes the array's buffer, which is the result's too."""
     combined = array.copy()
-    block, most = updates.shape[1:], np.subtract(array.shape, updates.shape[1:])
+    begins = positions(indices, array.shape, axes, starts, batch, wrap)
     with np.errstate(all="ignore"):
-        for begin, update in zip(
-            positions(indices, array.shape, axes, starts, batch, wrap), updates, strict=True
-        ):
-            if not ((begin < 0) | (begin > most)).any():
-                place = tuple(slice(b, b + n) for b, n in zip(begin, block, strict=True))
-                combined[place] = COMBINATIONS[by](combined[place], update)
+        for place, update in placed(begins, updates, array.shape, skip=True):
+            combined[place] = COMBINATIONS[by](combined[place], update)
     return combined

@@ -22,17 +22,9 @@ from davinci import elements, files
 from davinci.arrays import Arrays
 from davinci.elements import Array
 from davinci.errors import DavinciError, InputError
-from davinci.mlir import (
-    MLIRError,
-    function_type,
-    ir,
-    make_context,
-    operations,
-    stablehlo,
-)
+from davinci.mlir import MLIRError, function_type, ir, make_context, operations, stablehlo, symbols
 from davinci.narrow import to_stored
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import symbols
 from davinci.passes.pipeline import runner
 
 MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"

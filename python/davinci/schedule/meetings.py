@@ -45,7 +45,7 @@ class LaunchPrice:
         self._machine, self._phases = machine, max(1, phases)
 
     def cycles(self, cores: int) -> float:
-        """Of a kernel on so many cores."""
+        """Cycles of launching a kernel on so many cores, or its share of a launch in phases."""
         launch = self._machine.queued_cycles(cores)
         if self._phases == 1:
             return launch

@@ -78,7 +78,7 @@ def test_values_and_places(
 
 
 def test_other_bodies_stay_what_they_are() -> None:
-    """Of equal values the last place: not what this conversion makes."""
+    """A body that keeps the last place of equal values is not converted to `argmax`."""
     executable = compile_text(arg_reduce((2, 9), 1, "f32", True, tie="GT"))
     x = np.array([[1, 3, 3, 0, 3, 2, 2, 1, 0], [5] * 9], np.float32)
     _, place = executable.run(x).values()

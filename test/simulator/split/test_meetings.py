@@ -44,7 +44,7 @@ def test_as_if_all_of_them_ran(monkeypatch: pytest.MonkeyPatch, data: bool) -> N
     a = np.random.default_rng(0).standard_normal((300, 70)).astype(np.float32) / 40
 
     def met() -> list[Any]:
-        """All that is known of the meetings of two runs."""
+        """Cycles and blocks of the meetings of two runs, as profiles have them."""
         found = []
         for _ in range(2):
             executable.run(a)

@@ -159,14 +159,14 @@ def combine_plan(graph: Graph, machine: Machine, cores: int) -> CombinePlan:
 
 
 def portions_of(run: int, size: int) -> list[tuple[int, int, int]]:
-    """(first, count, size) of the portions of a line: equal ones, and one that takes the rest."""
+    """(first, count, size) of the portions of a line: equal ones, and one that takes the rest. None
+    overlap, unlike those of `davinci.schedule.moves.portions`: what is combined twice is wrong."""
     count = max(1, run // size)
     last = run - (count - 1) * size
-    return (
-        [(0, count, size)]
-        if last == size
-        else [*([(0, count - 1, size)] if count > 1 else []), ((count - 1) * size, 1, last)]
-    )
+    if last == size:
+        return [(0, count, size)]
+    equal = [(0, count - 1, size)] if count > 1 else []
+    return [*equal, ((count - 1) * size, 1, last)]
 
 
 class _Candidates:

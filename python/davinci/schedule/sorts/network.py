@@ -271,7 +271,7 @@ class _Network:
         return NetworkStep("vnchwconv", (source, target), (self.tile.kind,) * 2)
 
     def _tiles(self, name: str) -> View:
-        """All blocks, 16 in a row."""
+        """A buffer as rows of 16 blocks of 32 bytes, which a transposition reads and writes."""
         count = self.tile.planes * self.blocks // TURN
         return View(name, (TURN, count, LANES), (LANES, TURN * LANES, 1))
 

@@ -49,7 +49,7 @@ class SortSchedule:
 
     @property
     def units(self) -> int:
-        """How many tiles there are."""
+        """The number of tiles, which cores share."""
         return ceil_div(self.rows, self.tile.rows)
 
     def __str__(self) -> str:
