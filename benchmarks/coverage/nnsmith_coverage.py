@@ -1,6 +1,6 @@
 """How many random networks come out right: models that NNSmith makes, compared with onnxruntime.
 
-    pip install nnsmith torch onnxscript
+    pip install nnsmith torch onnxscript "z3-solver<4.14"  # of newer ones NNSmith 0.1 refuses shapes
     python benchmarks/coverage/nnsmith_coverage.py --count 1000 --seed 20261121 --save build/nnsmith
 
 Each model has up to `--nodes` operators of PyTorch and is exported to ONNX, with weights and inputs
