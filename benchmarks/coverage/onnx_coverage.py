@@ -28,6 +28,7 @@ from outcomes import (
     BAD,
     CORES,
     KINDS,
+    MACHINE,
     NEAR,
     PRECISION,
     Outcome,
@@ -74,12 +75,12 @@ FIRST_PARAMETER = {
 """Operators and the first of their inputs that are parameters, known when a network is compiled."""
 
 
-def run_case(case: Any, plain: Any) -> Outcome:
+def run_case(case: Any, plain: Any, machine: str) -> Outcome:
     """Compiles and runs all data sets of `case` in this process; `plain` is it unexpanded."""
     graph = case.model.graph
 
     def work() -> str:
-        executable = compile_model(with_constants(case, parameters_of(plain)))
+        executable = compile_model(with_constants(case, parameters_of(plain)), machine=machine)
         for inputs, outputs in case.data_sets:
             pairs = zip(graph.input, inputs, strict=False)
             names = [value.name for value in graph.output]
@@ -150,7 +151,7 @@ def operator_of(case: Any, cases: dict[str, Any]) -> str:
     return (others or operators)[-1]
 
 
-def measure(cases: list[Any], chosen: re.Pattern[str]) -> list[Outcome]:
+def measure(cases: list[Any], chosen: re.Pattern[str], machine: str) -> list[Outcome]:
     by_name = {case.name: case for case in cases}
     outcomes = []
     for case in cases:
@@ -158,7 +159,9 @@ def measure(cases: list[Any], chosen: re.Pattern[str]) -> list[Outcome]:
             continue
         plain = plain_form(case, by_name)
         outcome = (
-            Outcome("skipped") if is_skipped(case) else isolated(partial(run_case, case, plain))
+            Outcome("skipped")
+            if is_skipped(case)
+            else isolated(partial(run_case, case, plain, machine))
         )
         outcome.name, outcome.operator = case.name, operator_of(case, by_name)
         outcomes.append(outcome)
@@ -267,19 +270,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--only", metavar="REGEX", help="cases to run; the page is not written")
     parser.add_argument("--json", metavar="F", help="write all outcomes")
+    parser.add_argument(
+        "--machine", default=MACHINE, help="machine file; the page is written for the default only"
+    )
     parser.add_argument("--microsoft", action="store_true", help="write only the section on them")
     options = parser.parse_args()
     if options.microsoft:
         PAGE.write_text(with_microsoft(PAGE.read_text()))
         return
-    load_compiler()
-    outcomes = measure(load_cases(), re.compile(options.only or ""))
+    load_compiler(options.machine)
+    outcomes = measure(load_cases(), re.compile(options.only or ""), options.machine)
     for operator, group in by_operator(outcomes).items():
         print(f"{operator:28}{totals(group)}")
     print(f"\n{len(outcomes)} cases: {totals(outcomes)}")
     if options.json:
         write_json(options.json, outcomes)
-    if not options.only:
+    if not options.only and options.machine == MACHINE:
         PAGE.write_text(page(outcomes))
 
 

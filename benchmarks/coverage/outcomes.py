@@ -28,6 +28,9 @@ from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault,
 from davinci.reference import check
 
 CORES = 2
+MACHINE = "ascend910"
+"""Default of scripts; those that take --machine hand theirs to `compile_model`."""
+
 PRECISION = "mixed"
 TIMEOUT_SECONDS = 60
 ROUNDING = 2.0**-10
@@ -75,17 +78,19 @@ class Case:
     inputs: Arrays
 
 
-def load_compiler() -> None:
+def load_compiler(machine: str = MACHINE) -> None:
     """Compiles and runs once, before the forks, so that they find all modules imported."""
     value = onnx.helper.make_tensor_value_info
     x, y = (value(name, onnx.TensorProto.FLOAT, [16, 16]) for name in "xy")
     nodes = [onnx.helper.make_node("MatMul", ["x", "x"], ["y"])]
     model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], [y]))
-    compile_model(model).run({"x": np.ones((16, 16), np.float32)})
+    compile_model(model, machine=machine).run({"x": np.ones((16, 16), np.float32)})
 
 
-def compile_model(model: onnx.ModelProto, precision: str = PRECISION) -> Any:
-    return davinci.compile(model, cores=CORES, precision=precision)
+def compile_model(
+    model: onnx.ModelProto, precision: str = PRECISION, machine: str = MACHINE
+) -> Any:
+    return davinci.compile(model, machine=machine, cores=CORES, precision=precision)
 
 
 def compare_run(executable: Any, inputs: Arrays, wanted: Arrays) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from outcomes import (
     BAD,
     CORES,
+    MACHINE,
     PRECISION,
     Outcome,
     compile_model,
@@ -72,12 +73,12 @@ def registered() -> list[str]:
     return sorted(name.removeprefix("stablehlo.") for name in known)
 
 
-def judge(form: Form, element: str) -> Outcome:
+def judge(form: Form, element: str, machine: str = MACHINE) -> Outcome:
     """What becomes of a form on one element type, in this process."""
 
     def work() -> str:
         text = form.text(element)
-        executable = compile_model(text)
+        executable = compile_model(text, machine=machine)
         inputs = form.inputs(executable.inputs, element)
         found = executable.run(inputs)
         if form.expected is None:
@@ -101,13 +102,13 @@ def programs(chosen: str = "") -> list[tuple[Form, str]]:
     return [(form, element) for form in kept for element in form.types]
 
 
-def measure(chosen: str) -> list[Outcome]:
+def measure(chosen: str, machine: str) -> list[Outcome]:
     """Outcomes of the programs; tells of those that are not right."""
-    load_compiler()
-    judge(*programs("abs")[0])  # what one program reads and imports the forks need not
+    load_compiler(machine)
+    judge(*programs("abs")[0], machine)  # what one program reads and imports the forks need not
     outcomes = []
     for form, element in programs(chosen):
-        outcome = isolated(lambda form=form, element=element: judge(form, element))  # type: ignore[misc]
+        outcome = isolated(lambda form=form, element=element: judge(form, element, machine))  # type: ignore[misc]
         outcome.operator = form.operator
         outcome.name = outcome.name or f"{form.operator} {form.name} {element}"
         outcomes.append(outcome)
@@ -171,13 +172,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--only", metavar="REGEX", help="programs to run; the page is not written")
     parser.add_argument("--json", metavar="F", help="write all outcomes")
+    parser.add_argument(
+        "--machine", default=MACHINE, help="machine file; the page is written for the default only"
+    )
     options = parser.parse_args()
-    outcomes = measure(options.only or "")
+    outcomes = measure(options.only or "", options.machine)
     bad = sum(outcome.kind in BAD for outcome in outcomes)
     print(f"{len(outcomes)} programs: {totals(outcomes)}; {bad} of them bad")
     if options.json:
         write_json(options.json, outcomes)
-    if not options.only:
+    if not options.only and options.machine == MACHINE:
         PAGE.write_text(page(outcomes))
 
 

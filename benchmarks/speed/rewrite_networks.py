@@ -189,6 +189,15 @@ def power(g: OnnxGraph, x: str) -> str:
     return g.node("Pow", g.node("Abs", x), g.scalar(1.5))
 
 
+@network("tanh-to-logistic")
+def gate(g: OnnxGraph, x: str) -> str:
+    """GELU by tanh, as networks of images and text have it."""
+    cube = g.node("Mul", g.node("Mul", x, x), g.node("Mul", x, g.scalar(0.044715)))
+    tangent = g.node("Tanh", g.node("Mul", g.node("Add", x, cube), g.scalar(0.79788456)))
+    half = g.node("Mul", x, g.scalar(0.5))
+    return g.node("Mul", half, g.node("Add", tangent, g.scalar(1.0)))
+
+
 @network("scale-weights", *IMAGE)
 def batch_norms(g: OnnxGraph, x: str) -> str:
     """Convolutions with batch normalisations behind them."""

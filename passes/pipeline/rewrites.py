@@ -167,6 +167,14 @@ REWRITES: dict[str, Rewrite] = {
         "error below 1e-5 of the result before, two units in the last place now; 2 ** x as before",
         rounds=True,
     ),
+    "tanh-to-logistic": Rewrite(
+        OPERATORS,
+        "ascend-simplify-arithmetic",
+        "x * (1 + tanh(y)) / 2",
+        "x * logistic(y * 2)",
+        "two units in the last place of 1 + tanh(y), whose own rounding goes",
+        rounds=True,
+    ),
     "scale-weights": Rewrite(
         OPERATORS,
         "ascend-scale-weights",

@@ -182,6 +182,12 @@ class VectorProgram:
         return self.binary("vsub", a, b)
 
     def mul(self, a: Operand, b: Operand) -> Value:
+        """a b; -1 times a scaled value is that value by the negated scale, which is the same."""
+        if isinstance(a, Value) and b == -1.0:
+            made = next((step for step in self.steps if step.result is a), None)
+            if made is not None and made.name == "vmuls" and made.scalar is not None:
+                self.serve_too(a)
+                return self.step("vmuls", made.sources, scalar=-made.scalar)
         return self.binary("vmul", a, b)
 
     def div(self, a: Operand, b: Operand) -> Value:

@@ -119,6 +119,30 @@ func.func @main(%x: tensor<2x4xf32>, %v: tensor<2xf32>, %w: tensor<2x4xf32>) -> 
 
 // -----
 
+// tanh-to-logistic, where nothing else reads the tangent; the half before it goes with the two.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[L:.*]] = "ascend.logistic"
+// CHECK: %[[G:.*]] = "ascend.mul"(%arg0, %[[L]])
+// CHECK: %[[T:.*]] = "ascend.tanh"(%arg1)
+// CHECK: return %[[G]], %{{.*}}, %[[T]]
+// EXACT-LABEL: func.func @main
+// EXACT-NOT: ascend.logistic
+// OFF-LABEL: func.func @main
+// OFF-NOT: ascend.logistic
+func.func @main(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) {
+  %one = "ascend.full"() {value = 1.0 : f32} : () -> tensor<2x4xf32>
+  %half = "ascend.full"() {value = 0.5 : f32} : () -> tensor<2x4xf32>
+  %0 = "ascend.tanh"(%y) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %1 = "ascend.add"(%one, %0) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = "ascend.mul"(%x, %half) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = "ascend.mul"(%2, %1) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = "ascend.tanh"(%y) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %5 = "ascend.add"(%4, %one) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %3, %5, %4 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
 // powers: x ** 1.5 and x ** -0.5 are made of roots only where x is known to be positive.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = "ascend.abs"(%arg0)

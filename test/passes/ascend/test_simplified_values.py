@@ -126,6 +126,38 @@ def test_powers_are_products_and_roots() -> None:
         np.testing.assert_allclose(b, a, rtol=8 * EPSILON, atol=0)
 
 
+def gates(ops: TensorOps, inputs: list[Any]) -> list[Any]:
+    """x (1 + tanh(y)) / 2 with the half at three places, and a sum that is needed for itself."""
+    x, one, half = inputs[0], full(ops, 1.0), full(ops, 0.5)
+    y = ops.binary("mul", x, full(ops, 0.8))
+    sums = [ops.binary("add", ops.unary("tanh", y), one) for _ in range(4)]
+    first = ops.binary("mul", ops.binary("mul", x, half), sums[0])
+    second = ops.binary("mul", ops.binary("mul", x, sums[1]), half)
+    third = ops.binary("mul", x, ops.binary("mul", half, sums[2]))
+    return [first, second, third, sums[3]]
+
+
+def test_a_gate_by_tanh_is_one_by_a_logistic_function() -> None:
+    before, after, names = simplified(gates)
+    assert names <= {"mul", "logistic", "full", "func.return"}
+    for a, b in zip(before, after, strict=True):
+        np.testing.assert_allclose(b, a, rtol=4 * EPSILON, atol=3e4 * EPSILON)
+    assert "logistic" not in simplified(gates, "fp32")[2]
+
+
+def test_scales_that_cancel_leave_the_product_alone() -> None:
+    def body(ops: TensorOps, inputs: list[Any]) -> list[Any]:
+        x, y = inputs[0], ops.unary("abs", inputs[0])
+        return [ops.binary("mul", *(ops.binary("mul", a, full(ops, n)) for a, n in pairs(x, y)))]
+
+    def pairs(x: Any, y: Any) -> list[tuple[Any, float]]:
+        return [(x, 4.0), (y, 0.25)]
+
+    before, after, names = simplified(body)
+    assert names == {"mul", "abs", "full", "func.return"} - {"full"}
+    np.testing.assert_array_equal(before[0], after[0])
+
+
 def layers(ops: TensorOps, inputs: list[Any]) -> list[Any]:
     rng = np.random.default_rng(1)
     v, w = (rng.standard_normal((8, 8)).astype(np.float32) for _ in range(2))
