@@ -40,6 +40,7 @@ from davinci.passes.ascend_to_cce.given_choices import (
     note_choices,
     refuse,
 )
+from davinci.passes.ascend_to_cce.loops.exchange import exchange_of
 from davinci.passes.ascend_to_cce.loops.kernel import build_loops
 from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
 from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
@@ -61,7 +62,7 @@ from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.kernel_cores import cores_of, cores_of_given_loops, cores_of_loops
-from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.loops.schedule import schedules_of
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
@@ -318,7 +319,7 @@ def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
         elif not target.all_cores:
             price = LaunchPrice(target.machine, target.phases)
             cores = cores_of_loops(groups, target.machine, cores, price)
-        made = [(group, schedule_of(group, target.machine, cores)) for group in groups]
+        made = list(zip(groups, schedules_of(groups, target.machine, cores), strict=True))
     except NoSpace as error:
         if given is not None:
             refuse(list(kernel.regions[0].blocks[0].operations)[-1], str(error), given, target)
@@ -327,7 +328,7 @@ def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
     text = " | ".join(str(schedule) for _, schedule in made)
     kernel.attributes["ascend.schedule"] = builder.as_attribute(text)
     buffers = dict(enumerate(kernel.regions[0].blocks[0].arguments))
-    units = build_loops(made, buffers, target)
+    units = build_loops(made, buffers, target, exchange_of(kernel, made))
     if units > target.cores:
         fail(
             kernel,

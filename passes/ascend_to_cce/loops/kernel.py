@@ -8,7 +8,9 @@
       outputs to GM
     states to GM
 
-The rows of the states are shared by the cores.
+The rows of the states are shared by the cores; or their lanes are, and then each core stores its
+part of a left factor in global memory and meets the others before it loads all of it
+(`loops.exchange`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators.vector_program import Step, Value, joined
 from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.loops.exchange import Exchange, Meeting
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.products.kernel import flag
@@ -43,6 +46,7 @@ from davinci.passes.builder import (
     op,
     reshaped,
     restride,
+    subview,
 )
 from davinci.schedule.loops.group import Factors, LoopGroup, Role
 from davinci.schedule.loops.schedule import (
@@ -53,6 +57,7 @@ from davinci.schedule.loops.schedule import (
     blocks_of,
     depth_of,
     layout_of,
+    products_of,
 )
 from davinci.schedule.loops.schedule import parts_of as units_of
 from davinci.schedule.vector.steps import copying
@@ -61,17 +66,28 @@ from davinci.units import ceil_div, row_major
 
 
 def build_loops(
-    loops: Sequence[tuple[LoopGroup, LoopSchedule]], buffers: Mapping[int, Any], target: Target
+    loops: Sequence[tuple[LoopGroup, LoopSchedule]],
+    buffers: Mapping[int, Any],
+    target: Target,
+    exchange: Exchange | None = None,
 ) -> int:
     """Builds the kernel of loops side by side; returns how many blocks share it.
 
     Args:
         buffers: arguments of the kernel in GM, by place.
+        exchange: by which cores that share lanes tell each other left factors.
     """
     done = 0
-    parts = [(*loop, *part) for loop in loops for part in units_of(*loop)]
-    for group, schedule, first, rows, count in parts:
+    parts = [
+        (number, *loop, *part) for number, loop in enumerate(loops) for part in units_of(*loop)
+    ]
+    for number, group, schedule, first, rows, count in parts:
         unit = _Unit(group, schedule, rows, buffers, target)
+        if exchange is not None:
+            with only_blocks(done, count) as (_, index):
+                unit.build_lanes(index, exchange, exchange.parts[number])
+            done += count
+            continue
         if len(parts) == 1:
             unit.build(mul(block_index(target), rows) if count > 1 else 0)
             return count
@@ -112,6 +128,9 @@ class _Unit(TileBuilder):
         self.buffers = {}
         self.ordered, self.ragged = False, 0
         self.first: IndexLike = 0
+        self.products = products_of(group, schedule)
+        self.first_block: IndexLike = 0
+        self.meeting: Meeting | None = None
         self.height = ceil_div(rows, SIDE)
         self.turn = 0
         self.sums: dict[int, Any] = {}
@@ -119,6 +138,12 @@ class _Unit(TileBuilder):
         self.right: dict[int, Any] = {}
         self.resident: dict[int, list[Any]] = {}
         self.ring: list[Any] = []
+
+    def build_lanes(self, index: IndexLike, exchange: Exchange, parts: dict[int, Any]) -> None:
+        """The kernel of the lanes of the core of a number."""
+        self.first_block = mul(index, self.schedule.lanes // SIDE)
+        self.meeting = Meeting(exchange, parts)
+        self.build(0)
 
     def build(self, first: IndexLike) -> None:
         """The kernel of the rows from `first` on."""
@@ -153,13 +178,12 @@ class _Unit(TileBuilder):
         """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         machine = self.target.machine
-        products = self.group.products
+        products = self.products
         for place in dict.fromkeys(product.b for product in products):
-            gm = self.gm[place]
-            size = _count(gm)
-            self.right[place] = alloc([size], f16, "L1")
+            gm = self._columns(place)
+            self.right[place] = alloc([_count(gm)], f16, "L1")
             with serving(*joined(*(p.members for p in products if p.b == place))):
-                cce.copy(reshaped(gm, [size]), self.right[place])
+                cce.copy(gm, reshaped(self.right[place], ir.MemRefType(gm.type).shape))
         for product in products:
             if product.a not in self.left:
                 k = ceil_div(product.k, SIDE)
@@ -186,9 +210,20 @@ class _Unit(TileBuilder):
             size = machine.buffers.L0B.bytes // SLOTS // DTYPES["f16"].itemsize
             self.ring = [alloc([size], f16, "L0B") for _ in range(SLOTS)]
 
+    def _columns(self, place: int) -> Any:
+        """The columns of a right factor in GM that this core multiplies by, in fractals."""
+        gm = self.gm[place]
+        if self.meeting is None:
+            return reshaped(gm, [_count(gm)])
+        product = next(p for p in self.group.products if p.b == place)
+        rows, columns = product.k // SIDE, product.n // SIDE
+        own = self.schedule.lanes // SIDE
+        whole = reshaped(gm, [rows, columns, FRACTAL])
+        return subview(whole, [0, self.first_block, 0], [rows, own, FRACTAL])
+
     def _blocks(self, product: Factors) -> list[BlockOfB]:
         machine = self.target.machine
-        return blocks_of(product, depth_of(self.group, product.a, machine), machine)
+        return blocks_of(product, depth_of(self.products, product.a, machine), machine)
 
     def _load_right(self, product: Factors, block: BlockOfB, l0: Any) -> None:
         """A block of B to L0B, [k / 16][n / 16] of fractals as in L1."""
@@ -200,16 +235,16 @@ class _Unit(TileBuilder):
             source = restride(self.right[product.b], shape, strides, offset)
             cce.load2d(source, reshaped(l0, shape))
 
-    def _multiply(self, a: int) -> None:
+    def _multiply(self, a: int, time: ir.Value) -> None:
         """A is in UB: to L1 and L0A, and all products with it."""
-        products = [product for product in self.group.products if product.a == a]
+        products = [product for product in self.products if product.a == a]
         with serving(*joined(*(product.members for product in products))):
-            self._load_left(a, products)
+            self._load_left(a, products, time)
         for product in products:
             with serving(*product.members):
                 self._product(product, self.left[a].l0)
 
-    def _load_left(self, a: int, products: Sequence[Factors]) -> None:
+    def _load_left(self, a: int, products: Sequence[Factors], time: ir.Value) -> None:
         value, left = self.program.stores[a], self.left[a]
         width, pitch = products[0].k, self.schedule.pitch
         k, held = ceil_div(width, SIDE), self._held(value)
@@ -218,9 +253,16 @@ class _Unit(TileBuilder):
             fill_lanes(value.dtype, rows, width, k * SIDE, 0)
         shape = [k, self.rows, SIDE]
         tall = self.height * FRACTAL
-        source = restride(held, shape, [SIDE, pitch, 1])
-        cce.copy_l1(source, restride(left.l1, shape, [tall, SIDE, 1]))
-        depth = depth_of(self.group, a, self.target.machine) if self.height > 1 else k
+        in_l1 = restride(left.l1, shape, [tall, SIDE, 1])
+        if self.meeting is None:
+            cce.copy_l1(restride(held, shape, [SIDE, pitch, 1]), in_l1)
+        else:
+            own = self.schedule.lanes // SIDE
+            source = restride(held, [own, self.rows, SIDE], [SIDE, pitch, 1])
+            cce.copy(source, self.meeting.part(a, time, self.first_block, own))
+            self.meeting.meet(a, time)
+            cce.copy(self.meeting.part(a, time, 0, k), in_l1)
+        depth = depth_of(self.products, a, self.target.machine) if self.height > 1 else k
         for row in range(0, k, depth):
             shape = [self.height, min(depth, k - row), SIDE, SIDE]
             source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
@@ -251,7 +293,7 @@ class _Unit(TileBuilder):
     def _come(self, number: int) -> None:
         """C from L0C to rows in UB."""
         value = self.program.loads[number]
-        product = next(p for p in self.group.products if p.c == number)
+        product = next(p for p in self.products if p.c == number)
         columns, pitch = ceil_div(product.n, SIDE), self.schedule.pitch
         shape = [columns, self.height, SIDE, SIDE]
         scratch = alloc([columns * self.height * FRACTAL], ir.F32Type.get(), "UB")
@@ -271,16 +313,16 @@ class _Unit(TileBuilder):
         group, program = self.group, self.program
         for number in group.inputs("slice"):
             self._bring(number, self._index(group.roles[number], time))
-        factors = {program.stores[product.a]: product.a for product in group.products}
-        results = {program.loads[product.c]: product.c for product in group.products}
-        of_product = {product.c: product.members for product in group.products}
+        factors = {program.stores[product.a]: product.a for product in self.products}
+        results = {program.loads[product.c]: product.c for product in self.products}
+        of_product = {product.c: product.members for product in self.products}
         multiplied: set[int] = set()
         come: set[int] = set()
 
         def multiply(value: Value) -> None:
             if value in factors and factors[value] not in multiplied:
                 multiplied.add(factors[value])
-                self._multiply(factors[value])
+                self._multiply(factors[value], time)
 
         def need(value: Value) -> None:
             if value in results and results[value] not in come:
@@ -374,7 +416,8 @@ class _Unit(TileBuilder):
         matrix = reshaped(gm, [steps, _count(gm) // steps // width, width])
         own = self.schedule.axis is not None and self.schedule.axis in form
         first = self.first if own else 0
-        return Piece(matrix, index, first, offset, self.rows if own else 1, lanes)
+        column = add(offset, mul(self.first_block, SIDE))
+        return Piece(matrix, index, first, column, self.rows if own else 1, self.schedule.lanes)
 
     def _run(self, number: int, index: IndexLike) -> tuple[IndexLike, int, Any]:
         """Where in GM the elements of a statistic lie: the first, how many, and the array."""

@@ -19,7 +19,7 @@ from davinci.schedule.choices import Choices, LoopChoice
 from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
 from davinci.schedule.graph import Graph
 from davinci.schedule.loops.group import LoopGroup
-from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.loops.schedule import schedules_of
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
@@ -113,7 +113,7 @@ def cores_of_loops(
     """The same of loops side by side, each on that many cores at most."""
 
     def weigh(count: int, most: float) -> Weighed:
-        made = [schedule_of(group, machine, count) for group in loops]
+        made = schedules_of(loops, machine, count)
         return Weighed(max(each.cycles for each in made), sum(each.units for each in made))
 
     return cheapest(price or LaunchPrice(machine), cores, weigh).cores

@@ -1,19 +1,23 @@
-"""Schedules of loops on a core: rows that a core has, and where right factors lie.
+"""Schedules of loops: which part of the states a core has, and where right factors lie.
 
 rows      the rows of the states are shared by the cores; a core does all steps of its own
-L1        all right factors, from the beginning on
+lanes     or their lanes are: a core has all rows, and the columns of right factors that give its
+          lanes; in each step the cores meet before a product, whose left factor each has a part of
+L1        all right factors of a core, from the beginning on
 L0B       all of them too where they fit, else blocks that take turns, loaded in each step
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Value
+from davinci.operators.vector_program import JOIN, PART, Value
 from davinci.schedule.loops.group import Factors, LoopGroup
+from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
 from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, Buffer, assigned
@@ -92,19 +96,23 @@ class LoopSchedule:
     Attributes:
         axis: of the rows; None if there is one.
         rows: of a core; the last one may have fewer.
+        lanes: of a core; fewer than there are where cores share them.
         units: cores at work.
         resident: whether right factors stay in L0B.
         pitch: lanes of a row in UB.
         cycles: estimated.
+        shares_lanes: whether cores share lanes and meet in each step, or share rows.
     """
 
     axis: int | None
     rows: int
+    lanes: int
     units: int
     resident: bool
     pitch: int
     steps: int
     cycles: int
+    shares_lanes: bool = False
 
     slots = 1
     slots_held = 1
@@ -115,8 +123,8 @@ class LoopSchedule:
 
     def __str__(self) -> str:
         where = "L0B" if self.resident else "L1"
-        rows = f"{self.rows} rows each of {self.units} cores"
-        return f"{self.steps} steps, {rows}, factors in {where}"
+        part = f"{self.lanes} lanes" if self.shares_lanes else f"{self.rows} rows"
+        return f"{self.steps} steps, {part} each of {self.units} cores, factors in {where}"
 
 
 @dataclass(frozen=True)
@@ -129,13 +137,18 @@ class BlockOfB:
     rows: int
 
 
-def depth_of(group: LoopGroup, a: int, machine: Machine) -> int:
+def products_of(group: LoopGroup, schedule: LoopSchedule) -> tuple[Factors, ...]:
+    """The products of a core: of all columns of right factors, or of those of its lanes."""
+    return tuple(replace(product, n=schedule.lanes) for product in group.products)
+
+
+def depth_of(products: Sequence[Factors], a: int, machine: Machine) -> int:
     """Fractals along k of the blocks of right factors of a left one: whole rows of them lie beside
     each other."""
     most = machine.buffers.L0B.bytes // SLOTS // FRACTAL_BYTES
-    products = [product for product in group.products if product.a == a]
-    widest = max(ceil_div(product.n, SIDE) for product in products)
-    return min(ceil_div(products[0].k, SIDE), max(1, most // widest))
+    own = [product for product in products if product.a == a]
+    widest = max(ceil_div(product.n, SIDE) for product in own)
+    return min(ceil_div(own[0].k, SIDE), max(1, most // widest))
 
 
 def blocks_of(product: Factors, depth: int, machine: Machine) -> list[BlockOfB]:
@@ -150,23 +163,113 @@ def blocks_of(product: Factors, depth: int, machine: Machine) -> list[BlockOfB]:
     ]
 
 
+def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> list[LoopSchedule]:
+    """The schedules of loops side by side, each on so many cores at most: all share rows, or all
+    share lanes, whichever takes less time. All cores of the launch meet, so loops share lanes only
+    if they do so equally often.
+
+    Raises:
+        NoSpace: the states of a loop, or what they are multiplied by, do not fit a core.
+    """
+    ways: list[list[LoopSchedule]] = []
+    refused: NoSpace | None = None
+    try:
+        ways.append([_by_rows(group, machine, cores) for group in groups])
+    except NoSpace as error:
+        refused = error
+    if len({exchanges_of(group) for group in groups}) == 1:
+        shared = [_by_lanes(group, machine, cores, len(groups)) for group in groups]
+        found = [schedule for schedule in shared if schedule is not None]
+        if len(found) == len(groups):
+            ways.append(found)
+    if not ways:
+        assert refused is not None, "no way and no reason"
+        raise refused
+    return min(ways, key=lambda way: max(schedule.cycles for schedule in way))
+
+
 def schedule_of(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
     """The schedule of a loop.
 
     Raises:
         NoSpace: its states, or what they are multiplied by, do not fit a core.
     """
+    return schedules_of([group], machine, cores)[0]
+
+
+def exchanges_of(group: LoopGroup) -> int:
+    """How often cores that share the lanes of a loop meet: in each step for each left factor."""
+    return group.steps * len({product.a for product in group.products})
+
+
+def _by_rows(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
+    """The schedule of a loop whose rows are shared by the cores, which never meet."""
     axis = _row_axis(group)
     rows = 1 if axis is None else group.space.axes[axis].size
     each = ceil_div(rows, min(rows, cores))
     units = ceil_div(rows, each)
-    pitch = _pitch(group)
-    fractals = sum(product.fractals for product in group.products)
+    return _schedule(group, machine, axis, each, group.space.axes[-1].size, units)
+
+
+def _by_lanes(group: LoopGroup, machine: Machine, cores: int, loops: int) -> LoopSchedule | None:
+    """The fastest schedule of a loop whose lanes are shared by the cores; None if there is none.
+
+    Args:
+        loops: side by side, whose cores meet together.
+    """
+    if not group.products or not _lanes_apart(group):
+        return None
+    found: list[LoopSchedule] = []
+    width = group.space.axes[-1].size
+    for units in range(2, min(cores, width // SIDE) + 1):
+        if width % (units * SIDE):
+            continue
+        try:
+            axis = _row_axis(group)
+            rows = 1 if axis is None else group.space.axes[axis].size
+            lanes = width // units
+            found.append(_schedule(group, machine, axis, rows, lanes, units, units * loops))
+        except NoSpace:
+            continue
+    return min(found, key=lambda schedule: schedule.cycles, default=None)
+
+
+def _lanes_apart(group: LoopGroup) -> bool:
+    """Whether each lane is computed without the others, but for products, and what is stored has
+    lanes: cores may share them."""
+    program, space = group.program, group.space
+    if space.axes[-1].reduced or program.lane != len(space.axes) - 1:
+        return False
+    if any(program.lane not in space.order[number] for number in group.graph.outputs):
+        return False
+    return not any(step.name in (JOIN, PART, "iota") for step in program.steps)
+
+
+def _schedule(
+    group: LoopGroup,
+    machine: Machine,
+    axis: int | None,
+    rows: int,
+    lanes: int,
+    units: int,
+    meeting: int = 0,
+) -> LoopSchedule:
+    """The schedule with so many rows and lanes of a core.
+
+    Args:
+        meeting: cores that meet; 0 if they share rows and do not.
+
+    Raises:
+        NoSpace: it does not fit.
+    """
+    shares = meeting > 0
+    pitch = _pitch(group, lanes)
+    schedule = LoopSchedule(axis, rows, lanes, units, False, pitch, group.steps, 0, shares)
+    fractals = sum(product.fractals for product in products_of(group, schedule))
     resident = fractals * FRACTAL_BYTES <= machine.buffers.L0B.bytes
-    schedule = LoopSchedule(axis, each, units, resident, pitch, group.steps, 0)
-    _require_room(group, schedule, machine, fractals)
-    cycles = _cycles(group, schedule, machine)
-    return LoopSchedule(axis, each, units, resident, pitch, group.steps, cycles)
+    schedule = replace(schedule, resident=resident)
+    _require_room(group, schedule, machine, fractals, meeting)
+    return replace(schedule, cycles=_cycles(group, schedule, machine, meeting))
 
 
 def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Machine) -> LoopLayout:
@@ -174,11 +277,14 @@ def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Mach
     sizes = [axis.size for axis in group.space.axes]
     if schedule.axis is not None:
         sizes[schedule.axis] = rows
+    sizes[group.program.lane] = schedule.lanes
     return LoopLayout(group, Tile(tuple(sizes), schedule.pitch), machine)
 
 
 def parts_of(group: LoopGroup, schedule: LoopSchedule) -> list[tuple[int, int, int]]:
     """First row, rows of a unit and number of units; of the last unit apart if it has fewer."""
+    if schedule.shares_lanes:
+        return [(0, schedule.rows, schedule.units)]
     if schedule.axis is None:
         return [(0, 1, 1)]
     count, rest = divmod(group.space.axes[schedule.axis].size, schedule.rows)
@@ -204,9 +310,10 @@ def _row_axis(group: LoopGroup) -> int | None:
     return 0
 
 
-def _pitch(group: LoopGroup) -> int:
-    """Lanes of a row: whole fractals, and where statistics are combined with rows, repeats."""
-    program, width = group.program, group.space.axes[-1].size
+def _pitch(group: LoopGroup, width: int) -> int:
+    """Lanes of a row of so many: whole fractals, and where statistics are combined with rows,
+    repeats."""
+    program = group.program
     repeat = REPEAT_BYTES // 4
     whole = all(form is None or program.lane in form for form in program.forms.values())
     block = max(SIDE, program.row_block, program.lane_block)
@@ -214,9 +321,9 @@ def _pitch(group: LoopGroup) -> int:
 
 
 def _require_room(
-    group: LoopGroup, schedule: LoopSchedule, machine: Machine, fractals: int
+    group: LoopGroup, schedule: LoopSchedule, machine: Machine, fractals: int, meeting: int
 ) -> None:
-    """Fails unless everything fits the memories."""
+    """Fails unless everything fits the memories, and the counters of so many cores that meet."""
     program, lanes = group.program, group.space.axes[-1].size
     _require_rows(group)
     made = {step.result for step in program.steps}
@@ -233,9 +340,11 @@ def _require_room(
     height, buffers = schedule.fractal_rows, machine.buffers
     inner = {product.a: ceil_div(product.k, SIDE) for product in group.products}
     left = height * sum(inner.values()) * FRACTAL_BYTES
-    sums = height * sum(ceil_div(product.n, SIDE) for product in group.products) * SUM_BYTES
+    columns = [ceil_div(product.n, SIDE) for product in products_of(group, schedule)]
+    sums = height * sum(columns) * SUM_BYTES
     # Sums come to UB in fractals, those of all products at a time at most.
     held = _ub_bytes(group, schedule, machine) + sums
+    held += (meeting + 1) * LINE_BYTES if meeting else 0
     needs = (
         ("L1", fractals * FRACTAL_BYTES + left, buffers.L1.bytes),
         ("L0A", left, buffers.L0A.bytes),
@@ -275,26 +384,32 @@ def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int
     return size + sum(map(layout.scratch_bytes, group.program.steps)) + zeros
 
 
-def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int:
+def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting: int) -> int:
     """Estimated cycles. A step's products come one after the other, and the vector unit computes
-    with each while those behind it are multiplied: with the last one nothing else goes on."""
+    with each while those behind it are multiplied: with the last one nothing else goes on. Nor does
+    anything while cores that share lanes meet, and load a left factor."""
     layout = layout_of(group, schedule, schedule.rows, machine)
     steps = [step for step in group.program.steps if not layout.once(step.result)]
     vector = sum(step_cycles(step, layout) + machine.sync.barrier_cycles for step in steps)
     loads = cube = 0.0
     height = schedule.fractal_rows
-    for product in group.products:
+    products = products_of(group, schedule)
+    for product in products:
         cube += prices.mad(machine, product.fractals * height)
         if not schedule.resident:
-            count = len(blocks_of(product, depth_of(group, product.a, machine), machine))
+            count = len(blocks_of(product, depth_of(products, product.a, machine), machine))
             loads += prices.load2d(machine, "L0B", product.fractals * FRACTAL_BYTES, count)
         sums = ceil_div(product.n, SIDE) * height * SUM_BYTES
         vector += prices.l0c_to_ub(machine, sums, 0)
     start = prices.ends(machine)
-    factors: Mapping[int, Factors] = {p.b: p for p in group.products}
+    factors: Mapping[int, Factors] = {p.b: p for p in products}
     filled = sum(p.fractals for p in factors.values()) * FRACTAL_BYTES
     once = start + filled / machine.l2.read_bytes_per_cycle
-    parts = max(1, len(group.products))
+    parts = max(1, len(products))
     first, then = max(loads, cube) / parts, vector / parts
     each = first + (parts - 1) * max(first, then) + then + prices.writing(machine).start_cycles
+    if meeting:
+        for k in {product.a: product.k for product in products}.values():
+            size = schedule.rows * k * FRACTAL_BYTES // (SIDE * SIDE)
+            each += meeting_cycles(machine, meeting) + prices.reading(machine).result(size)
     return int(once + group.steps * each)

@@ -1,0 +1,104 @@
+"""Loops whose lanes are shared by cores that meet in each step: recurrent layers against
+onnxruntime, and what each core reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import davinci
+from davinci.machine import load
+from davinci.operators import Tensor
+from davinci.reference import check
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.loops.group import LoopGroup, Role, read_loop
+from davinci.schedule.loops.schedule import exchanges_of, schedules_of
+from recurrent_support import layer
+
+
+def run(kind: str, steps: int, batch: int, hidden: int, **more: Any) -> davinci.Executable:
+    """Asserts that a layer is right, twice: counters go on from run to run; its executable."""
+    options = {key: more.pop(key) for key in ("cores", "launches", "processes") if key in more}
+    model, inputs = layer(kind, steps, batch, hidden, size=16, **more)
+    wanted = check.reference_onnx(model, inputs)
+    processes = options.pop("processes", 1)
+    executable = davinci.compile(model, **options)
+    executable.processes = processes
+    executable.poison = True
+    kept = set(executable.input_names)
+    for _ in range(2):
+        found = executable.run({name: x for name, x in inputs.items() if name in kept})
+        check.require(check.compare(found, wanted), "mixed")
+    return executable
+
+
+def blocks_of_loop(executable: davinci.Executable) -> int:
+    """How many cores the kernel of the loop takes."""
+    kernels = executable.profile["kernels"]
+    return max(k["blocks"] for k in kernels if k["name"].startswith("loop_"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "hidden", "more"),
+    [
+        ("LSTM", 1, 256, {}),
+        ("GRU", 3, 256, {}),  # two left factors in a step
+        ("GRU", 2, 256, {"linear_before_reset": 1, "lengths": np.array([3, 1], np.int32)}),
+        ("RNN", 17, 512, {}),
+        ("LSTM", 2, 256, {"directions": 2, "states": True}),  # all cores of both meet
+        ("LSTM", 1, 512, {"direction": "reverse"}),  # 2 MB of weights fit no core
+    ],
+)
+def test_layer(kind: str, batch: int, hidden: int, more: dict[str, Any]) -> None:
+    assert blocks_of_loop(run(kind, 3, batch, hidden, **more)) > max(1, batch // 16) * (
+        more.get("directions", 1)
+    )
+
+
+def test_phase_of_a_launch_whose_weights_are_read_once() -> None:
+    """Weights, in f16, go to the cores that have their columns."""
+    executable = run("LSTM", 5, 1, 256, launches="joined")
+    assert executable.profile["launches"] == 1
+    loop = next(k for k in executable.profile["kernels"] if k["name"].startswith("loop_"))
+    weights, counters = 4 * 256 * 256 * 2, 8 * 8 * 32
+    of_a_step = 4 * 256 * 4 + 8 * 256 * 2 + 4 * counters
+    assert weights <= loop["gm_read_bytes"] <= weights + 6 * of_a_step
+
+
+def test_more_cores_take_less_time() -> None:
+    one, many = (run("LSTM", 4, 1, 256, cores=cores) for cores in (1, 32))
+    assert blocks_of_loop(one) == 1
+    assert many.profile["total_cycles"] < 0.85 * one.profile["total_cycles"]
+
+
+def test_in_processes() -> None:
+    assert blocks_of_loop(run("GRU", 2, 1, 256, processes=2)) > 1
+
+
+def chain(width: int, steps: int, lanes_summed: bool = False) -> LoopGroup:
+    """h = tanh(h R), whose lanes may be needed by each other."""
+    graph = Graph()
+    h, r = graph.add(Tensor((1, width), "f32")), graph.add(Tensor((width, width), "f16", "nz"))
+    half, c = graph.add(Tensor((1, width), "f16")), graph.add(Tensor((1, width), "f32"))
+    out = graph.add(Tensor((1, width), "f32"))
+    graph.nodes = [
+        Node("cast", (h,), half),
+        Node("matmul", (half, r), c, {"transpose_b": True}),
+        Node("tanh", (c,), out),
+    ]
+    graph.inputs, graph.outputs = [h, r], [out]
+    roles = (Role("state", 0, state=0), Role("fixed", 1))
+    return read_loop(graph, steps, roles, (Role("state", 2, state=0),))
+
+
+def test_cores_are_chosen_by_cost() -> None:
+    """Few lanes do not pay a meeting; loops side by side share lanes only if they meet as often."""
+    machine = load("ascend910")
+    assert schedules_of([chain(64, 10)], machine, 32)[0].units == 1
+    wide = schedules_of([chain(512, 10)], machine, 32)[0]
+    assert wide.shares_lanes and wide.units * wide.lanes == 512
+    assert exchanges_of(chain(512, 10)) == 10
+    uneven = schedules_of([chain(512, 10), chain(512, 11)], machine, 32)
+    assert [schedule.shares_lanes for schedule in uneven] == [False, False]
