@@ -40,6 +40,7 @@ from davinci.passes.analysis.meetings import event_of
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
 from davinci.passes.cce_to_hivm.emitter import Emitter
+from davinci.schedule.meetings import minima_pay
 from davinci.units import REPEAT_BLOCKS
 
 CORE_FLAG = 0
@@ -109,6 +110,7 @@ def look(
     halving = not illegal_instruction(
         emitter.machine, next(iter(emitter.machine.core_types)), minimum
     )
+    halving = halving and minima_pay(emitter.machine, blocks)
     looks = 1 if halving else blocks
     fields: dict[str, int | ir.Value] = {"count": blocks, "looks": looks, "value": wanted}
     hivm.build("poll_counters", "", [lines.pointer(), scratch.pointer()], fields)

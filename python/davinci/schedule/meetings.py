@@ -25,11 +25,31 @@ def meeting_cycles(machine: Machine, cores: int) -> float:
     flag = machine.sync.flag_cycles
     access = prices.scalar_accesses(machine, 1, "UB")
     store = access + FLAGS_OF_STORE * flag + prices.writing(machine).result(machine.gm.line_bytes)
-    minimum = prices.vector(machine, "vmin", "s32", 1) + machine.sync.barrier_cycles
     lines = max(cores * LINE_BYTES, machine.gm.line_bytes)
-    look = prices.reading(machine).result(lines) + FLAGS_OF_LOOK * flag + access
-    look += math.ceil(math.log2(max(cores, 1))) * minimum
+    look = prices.reading(machine).result(lines) + min(
+        _minima(machine, cores), _loads(machine, cores)
+    )
     return store + LOOKS * look
+
+
+def minima_pay(machine: Machine, cores: int) -> bool:
+    """Whether the least of so many counters is found sooner by the vector unit, in halves, than by
+    the scalar unit, which looks at one after the other."""
+    return _minima(machine, cores) < _loads(machine, cores)
+
+
+def _minima(machine: Machine, cores: int) -> float:
+    """Cycles from when counters are in UB until the vector unit has found the least of them."""
+    minimum = prices.vector(machine, "vmin", "s32", 1) + machine.sync.barrier_cycles
+    halves = math.ceil(math.log2(max(cores, 1))) * minimum
+    flags = FLAGS_OF_LOOK * machine.sync.flag_cycles
+    return flags + halves + prices.scalar_accesses(machine, 1, "UB")
+
+
+def _loads(machine: Machine, cores: int) -> float:
+    """The same of the scalar unit, with a comparison for each counter behind the first."""
+    compared = (cores - 1) * machine.scalar.issue_cycles
+    return machine.sync.flag_cycles + prices.scalar_accesses(machine, cores, "UB") + compared
 
 
 class LaunchPrice:

@@ -15,6 +15,7 @@ from davinci.reference import check
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 from davinci.schedule.loops.schedule import exchanges_of, schedules_of
+from davinci.schedule.meetings import minima_pay
 from recurrent_support import layer
 
 
@@ -91,6 +92,20 @@ def chain(width: int, steps: int, lanes_summed: bool = False) -> LoopGroup:
     graph.inputs, graph.outputs = [h, r], [out]
     roles = (Role("state", 0, state=0), Role("fixed", 1))
     return read_loop(graph, steps, roles, (Role("state", 2, state=0),))
+
+
+def test_short_forms() -> None:
+    """tanh as a quotient, where the loop has products of f16; the error that is stated."""
+    assert "tanh" not in {node.name for node in chain(64, 10).graph.nodes}
+    x = np.linspace(-100, 100, 200_001, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        found = np.float32(2) / (1 + np.exp(np.float32(-2) * x)) - 1
+    assert np.abs(found - np.tanh(x.astype(np.float64))).max() < 2**-21
+
+
+def test_least_counter_by_scalars_where_cores_are_few() -> None:
+    machine = load("ascend910")
+    assert [cores for cores in (2, 4, 8, 16, 32) if minima_pay(machine, cores)] == [32]
 
 
 def test_cores_are_chosen_by_cost() -> None:

@@ -21,6 +21,7 @@ from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.graph import Graph, Node, Scalar, Window
+from davinci.schedule.loops.short_forms import with_short_forms
 from davinci.schedule.vector.regions import regions_of
 from davinci.schedule.vector.space import NoSpace, Space, space_of
 from davinci.schedule.vector.tile_program import TileProgram, program_of
@@ -278,7 +279,7 @@ def read_loop(
     if graph.windows:
         raise NoSpace("a step on parts of arrays")
     cut = cut_step(graph)
-    made = cut.graph
+    made = with_short_forms(cut.graph) if cut.products else cut.graph
     read, results = _roles(made, made.inputs, cut.inputs, inputs)
     written, factors = _roles(made, made.outputs, cut.outputs, outputs)
     carried = {role.state for role in read.values() if role.kind == "state"}
