@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,20 @@ def test_price_of_meetings(cores: int) -> None:
 def test_phases_that_cannot_be(calls: tuple[str, ...], message: str) -> None:
     with pytest.raises(CompileError, match=message):
         davinci.compile(PHASES.format(calls="\n    ".join(calls)))
+
+
+def test_auto_is_many_where_launches_cost_nothing(tmp_path: Path) -> None:
+    """Else as joined, with the price of a launch as the machine file has it."""
+    text = CHAIN.format(m=64, k=256, n=128)
+    _, joined = pair(text)
+    auto = davinci.compile(text, launches="auto")
+    free = tmp_path / "free.toml"
+    file = machines.DIRECTORY / "ascend910.toml"
+    cost = r"(overhead_us|switch_us|head_us|head_of_all_cores_us) *= [0-9.]+"
+    edited = re.sub(cost, r"\1 = 0", file.read_text())
+    free.write_text(re.sub(r"all_cores_us_range = \[.*?\]", "all_cores_us_range = [0]", edited))
+    cheap = davinci.compile(text, launches="auto", machine=str(free))
+    for executable in (joined, auto, cheap):
+        executable.run(*inputs(executable))
+    assert auto.profile["time_us"] == joined.profile["time_us"]
+    assert cheap.profile["launches"] == cheap.profile["ops"]["total"]

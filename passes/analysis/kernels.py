@@ -25,6 +25,9 @@ MEETING = "ascend.meeting"
 another phase of the launch before it. It is the number of the argument that the host raises from
 meeting to meeting."""
 
+LAUNCHED_ALONE = "ascend.launched_alone"
+"""Of a module whose kernels take less time with a launch each than as phases of one."""
+
 STAGE = "ascend.stage"
 """Of calls of kernels: those of one stage that follow each other share a launch, or a phase of one,
 but for kernels whose scalar unit accesses memory."""

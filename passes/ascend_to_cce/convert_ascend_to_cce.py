@@ -34,9 +34,9 @@ from davinci.passes.ascend_to_cce.groups import is_group, lower_group
 from davinci.passes.ascend_to_cce.joined_cores import with_shared_cores
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import (
+    AUTO,
     CORE_CHOICES,
     FRACTALIZE,
-    JOINED,
     LAUNCHES,
     MANY,
     STRATEGIES,
@@ -76,8 +76,8 @@ class ConvertAscendToCcePass(Pass):
             given=file.by_key() if file is not None else {},
             schedules=self.schedules,
         )
-        if self.launches == JOINED and not (machine.split or target.all_cores):
-            target = with_shared_cores(op, target)
+        if self.launches != MANY and not (machine.split or target.all_cores):
+            target = with_shared_cores(op, target, weigh_many=self.launches == AUTO)
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
             group = is_group(kernel)

@@ -15,7 +15,13 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.mlir import ir, operations, symbol_name
-from davinci.passes.analysis.kernels import CORES, STAGE, kernels, launched_kernels
+from davinci.passes.analysis.kernels import (
+    CORES,
+    LAUNCHED_ALONE,
+    STAGE,
+    kernels,
+    launched_kernels,
+)
 from davinci.passes.analysis.loop_graph import loops_of
 from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.ascend_to_cce import Target
@@ -41,20 +47,60 @@ class LaunchPhases:
     least: int
 
 
-def with_shared_cores(root: Any, target: Target) -> Target:
-    """The target with the cores of kernels, weighed for all of them together."""
+def with_shared_cores(root: Any, target: Target, weigh_many: bool = False) -> Target:
+    """The target with the cores of kernels, weighed for all of them together.
+
+    Args:
+        weigh_many: leave kernels a launch each where all of them together take less time so.
+    """
     groups = {symbol_name(kernel): kernel for kernel in kernels(root) if is_group(kernel)}
     phases = phases_of(root, groups)
     if phases.count < 2:
         return target
-    target = replace(target, phases=phases.count)
+    alone, target = target, replace(target, phases=phases.count)
     found: dict[str, CoreCount] = {}
     for name, kernel in groups.items():
         if name in phases.calls and CORES not in kernel.attributes:
             count = weighed(kernel, target)
             if count is not None:
                 found[name] = count
-    return replace(target, counts=shared(found, phases, LaunchPrice(target.machine, phases.count)))
+    price = LaunchPrice(target.machine, phases.count)
+    counts = shared(found, phases, price)
+    if weigh_many and not phases_pay(found, counts, phases, price, LaunchPrice(target.machine)):
+        root.attributes[LAUNCHED_ALONE] = ir.UnitAttr.get()
+        return alone
+    return replace(target, counts=counts)
+
+
+def phases_pay(
+    found: Mapping[str, CoreCount],
+    chosen: Mapping[str, CoreCount],
+    phases: LaunchPhases,
+    price: LaunchPrice,
+    alone: LaunchPrice,
+) -> bool:
+    """Whether kernels as phases of one launch take less time than each with a launch of its own, on
+    as many cores as that one pays; those that were not weighed take as long in both ways.
+
+    Args:
+        found: the cores of kernels that were weighed.
+        chosen: the same, as phases.
+        price: of a phase.
+        alone: of a launch.
+    """
+    cores = max([phases.least, *(_blocks(count) for count in chosen.values())])
+    joined = price.cycles(cores) * phases.count
+    many = alone.cycles(1) * (phases.count - sum(phases.calls[name] for name in found))
+    for name, count in found.items():
+        ways = [(min(n, each.blocks), each.cycles) for n, each in count.tried.items()]
+        joined += phases.calls[name] * count.tried[chosen[name].cores].cycles
+        many += phases.calls[name] * min(alone.cycles(n) + cycles for n, cycles in ways)
+    return joined < many
+
+
+def _blocks(count: CoreCount) -> int:
+    """Cores that have work, of those that a kernel takes."""
+    return min(count.cores, count.tried[count.cores].blocks)
 
 
 def phases_of(root: Any, groups: Mapping[str, Any]) -> LaunchPhases:

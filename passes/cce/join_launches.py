@@ -24,7 +24,8 @@ Kernels whose scalar unit stores to global memory have a launch of their own, an
 unit loads from it are first phases: it has a cache that a meeting does not refresh. Kernels that
 were not made of operators have launches of their own, and all on machines with cube and vector
 cores, whose kinds do not meet. Needs kernels with blocks
-(`convert-ascend-to-cce`); host functions with meetings are left alone.
+(`convert-ascend-to-cce`); host functions with meetings are left alone, and modules with
+`ascend.launched_alone`, whose kernels were weighed with a launch each and as phases.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from davinci.dialects.cce.buffers import space_name
 from davinci.isa.counters import LINE_BYTES
 from davinci.mlir import Op, arith, func, ir, memref, operations, symbol_name, symbols, unique
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import MEETING, STAGE, launched_kernels
+from davinci.passes.analysis.kernels import LAUNCHED_ALONE, MEETING, STAGE, launched_kernels
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.meetings import joining_pays
 
@@ -61,7 +62,7 @@ class JoinLaunchesPass(Pass):
     def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         main = dict(symbols(op)).get("main")
-        if machine.split or main is None:
+        if machine.split or main is None or LAUNCHED_ALONE in op.attributes:
             return
         calls = operations(main, "func.call")
         if any(MEETING in call.attributes for call in calls):

@@ -22,8 +22,9 @@ STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
 FUSION = ("all", "none")
 CORE_CHOICES = ("cost", "all")
-LAUNCHES = JOINED, MANY = ("joined", "many")
-"""Whether kernels that follow each other are phases of one launch, where that takes less time."""
+LAUNCHES = AUTO, JOINED, MANY = ("auto", "joined", "many")
+"""Whether kernels that follow each other are phases of one launch, where that takes less time; with
+`auto`, their cores are chosen for it only if the whole program then takes less time too."""
 
 WINOGRAD = ("cost", "none", "2x2", "4x4")
 
@@ -51,7 +52,7 @@ class Options:
     core_choice: str = option("cost", "cores of a kernel: by its cost, or all", CORE_CHOICES)
     plan: str = option("time", "which kernels share a launch", expected=plans.expected)
     memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
-    launches: str = option(MANY, "phases of one launch where they pay, or many", LAUNCHES)
+    launches: str = option(MANY, "one launch in phases where that pays, or many", LAUNCHES)
 
 
 STAGES = (
@@ -206,7 +207,7 @@ def ascend_to_cce(options: Options) -> list[str]:
     changed = {key: value for key, value in given.items() if value != defaults[key]}
     return [
         "convert-ascend-to-cce" + format_options(changed),
-        *([_pass("join-launches", options, "machine")] if options.launches == JOINED else []),
+        *([_pass("join-launches", options, "machine")] if options.launches != MANY else []),
         "canonicalize",
         "cse",
         _pass("multi-buffer", options, "machine"),
