@@ -16,8 +16,8 @@ from davinci.operators import Tensor
 from davinci.operators.layouts import is_reshape_view, slice_offset
 from davinci.operators.tensors import ND, NZ, width_of
 from davinci.passes.analysis.min_cut import NEVER
-from davinci.passes.ascend.tensor_ops import OF_WINDOWS
-from davinci.units import BLOCK_BYTES, ceil_div
+from davinci.passes.ascend.tensor_ops import CONVOLUTION, OF_WINDOWS
+from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div
 
 UNIT = 16
 """Parts of a cycle."""
@@ -90,11 +90,11 @@ class Costs:
     def crossing(self, product: Any, value: Any) -> int:
         """An operand or the result of a product in rows: changed by its kernel, on its way.
 
-        Several cores bring the same part of an operand; the result leaves but once. What windows
-        are taken of, and what is made of them, lies in fractals only: the next one wants no rows.
+        Several cores bring the same part of an operand; the result leaves but once. Windows are
+        taken of fractals only, and groups of channels and reductions of windows make fractals.
         """
         kind = tensor_of(value.type)
-        if product.name in OF_WINDOWS:
+        if product.name in OF_WINDOWS and not gives_rows(product, value):
             return NEVER
         widths = {width_of(tensor_of(v.type).element) for v in product.operands}
         if value == product.results[0] and widths in ({16}, {8}):
@@ -114,6 +114,16 @@ class Costs:
             if offset is not None and offset * operand.bytes_each % BLOCK_BYTES == 0:
                 return 0
         return self.launch + self.moved(2 * stored_bytes(result))
+
+
+def gives_rows(product: Any, value: Any) -> bool:
+    """Whether a value is the result of a convolution that leaves in rows where these pay: one of a
+    single group of channels, whose fractals would have padding that only kernels of products see
+    to. Whoever moves whole fractals reads them as they are."""
+    if product.name != CONVOLUTION or value != product.results[0]:
+        return False
+    groups = tensor_of(product.operands[1].type).shape[0]
+    return groups == 1 and tensor_of(value.type).shape[-1] % FRACTAL_SIDE > 0
 
 
 def stored_bytes(value: Tensor) -> int:

@@ -14,7 +14,16 @@ from typing import Any
 
 from davinci.mlir import arith, ir, scf
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.builder import IndexLike, add, as_value, constant_index, for_loop, mul, op
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    as_attribute,
+    as_value,
+    constant_index,
+    for_loop,
+    mul,
+    op,
+)
 from davinci.schedule.moves.portions import Portions
 
 
@@ -42,12 +51,18 @@ def segments(total: int, size: int) -> list[Segment]:
     return cut + ([Segment(count * size, 1, rest)] if rest else [])
 
 
-def for_tiles(segment: Segment, build: Callable[[IndexLike], None]) -> None:
-    """Builds `build(start)` for every tile of a segment, in a loop if there is more than one."""
+def for_tiles(segment: Segment, build: Callable[[IndexLike], None], unroll: int = 0) -> None:
+    """Builds `build(start)` for every tile of a segment, in a loop if there is more than one.
+
+    Args:
+        unroll: tiles that `multi-buffer` orders together; 0 for one after the other.
+    """
     if segment.count == 1:
         build(segment.first)
         return
     with for_loop(0, segment.count) as index:
+        if unroll:
+            index.owner.owner.attributes["cce.unroll"] = as_attribute(unroll)
         build(segment.start(index))
 
 
@@ -87,7 +102,11 @@ def only_blocks(first: int, count: int) -> Iterator[tuple[Any, ir.Value]]:
 
 
 def share_blocks(
-    parts: Iterable[Part], target: Target, alone: bool = True, total: int | None = None
+    parts: Iterable[Part],
+    target: Target,
+    alone: bool = True,
+    total: int | None = None,
+    unroll: int = 0,
 ) -> int:
     """Builds the loops over all pieces, shared by the blocks; returns how many pieces there are.
 
@@ -97,6 +116,7 @@ def share_blocks(
         parts: may be made while they are taken: what making one builds stands before its loop.
         alone: whether these are all pieces of the kernel: if it is one, there is one block.
         total: how many pieces there are, if that is known before.
+        unroll: pieces of a block that are ordered together; 0 for one after the other.
     """
     if total is None:
         parts = list(parts)
@@ -104,7 +124,7 @@ def share_blocks(
     few = target.blocks is None or target.blocks.count <= 1
     if target.cores <= 1 or (alone and total <= 1 and few):
         for part in parts:
-            for_tiles(Segment(0, part.count, 1), part.build)
+            for_tiles(Segment(0, part.count, 1), part.build, unroll)
         return total
     if alone and total <= target.cores and target.blocks is None:
         _one_each([part for part in parts if part.count], block_index(target))
@@ -117,10 +137,39 @@ def share_blocks(
             taken = arith.RemUIOp(as_value(before), blocks).result
             shifted = arith.SubIOp(arith.AddIOp(block, blocks).result, taken).result
             start = arith.RemUIOp(shifted, blocks).result
-        with for_loop(start, part.count, blocks) as piece:
-            part.build(piece)
+        if unroll and alone and target.blocks is None:
+            _counted(part, start, min(total, target.cores), unroll)
+        else:
+            with for_loop(start, part.count, blocks) as piece:
+                part.build(piece)
         before += part.count
     return total
+
+
+def _counted(part: Part, start: ir.Value, blocks: int, unroll: int) -> None:
+    """Builds a block's pieces of a part, from piece `start` on, in loops whose trips are known.
+
+    The first blocks have a piece more than the others where the part does not come out even: a loop
+    each, of which a block takes one.
+    """
+    each, more = divmod(part.count, blocks)
+
+    def build(count: int) -> None:
+        pieces = Segment(0, count, blocks)
+        for_tiles(pieces, lambda first: part.build(add(start, first)), unroll)
+
+    if not more:
+        build(each)
+        return
+    one_more = arith.CmpIOp(arith.CmpIPredicate.ult, start, constant_index(more)).result
+    branch: Any = scf.IfOp(one_more, has_else=each > 0)  # type: ignore[call-arg]
+    with ir.InsertionPoint(branch.then_block):
+        build(each + 1)
+        scf.YieldOp([])
+    if each:
+        with ir.InsertionPoint(branch.else_block):
+            build(each)
+            scf.YieldOp([])
 
 
 def _one_each(parts: Sequence[Part], block: IndexLike, before: int = 0) -> None:

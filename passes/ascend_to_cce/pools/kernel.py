@@ -143,16 +143,13 @@ class PoolKernel:
             groups.append((pool.whole_blocks, 1, 1))
         for band in bands(pool.geometry, self.schedule.rows):
             parts += [self._part(band, *blocks) for blocks in groups if blocks[1]]
-        return share_blocks(parts, self.target)
+        return share_blocks(parts, self.target, unroll=2 * self.schedule.slots)
 
     def _part(self, band: Band, first: int, count: int, planes: int) -> Part:
         """The tiles of a band, of `count` times `planes` planes of each image from `first` on."""
         total = self.pool.images * count * band.count
 
         def build(index: IndexLike) -> None:
-            if total > self.target.cores and isinstance(index, ir.BlockArgument):
-                loop = index.owner.owner
-                loop.attributes["cce.unroll"] = as_attribute(2 * self.schedule.slots)
             image, block, number = unflatten(index, [self.pool.images, count, band.count])
             block = add(first, mul(block, planes))
             Tile(self, band, planes, image, block, add(band.first, mul(number, band.rows))).build()

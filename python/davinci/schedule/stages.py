@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -103,7 +104,7 @@ class Prices:
     _of_kinds: dict[tuple[int, ...], Stage | None] = field(default_factory=dict)
 
     @cached_property
-    def _kinds(self) -> list[int]:
+    def kinds(self) -> list[int]:
         """The number of the first task with the ways and bytes of each: stages of equal kernels are
         priced once."""
         first: dict[Task, int] = {}
@@ -130,7 +131,7 @@ class Prices:
         if len(tasks) == 1:
             return Stage(tasks, (), self.alone(tasks[0]))
         if tasks not in self._known:
-            kinds = tuple(self._kinds[task] for task in tasks)
+            kinds = tuple(self.kinds[task] for task in tasks)
             if kinds not in self._of_kinds:
                 self._of_kinds[kinds] = self._shared(kinds)
             found = self._of_kinds[kinds]
@@ -164,22 +165,23 @@ class Prices:
 def fastest(prices: Prices) -> list[Stage]:
     """The stages of least estimated time that the search finds, in order."""
     tasks = prices.tasks
+    readers = readers_of(tasks)
     masks = [sum(1 << need for need in task.needs) for task in tasks]
     after = longest_after(prices)
+    alike = twins(prices, readers)
     # By the number of done tasks: sets of them, what each took, and how it came about.
     layers: list[dict[int, tuple[float, int, Stage | None]]] = [{} for _ in range(len(tasks) + 1)]
     layers[0][0] = (0.0, 0, None)
     worth: dict[int, float] = {0: 0.0}
+    ready_after = {0: [number for number, task in enumerate(tasks) if not task.needs]}
     for layer in layers[:-1]:
         kept = sorted(layer, key=lambda done: layer[done][0] - worth[done])[:KEPT]
         for done in kept:
-            cycles = layer[done][0]
-            ready = [
-                number
-                for number in range(len(tasks))
-                if not done >> number & 1 and masks[number] & done == masks[number]
-            ]
-            for chosen in _candidates(ready, prices, after):
+            cycles, before, last = layer[done]
+            if last is not None:
+                new = {n for task in last.tasks for n in readers[task] if masks[n] & ~done == 0}
+                ready_after[done] = sorted(new.union(ready_after[before]).difference(last.tasks))
+            for chosen in _candidates(ready_after[done], prices, after, alike):
                 stage = prices.stage(chosen)
                 if stage is None:
                     continue
@@ -198,28 +200,71 @@ def fastest(prices: Prices) -> list[Stage]:
     return stages[::-1]
 
 
+def readers_of(tasks: Sequence[Task]) -> list[list[int]]:
+    """Numbers of the tasks that wait for each, in rising order."""
+    found: list[list[int]] = [[] for _ in tasks]
+    for number, task in enumerate(tasks):
+        for need in task.needs:
+            found[need].append(number)
+    return found
+
+
+def twins(prices: Prices, readers: Sequence[Sequence[int]]) -> list[int]:
+    """The number of the first task that each could change places with: one of an equal kernel that
+    waits for the same tasks and that the same tasks wait for."""
+    first: dict[tuple[int, frozenset[int], tuple[int, ...]], int] = {}
+    found = []
+    for number, task in enumerate(prices.tasks):
+        key = (prices.kinds[number], task.needs, tuple(readers[number]))
+        found.append(first.setdefault(key, number))
+    return found
+
+
 def _candidates(
-    ready: Sequence[int], prices: Prices, after: Sequence[float]
+    ready: Sequence[int], prices: Prices, after: Sequence[float], alike: Sequence[int]
 ) -> Iterator[tuple[int, ...]]:
     """Sets of ready tasks that may be the next stage; a task that shares no launch alone, and at
-    once, for nothing is gained by waiting."""
+    once, for nothing is gained by waiting. Of tasks that could change places the first are taken.
+
+    Args:
+        alike: the first of the tasks that each could change places with (`twins`).
+    """
     for number in ready:
         if not prices.tasks[number].shares:
             yield (number,)
             return
+    same: dict[int, list[int]] = {}
+    for number in ready:
+        same.setdefault(alike[number], []).append(number)
+    seen = set()
+    for chosen in _choices(ready, prices, after, alike):
+        counts = Counter(alike[number] for number in chosen)
+        firsts = tuple(sorted(n for kind, count in counts.items() for n in same[kind][:count]))
+        if firsts not in seen:
+            seen.add(firsts)
+            yield firsts
+
+
+def _choices(
+    ready: Sequence[int], prices: Prices, after: Sequence[float], alike: Sequence[int]
+) -> Iterator[Sequence[int]]:
+    """All sets of a few tasks; of more of them neighbours in two orders, without those that differ
+    from others only in tasks that could change places."""
     if len(ready) <= ALL_SUBSETS:
         for count in range(1, len(ready) + 1):
             yield from combinations(ready, count)
         return
-    seen = set()
     for key in (prices.alone, after.__getitem__):
-        ordered = sorted(ready, key=lambda number: (-key(number), number))
-        for first in range(len(ordered)):
-            for end in range(first + 1, min(len(ordered), first + MOST_TOGETHER) + 1):
-                chosen = tuple(sorted(ordered[first:end]))
-                if chosen not in seen:
-                    seen.add(chosen)
-                    yield chosen
+        ordered = sorted(ready, key=lambda number: (-key(number), alike[number], number))
+        kinds = [alike[number] for number in ordered]
+        for first, kind in enumerate(kinds):
+            end = first + 1
+            if first and kinds[first - 1] == kind:  # alone these are the ones from the first on
+                while end < len(kinds) and kinds[end] == kind:
+                    end += 1
+                end += 1
+            for stop in range(end, min(len(ordered), first + MOST_TOGETHER) + 1):
+                yield ordered[first:stop]
 
 
 def longest_after(prices: Prices) -> list[float]:

@@ -21,6 +21,7 @@ from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.pipeline import runner
 from davinci.zoo.graph import OnnxGraph
 from davinci.zoo.layers import Images
+from onnx_support import reference
 from support import compile_text
 
 Array = npt.NDArray[Any]
@@ -259,3 +260,21 @@ def test_a_residual_goes_with_the_product_it_is_added_to() -> None:
         block = module.body.operations[0].regions[0].blocks[0]
         found = {op.name: number for op, number in last_makers(block, ["ascend.matmul"]).items()}
     assert found == {"ascend.relu": 0, "ascend.matmul": 2, "ascend.add": 2}
+
+
+@pytest.mark.parametrize(("channels", "kernel"), [(50, 1), (36, 3)])
+def test_a_convolution_leaves_in_rows_where_channels_are_no_whole_fractals(
+    channels: int, kernel: int
+) -> None:
+    """The mean over positions takes rows then, and no kernel changes the layout between them."""
+    graph = OnnxGraph("tail", 0)
+    images = Images(graph, graph.input("x", TensorProto.FLOAT, [1, 32, 7, 7]), 32)
+    images = images.conv(32, 3).relu().conv(channels, kernel).relu()
+    graph.output(images.averages(), "y", [1, channels])
+    model = graph.model()
+    executable = davinci.compile(model, cores=4)
+    inputs = random_inputs(executable.inputs, seed=0)
+    (found,) = executable.run(inputs).values()
+    (expected,) = reference(model, inputs).values()
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-3)
+    assert not any("defractalize" in launch.name for launch in executable.launches)

@@ -46,6 +46,21 @@ def test_windows(case: Windows, cores: int) -> None:
     assert sum(k["op"] == "pool" for k in kernels) == 1
 
 
+@pytest.mark.parametrize("cores", [3, 5, 7, 12])
+def test_tiles_that_come_out_uneven(cores: int) -> None:
+    """Some cores have a tile more than others, and the last band has fewer rows of windows."""
+    check(Windows("max", 1, 64, (111, 25), (3, 3), (2, 2)), cores=cores)
+
+
+def test_tiles_of_a_core_overlap() -> None:
+    """A core's tiles are one straight line: it takes less than loads, steps and stores in turn."""
+    executable = check(Windows("max", 1, 64, (111, 111), (3, 3), (2, 2)), cores=8)
+    (launch,) = [each for each in executable.launches if "pool" in each.name]
+    busy = sum(launch.pipes[pipe] for pipe in ("PIPE_MTE2", "PIPE_V", "PIPE_MTE3"))
+    assert launch.blocks == 8
+    assert launch.cycles < 0.75 * busy / launch.blocks
+
+
 OPTIONS = [{"precision": "fp16"}, {"fusion": "none"}, {"machine": "ascend310"}]
 
 
