@@ -159,3 +159,20 @@ def test_equal_kernels_are_priced_alike() -> None:
     mixed = given.stage((2, 3))
     assert mixed is not None and mixed.cores[0] > mixed.cores[1]
     assert mixed.cycles == prices(task(work=90_000), task()).stage((0, 1)).cycles  # type: ignore
+
+
+def test_tasks_that_could_change_places_are_searched_once() -> None:
+    """Of 24 equal branches it only counts how many of them are done."""
+    asked = set()
+
+    class Watched(Prices):
+        def stage(self, tasks: tuple[int, ...]) -> Stage | None:
+            asked.add(tasks)
+            return super().stage(tasks)
+
+    branches = [task(0, work=4_000) for _ in range(24)]
+    given = Watched(MACHINE, 32, (task(), *branches, task(*range(1, 25))))
+    found = fastest(given)
+    require_plan(found, given)
+    assert len(found) < 26
+    assert len(asked) <= 2 + 24 * 16

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -236,13 +235,13 @@ def _candidates(
     same: dict[int, list[int]] = {}
     for number in ready:
         same.setdefault(alike[number], []).append(number)
-    seen = set()
-    for chosen in _choices(ready, prices, after, alike):
-        counts = Counter(alike[number] for number in chosen)
-        firsts = tuple(sorted(n for kind, count in counts.items() for n in same[kind][:count]))
-        if firsts not in seen:
-            seen.add(firsts)
-            yield firsts
+    if len(same) == len(ready):
+        yield from dict.fromkeys(tuple(sorted(c)) for c in _choices(ready, prices, after, alike))
+        return
+    found = (tuple(sorted(alike[n] for n in c)) for c in _choices(ready, prices, after, alike))
+    for kinds in dict.fromkeys(found):
+        places = {kind: iter(same[kind]) for kind in kinds}
+        yield tuple(sorted(next(places[kind]) for kind in kinds))
 
 
 def _choices(
