@@ -1,6 +1,6 @@
 """How many random networks come out right: models that NNSmith makes, compared with onnxruntime.
 
-    pip install nnsmith torch onnxscript "z3-solver<4.14"  # of newer ones NNSmith 0.1 refuses shapes
+    pip install nnsmith torch onnxscript "z3-solver<4.14"
     python benchmarks/coverage/nnsmith_coverage.py --count 1000 --seed 20261121 --save build/nnsmith
 
 Each model has up to `--nodes` operators of PyTorch and is exported to ONNX, with weights and inputs
@@ -8,7 +8,8 @@ that NNSmith looks for so that no value is NaN or infinite. Seeds are the number
 default is a fresh one, printed. What is not right is kept in `--save`, one model a file. --opset is
 the version of ONNX's operators that models are exported with, --method how NNSmith finds shapes.
 
-An optional tool, not part of CI. The generators are those of NNSmith 0.1 and torch 2.13.
+An optional tool, not part of CI. The generators are those of NNSmith 0.1 and torch 2.13; z3 5 gives
+NNSmith shapes that it refuses.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.products.play import played
-from davinci.schedule.side_by_side import parts_of, plans_of
+from davinci.schedule.side_by_side import partings_of, plans_of
 
 SMALL = (
     "mlp",
@@ -88,7 +88,7 @@ def kind_of(graph: Graph, described: Machine, cores: int) -> str:
         return "product" if read_group(graph, described).product.image is None else "convolution"
     if products:
         return "attention"
-    plans = [plan for plan, _ in plans_of(parts_of(graph), described, cores)]
+    plans = [each.plan for each in plans_of(partings_of(graph), described, cores)]
     return "moves" if any(isinstance(plan, MovePlan) for plan in plans) else "vector"
 
 

@@ -10,12 +10,14 @@ after:
 
 Cores cannot hand values over inside a launch, so what one value comes from is one core's. A reduced
 dimension is split in equal parts, a kernel reduces each, and another one what they leave, where the
-two with their launches take less time than one. f16 that accumulates in f32 does so in both.
+two with their launches take less time than one. f16 that accumulates in f32 does so in both. Where
+all readers of an elementwise operator are split alike, its operands are parted in its place: what
+then reads an array does so in the same parts, and can be one kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +28,10 @@ from davinci.mlir import ir
 from davinci.operators import Tensor
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.tensors import ND
+from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.grouping import Judge
-from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
+from davinci.passes.ascend.tensor_ops import TensorOps, is_elementwise, tensor_functions, users_of
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.graph import Graph, Node
 
@@ -53,10 +56,12 @@ class AscendSplitReductionsPass(Pass):
             return
         judge, count = Judge(machine, cores), 0
         for function in tensor_functions(op):
-            for operation in list(function.regions[0].blocks[0].operations):
-                reduce = operation.operation
-                if reduce.name == "ascend.reduce":
-                    count += split(reduce, judge, cores)
+            block = function.regions[0].blocks[0]
+            ops = [operation.operation for operation in block.operations]
+            reductions = [op for op in ops if op.name == "ascend.reduce"]
+            parted = [found for op in reductions if (found := split(op, judge, cores)) is not None]
+            part_operands(block, parted)
+            count += len(parted)
         note(op, "split-reductions", count)
 
 
@@ -77,33 +82,74 @@ class Split:
     part: int
 
 
-def split(op: Any, judge: Judge, cores: int) -> bool:
-    """Replaces a reduction by the two that take least time, if they take less; whether it did."""
+def part_operands(block: ir.Block, parted: Sequence[ir.Value]) -> None:
+    """Moves the reshapes that were made in front of the elementwise operators that they part, where
+    nothing reads these in another shape, and makes one of those that are equal.
+
+    Args:
+        parted: results of the reshapes.
+    """
+    made = set(parted)
+    for operation in reversed(list(block.operations)):
+        op = operation.operation
+        if not is_elementwise(op):
+            continue
+        reshapes = list(dict.fromkeys(users_of(op)))
+        if any(reader.name != "ascend.reshape" for reader in reshapes):
+            continue
+        values = [reshape.results[0] for reshape in reshapes]
+        kinds = {value.type for value in values}
+        if len(kinds) != 1 or made.isdisjoint(values):
+            continue
+        (kind,) = kinds
+        shape = tensor_of(kind).shape
+        with op.location, ir.InsertionPoint(op):
+            own = {value: TensorOps().reshape(value, shape) for value in dict.fromkeys(op.operands)}
+        builder.replace_operands(op, own)
+        made |= set(own.values())
+        op.results[0].set_type(kind)
+        for reshape, value in zip(reshapes, values, strict=True):
+            value.replace_all_uses_with(op.results[0])
+            reshape.erase()
+    first: dict[tuple[ir.Value, ir.Type], ir.Value] = {}
+    for operation in list(block.operations):
+        op = operation.operation
+        if op.name == "ascend.reshape":
+            same = first.setdefault((op.operands[0], op.result.type), op.result)
+            if same != op.result:
+                op.result.replace_all_uses_with(same)
+                op.erase()
+
+
+def split(op: Any, judge: Judge, cores: int) -> ir.Value | None:
+    """Replaces a reduction by the two that take least time, if they take less; the parted operand
+    if it did."""
     source, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
     if source.layout != ND or result.count >= WAVES * cores or 0 in source.shape:
-        return False
+        return None
     kind, dims = attribute(op, "kind"), tuple(attribute(op, "dims"))
     element = REDUCTIONS[kind].accumulator(source.element)
     source = replace(source, element=element)
     whole = judge.cycles(graph_of_reduction(source, result.shape, kind, dims), growing=False)
     if whole is None:
-        return False
+        return None
     best, least = None, whole
     for way in ways(source, dims, cores):
         cycles = cycles_of(way, result.shape, kind, judge)
         if cycles is not None and cycles < least:
             best, least = way, cycles
     if best is None:
-        return False
+        return None
     ops = TensorOps()
     with op.location, ir.InsertionPoint(op):
-        parted = ops.reshape(ops.cast(op.operands[0], element), best.parted.shape)
+        wide = ops.cast(op.operands[0], element)
+        parted: ir.Value = ops.reshape(wide, best.parted.shape)
         partial = ops.emit("reduce", [parted], best.partial, kind=kind, dims=best.dims)
         made = Tensor(result.shape, element)
         total = ops.emit("reduce", [partial], made, kind=kind, dims=(best.part,))
         op.result.replace_all_uses_with(ops.cast(total, result.element))
     op.erase()
-    return True
+    return parted
 
 
 def ways(source: Tensor, dims: tuple[int, ...], cores: int) -> Iterator[Split]:

@@ -127,6 +127,7 @@ class Grouping:
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
                 self._part(group)
         if self._beside:
+            self._share_views()
             self._side_by_side()
         found = [self._trimmed(group) for group in self._ordered() if self._computes(group)]
         return [group for group in found if self._holds(group)]
@@ -191,10 +192,13 @@ class Grouping:
                     self._group[op] = joined
 
     def _levels(self) -> dict[Group, int]:
-        """How many groups, one after the other, are before each candidate group."""
+        """How many groups that compute, one after the other, are before each candidate group:
+        constants and views are there without a launch."""
         level: dict[Group, int] = {}
         for group in self._in_order():
-            level[group] = max((level[g] for g in self._read_by(group)), default=-1) + 1
+            level[group] = max(
+                (level[g] + self._computes(g) for g in self._read_by(group)), default=0
+            )
         return {g: n for g, n in level.items() if self._computes(g)}
 
     def _ordered(self) -> list[Group]:
@@ -280,6 +284,30 @@ class Grouping:
         # What an operation is called in a dictionary depends on its operands.
         self._read_block()
         self._group = {op: group for group in groups for op in group.ops}
+
+    def _share_views(self) -> None:
+        """Takes the reshapes that groups begin with, which are views, out of them, and makes one of
+        those that are equal: what reads an array in one shape then reads one value."""
+        groups = list(dict.fromkeys(self._group.values()))
+        first: dict[Any, Any] = {}
+        for group in groups:
+            inside = set(group.ops)
+            begins = [
+                op
+                for op in group.ops
+                if op.name == "ascend.reshape" and inside.isdisjoint(self._producers[op])
+            ]
+            if len(begins) == len(group.ops):
+                continue
+            group.ops = [op for op in group.ops if op not in begins]
+            for op in begins:
+                same = first.setdefault((op.operands[0], op.result.type), op)
+                if same is not op:
+                    op.result.replace_all_uses_with(same.result)
+                    op.erase()
+        shared = [Group([op]) for op in first.values()]
+        self._read_block()
+        self._group = {op: group for group in (*groups, *shared) for op in group.ops}
 
     def _chain(self, value: Any) -> tuple[list[Any], Any]:
         """The free operators that lead to a value, and the candidate that they begin with."""

@@ -71,7 +71,7 @@ from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whole_of
-from davinci.schedule.side_by_side import part_choice, parts_of, plans_of
+from davinci.schedule.side_by_side import part_choice, partings_of, plans_of
 from davinci.schedule.sorts.schedule import SortPlan
 from davinci.schedule.vector.phased_schedule import PhasedSchedule
 from davinci.schedule.vector.schedule import Plan
@@ -218,19 +218,22 @@ def _require_types(operation: Any) -> None:
 
 def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
     """Builds the kernel of a group on the vector unit, or of one that only moves elements."""
-    parts, kernel, blocks = parts_of(graph), operation.parent, 0
+    kernel, blocks = operation.parent, 0
     given = given_choices(kernel, graph, target)
     try:
         target, plans = on_fewer(graph, target, kernel) if given is None else (target, None)
-        plans = plans or plans_of(parts, target.machine, target.cores, given, target.fractalize)
+        plans = plans or plans_of(
+            partings_of(graph), target.machine, target.cores, given, target.fractalize
+        )
     except NoSpace as error:
         refuse(operation, str(error), given, target)
-    note_choices(kernel, tuple(part_choice(chosen, cores) for chosen, cores in plans))
+    note_choices(kernel, tuple(map(part_choice, plans)))
     inputs, outputs = buffers[: len(graph.inputs)], buffers[len(graph.inputs) :]
-    for part, (chosen, cores) in zip(parts, plans, strict=True):
+    for planned in plans:
+        part, chosen, cores = planned.part, planned.plan, planned.cores
         own = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
         members = sorted({number for node in part.graph.nodes for number in node.members})
-        if len(parts) == 1:
+        if len(plans) == 1:
             units, straight = _build_part(chosen, own, replace(target, cores=cores))
             blocks = min(units, cores)
             if straight and kernel.name == "func.func":
@@ -245,7 +248,7 @@ def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Targ
         if straight:
             branch.attributes[ORDER] = ir.UnitAttr.get()
         blocks += count
-    text = " | ".join(str(chosen.schedule) for chosen, _ in plans)
+    text = " | ".join(str(each.plan.schedule) for each in plans)
     kernel.attributes["ascend.schedule"] = builder.as_attribute(text)
     return blocks
 

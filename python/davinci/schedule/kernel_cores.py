@@ -33,7 +33,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.products.product import Product
-from davinci.schedule.side_by_side import parts_of, plans_of
+from davinci.schedule.side_by_side import partings_of, plans_of
 from davinci.schedule.stages import Way, pruned
 from davinci.schedule.vector.space import NoSpace
 
@@ -99,7 +99,7 @@ def _has_pieces(graph: Graph) -> bool:
 def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
     if any(is_pool(node) or is_product(node) for node in graph.nodes):
         return False
-    plans = [plan for plan, _ in plans_of(parts_of(graph), machine, cores)]
+    plans = [each.plan for each in plans_of(partings_of(graph), machine, cores)]
     return any(
         isinstance(plan, BlockPlan | CombinePlan)
         or (isinstance(plan, MovePlan) and plan.schedule.scalar)
@@ -186,11 +186,11 @@ def _weigh_product(product: Product, machine: Machine, wanted: Wanted) -> Weigh:
 
 
 def _weigh_parts(graph: Graph, machine: Machine, algorithm: str) -> Weigh:
-    parts = parts_of(graph)
+    partings = partings_of(graph)
 
     def weigh(count: int, most: float) -> Weighed:
-        plans = plans_of(parts, machine, count, algorithm=algorithm)
-        made = [plan.schedule for plan, _ in plans]
+        plans = plans_of(partings, machine, count, algorithm=algorithm)
+        made = [each.plan.schedule for each in plans]
         return Weighed(max(each.cycles for each in made), sum(each.cores for each in made), plans)
 
     return weigh

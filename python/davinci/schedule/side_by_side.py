@@ -1,7 +1,7 @@
 """Parts of a group that have nothing to do with each other, side by side on different cores.
 
 Each part has a plan of its own, for as many cores as its share of the work is; the launch has the
-blocks of all of them.
+blocks of all of them. Parts that read the same arrays may be one: all cores then read these once.
 """
 
 from __future__ import annotations
@@ -44,11 +44,24 @@ class Part:
     outputs: tuple[int, ...]
 
 
-def parts_of(graph: Graph) -> list[Part]:
-    """The parts of a group; what only reads the same inputs has nothing to do with each other.
+@dataclass(frozen=True)
+class PlannedPart:
+    """A part of a group, how it is computed, and on how many cores."""
+
+    part: Part
+    plan: GroupPlan
+    cores: int
+
+
+def parts_of(graph: Graph, together: bool = False) -> list[Part]:
+    """The parts of a group.
 
     All that only moves elements is one part, a gather or a sort is one of its own. The others are
     in regions; parts of the rows of one array are moved together if that can be done.
+
+    Args:
+        together: whether operators on the vector unit that read the same inputs are one part, if
+            their tiles have the same axes; otherwise they have nothing to do with each other.
 
     Raises:
         NoSpace: regions cannot be told apart.
@@ -69,8 +82,19 @@ def parts_of(graph: Graph) -> list[Part]:
     if moved:
         found.append(_part(plain, _in_order(graph, moved)))
     if rest:
-        found += _in_regions(_part(plain, _in_order(graph, rest)))
+        found += _in_regions(_part(plain, _in_order(graph, rest)), together)
     return found
+
+
+def partings_of(graph: Graph) -> list[list[Part]]:
+    """The ways to part a group: as much as can be, and with those together that read the same.
+
+    Raises:
+        NoSpace: regions cannot be told apart.
+    """
+    apart = parts_of(graph)
+    together = parts_of(graph, together=True) if len(apart) > 1 else apart
+    return [apart, together] if len(together) < len(apart) else [apart]
 
 
 def _in_order(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
@@ -78,15 +102,16 @@ def _in_order(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
     return [node for node in graph.nodes if node.result in results]
 
 
-def _in_regions(whole: Part) -> Iterator[Part]:
+def _in_regions(whole: Part, together: bool) -> Iterator[Part]:
     """The parts of a group on the vector unit."""
     if any(node.name == "relayout" for node in whole.graph.nodes):
         raise NoSpace("a change of layout among operators that compute")
     regions = regions_of(whole.graph)
     graph = regions.graph
     found = [(nodes, _crossing(nodes)) for nodes in _connected(graph)]
-    for row in graph.rows():
-        touched = [nodes for nodes, crossing in found if not crossing.isdisjoint(row)]
+    shared = [{value} for value in graph.inputs] if together else []
+    for values in (*graph.rows(), *shared):
+        touched = [nodes for nodes, crossing in found if not crossing.isdisjoint(values)]
         if len(touched) < 2:
             continue
         joined = _in_order(graph, [node for nodes in touched for node in nodes])
@@ -165,13 +190,14 @@ def _part(regions: Regions, nodes: Sequence[Node]) -> Part:
 
 
 def plans_of(
-    parts: Sequence[Part],
+    partings: Sequence[list[Part]],
     machine: Machine,
     cores: int,
     choices: Choices | None = None,
     algorithm: str = IMPROVED,
-) -> Sequence[tuple[GroupPlan, int]]:
-    """The plan of each part, and how many cores it has.
+) -> list[PlannedPart]:
+    """How the parts of a group are computed: parted in the way that takes least time, or in the one
+    that choices are for.
 
     Args:
         algorithm: of fractalisation.
@@ -179,39 +205,76 @@ def plans_of(
     Raises:
         NoSpace: a part is no kernel, or not by the choices; or there are more parts than cores.
     """
-    if choices is not None:
-        return _chosen(parts, machine, cores, choices, algorithm)
 
     def planned(graph: Graph, n: int) -> GroupPlan:
         return plan_of(graph, machine, n, algorithm)
 
-    shares = _shares(parts, lambda graph, n: planned(graph, n).schedule.cycles, cores)
-    found = (planned(part.graph, n) for part, n in zip(parts, shares, strict=True))
-    return list(zip(found, shares, strict=True))
+    def weighed(graph: Graph, n: int) -> int:
+        return planned(graph, n).schedule.cycles
+
+    if choices is not None:
+        return _chosen(partings, machine, cores, choices, algorithm)
+    parts, shares, _ = _cheapest(partings, weighed, cores)
+    return [PlannedPart(p, planned(p.graph, n), n) for p, n in zip(parts, shares, strict=True)]
+
+
+def _cheapest(
+    partings: Sequence[list[Part]], weighed: Callable[[Graph, int], int], cores: int
+) -> tuple[list[Part], Sequence[int], int]:
+    """The parts of a group in the way that takes least time, the cores of each, and that time.
+
+    Raises:
+        NoSpace: there is no way.
+    """
+    found: list[tuple[list[Part], Sequence[int], int]] = []
+    refusal: NoSpace | None = None
+    for parts in partings:
+        try:
+            shares = _shares(parts, weighed, cores)
+            each = (weighed(part.graph, n) for part, n in zip(parts, shares, strict=True))
+            found.append((parts, shares, max(each)))
+        except NoSpace as error:
+            refusal = refusal or error
+    if not found:
+        assert refusal is not None, "a group without a way to part it"
+        raise refusal
+    return min(found, key=lambda way: way[2])
 
 
 def _chosen(
-    parts: Sequence[Part], machine: Machine, cores: int, choices: Choices, algorithm: str
-) -> list[tuple[GroupPlan, int]]:
-    if len(choices) != len(parts):
-        raise NoSpace(f"choices for {len(choices)} parts of a group that has {len(parts)}")
+    partings: Sequence[list[Part]],
+    machine: Machine,
+    cores: int,
+    choices: Choices,
+    algorithm: str,
+) -> list[PlannedPart]:
+    parts = next((parts for parts in partings if len(parts) == len(choices)), None)
+    if parts is None:
+        raise NoSpace(f"choices for {len(choices)} parts of a group that has {len(partings[0])}")
     if sum(each.cores for each in choices) > cores:
         raise NoSpace(f"choices for {sum(each.cores for each in choices)} of {cores} cores")
-    found: list[tuple[GroupPlan, int]] = []
-    for part, each in zip(parts, choices, strict=True):
+
+    def planned(part: Part, each: PartChoice) -> GroupPlan:
         if isinstance(each.choice, MovesChoice):
-            found.append((moves_of(part.graph, machine, each.cores, algorithm), each.cores))
-        elif isinstance(each.choice, SortChoice):
-            found.append((sort_of(part.graph, machine, each.cores), each.cores))
-        elif isinstance(each.choice, TileChoice | PieceChoice):
-            found.append((plan(part.graph, machine, each.cores, each.choice), each.cores))
-        else:
-            raise NoSpace(f"the schedule of a {each.choice.form} for a group that has none")
-    return found
+            return moves_of(part.graph, machine, each.cores, algorithm)
+        if isinstance(each.choice, SortChoice):
+            return sort_of(part.graph, machine, each.cores)
+        if isinstance(each.choice, TileChoice | PieceChoice):
+            return plan(part.graph, machine, each.cores, each.choice)
+        raise NoSpace(f"the schedule of a {each.choice.form} for a group that has none")
+
+    return [
+        PlannedPart(part, planned(part, each), each.cores)
+        for part, each in zip(parts, choices, strict=True)
+    ]
 
 
-def part_choice(plan: GroupPlan, cores: int) -> PartChoice:
+def part_choice(planned: PlannedPart) -> PartChoice:
     """The choice that the plan of a part follows from."""
+    return _choice(planned.plan, planned.cores)
+
+
+def _choice(plan: GroupPlan, cores: int) -> PartChoice:
     if isinstance(plan, Plan):
         return PartChoice(cores=cores, choice=plan.schedule.choice)
     choice = SortChoice() if isinstance(plan, SortPlan) else MovesChoice()
@@ -226,14 +289,14 @@ def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
     Raises:
         NoSpace: it is no kernel on the vector unit.
     """
-    parts = parts_of(graph)
     ranked: list[list[PartChoice]] = []
-    for part, (best, n) in zip(parts, plans_of(parts, machine, cores), strict=True):
+    for each in plans_of(partings_of(graph), machine, cores):
+        best, n = each.plan, each.cores
         if not isinstance(best, Plan):
             fewer = sorted((count for count in counts(n) if count < n), reverse=True)
-            ranked.append([part_choice(best, count) for count in (n, *fewer)])
+            ranked.append([_choice(best, count) for count in (n, *fewer)])
             continue
-        others = sorted(plans(part.graph, machine, n), key=lambda schedule: schedule.cycles)
+        others = sorted(plans(each.part.graph, machine, n), key=lambda schedule: schedule.cycles)
         choices = dict.fromkeys(schedule.choice for schedule in (best.schedule, *others))
         ranked.append([PartChoice(cores=n, choice=choice) for choice in choices])
     most = max(map(len, ranked))
@@ -258,9 +321,7 @@ def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> i
             raise NoSpace("a chain of moves by the scalar unit")
         return chosen.schedule.cycles
 
-    parts = parts_of(graph)
-    shares = _shares(parts, weighed, cores)
-    return max(weighed(part.graph, n) for part, n in zip(parts, shares, strict=True))
+    return _cheapest(partings_of(graph), weighed, cores)[2]
 
 
 def _shares(

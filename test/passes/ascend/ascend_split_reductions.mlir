@@ -43,3 +43,37 @@ func.func @whole(%a: tensor<64x64xf32>, %b: tensor<64x65536xf32>, %c: tensor<419
   %2 = "ascend.reduce"(%c) {kind = "add", dims = array<i64: 0>} : (tensor<4194301xf32>) -> tensor<f32>
   return %0, %1, %2 : tensor<f32>, tensor<64xf32>, tensor<f32>
 }
+
+// -----
+
+// What is read by reductions alone is parted before it is computed, once for all of them.
+// CHECK-LABEL: func.func @square_and_largest
+// CHECK-NEXT: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<4096x1024xf16>) -> tensor<[[PARTS:.*]]xf16>
+// CHECK-NEXT: %[[W:.*]] = "ascend.cast"(%[[S]]) : (tensor<[[PARTS]]xf16>) -> tensor<[[PARTS]]xf32>
+// CHECK-NEXT: %[[Q:.*]] = "ascend.mul"(%[[W]], %[[W]]) : {{.*}} -> tensor<[[PARTS]]xf32>
+// CHECK-NEXT: "ascend.reduce"(%[[Q]])
+// CHECK-NEXT: "ascend.reduce"
+// CHECK-NEXT: "ascend.reduce"(%[[S]])
+// CHECK-NEXT: "ascend.reduce"
+// CHECK-NEXT: return
+// ALONE-LABEL: func.func @square_and_largest
+// ALONE-NOT: ascend.reshape
+func.func @square_and_largest(%x: tensor<4096x1024xf16>) -> (tensor<f32>, tensor<f16>) {
+  %0 = "ascend.cast"(%x) : (tensor<4096x1024xf16>) -> tensor<4096x1024xf32>
+  %1 = "ascend.mul"(%0, %0) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
+  %2 = "ascend.reduce"(%1) {kind = "add", dims = array<i64: 0, 1>} : (tensor<4096x1024xf32>) -> tensor<f32>
+  %3 = "ascend.reduce"(%x) {kind = "max", dims = array<i64: 0, 1>} : (tensor<4096x1024xf16>) -> tensor<f16>
+  return %2, %3 : tensor<f32>, tensor<f16>
+}
+
+// -----
+
+// Another reader wants the product whole: only what is summed is parted.
+// CHECK-LABEL: func.func @returned_too
+// CHECK-NEXT: "ascend.mul"(%arg0, %arg0) : {{.*}} -> tensor<4096x1024xf32>
+// CHECK-NEXT: "ascend.reshape"
+func.func @returned_too(%x: tensor<4096x1024xf32>) -> (tensor<f32>, tensor<4096x1024xf32>) {
+  %0 = "ascend.mul"(%x, %x) : (tensor<4096x1024xf32>, tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
+  %1 = "ascend.reduce"(%0) {kind = "add", dims = array<i64: 0, 1>} : (tensor<4096x1024xf32>) -> tensor<f32>
+  return %1, %0 : tensor<f32>, tensor<4096x1024xf32>
+}
