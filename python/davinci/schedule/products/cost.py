@@ -20,6 +20,7 @@ from davinci.schedule.products.dense_rows import (
     TURNED,
     WIDE,
     DenseRows,
+    ended,
     parting_of,
     scratch_bytes,
 )
@@ -262,8 +263,11 @@ class Costs:
             if end.width:
                 v += self._steps(end.packing(columns, rows).packed())
             v += sum(self.steps_of(end, columns, rows))
-            outputs = [self._part(end, v, columns, rows, True) for v in end.program.outputs]
-            self._left[key] = v, sum(outputs)
+            mte3 = sum(self._part(end, x, columns, rows, True) for x in end.program.outputs)
+            if self.product.ragged and not end.width:
+                ends = [self._row_ends(end, x, columns, rows) for x in end.program.outputs]
+                v, mte3 = v + sum(x.v for x in ends), mte3 + sum(x.mte3 for x in ends)
+            self._left[key] = v, mte3
         v, mte3 = self._left[key]
         mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if x.apart)
         return Busy(mte2=mte2, v=v, mte3=mte3)
@@ -377,6 +381,18 @@ class Costs:
             # What is no whole fractal moves after the others.
             found += move(runs, SIDE * itemsize, pitch) / ceil_div(self.product.n, columns * SIDE)
         return found
+
+    def _row_ends(self, end: Epilogue, value: Value, columns: int, rows: int) -> Busy:
+        """Ends of ragged rows of a part become whole blocks, which leave when what they lie over
+        has left; on average over the parts of which only the last has them."""
+        itemsize = DTYPES[value.dtype].itemsize
+        width, block = self.product.n % (columns * SIDE), BLOCK_BYTES // itemsize
+        if width <= block or width % block == 0:
+            return Busy()
+        pitch = end.pitch(columns, value.dtype) * itemsize // BLOCK_BYTES
+        work = ended(rows * SIDE, itemsize, pitch, width)
+        found = Busy(v=self._steps(work), mte3=prices.writing(self.machine).start_cycles)
+        return found * (1 / ceil_div(self.product.n, columns * SIDE))
 
     def _read(self, runs: int, run_bytes: int, pitch_bytes: int, shares: int = 1) -> float:
         """MTE2: `runs` of `run_bytes` from GM; a pitch of 0: one after another; `shares`: of a row,

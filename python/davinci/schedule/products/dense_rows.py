@@ -5,9 +5,11 @@ of 16 bits makes a block of each word, and one back takes blocks from anywhere:
 
     dense   |p0 p1 p2 q0 q1 q2 r0 ..|            rows p, q, r, .. of three words
     turned  |p0 of 16 lanes|p1|p2|q0|q1|q2|..    a lane goes through rows of its own
-    placed  |p0|p1|p2|0 ..|q0|q1|q2|0 ..|        as many blocks a row as it has words apart
+    ends    |p2|0 ..|q2|0 ..|..                  what a row has besides whole blocks, in its last
     apart   |p0 p1 p2 0 ..|q0 q1 q2 0 ..|..      each row in whole blocks
 
+Whole blocks of rows go from `turned` to `apart` wherever a row begins, since a word is a block
+there; only the ends are copied, to be filled up with zeros.
 A lane takes units of the fewest rows that are whole blocks. The 16 lanes are the digits of
 `row_steps`, so any number of units is covered, some twice, and nothing beside them is touched.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from davinci.isa.transpose import ROWS
 from davinci.schedule.vector.row_steps import DIGITS, Digits
@@ -32,8 +35,8 @@ from davinci.schedule.vector.steps import (
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
-TURNED, PLACED, WIDE = "turned", "placed", "wide"
-"""Scratch buffers: the words of rows without gaps, and with them; rows in f32."""
+TURNED, ENDS, WIDE = "turned", "ends", "wide"
+"""Scratch buffers: the words of rows without gaps, those of their last blocks; rows in f32."""
 
 WORD_BYTES = 2
 
@@ -89,42 +92,54 @@ class DenseRows:
         return self.digits.repeats * self.unit
 
     @property
-    def blocks(self) -> int:
-        """Blocks of a row's words as they are placed."""
-        return len(self.places) * ROWS
+    def whole(self) -> int:
+        """Words of a row that are whole blocks as they are apart."""
+        return self.words // ROWS * ROWS
+
+    @property
+    def end(self) -> int:
+        """Words that a row has apart besides its whole blocks, with the zeros behind it."""
+        return len(self.places) * ROWS - self.whole
 
     @property
     def scratch(self) -> dict[str, int]:
         """Elements of `dtype` of the buffers of blocks."""
-        sizes = {TURNED: self.words, PLACED: self.blocks}
-        return {name: self.depth * size * self.lanes for name, size in sizes.items()}
+        sizes = {TURNED: self.words, ENDS: self.end}
+        return {name: self.depth * size * self.lanes for name, size in sizes.items() if size}
 
     def parted(self) -> Steps:
         """RESULT = the dense rows of SOURCE, apart; what they lack of whole blocks is 0."""
-        steps = [Step(TRANSPOSITION, (self._dense(SOURCE), self._turned(TURNED)))]
-        if gap := self.blocks - self.words:
-            steps.append(Step("vector_dup", (self._rows_of(PLACED, self.words, gap),), 0.0))
-        steps.append(self._copy(TURNED, PLACED))
-        steps += [Step(TRANSPOSITION, pair) for pair in self._apart(PLACED, RESULT)]
+        steps = [Step(TRANSPOSITION, (self._dense(SOURCE), self._turned))]
+        rest = self.words - self.whole
+        if self.end > rest:
+            gap = self._rows_of(ENDS, rest, self.end - rest)
+            steps.append(Step("vector_dup", (gap,), 0.0))
+        if rest:
+            steps.append(copy_of(self._rest_of_rows(TURNED), self._rest_of_rows(ENDS), self.dtype))
+        steps += [Step(TRANSPOSITION, pair) for pair in self._apart(RESULT)]
         return Steps(self.dtype, tuple(steps), self.scratch)
 
     def packed(self) -> Steps:
         """RESULT = the rows of SOURCE without what is between them."""
-        pairs = self._apart(PLACED, SOURCE)
-        steps = [Step(TRANSPOSITION, (apart, placed)) for placed, apart in pairs]
-        steps.append(self._copy(PLACED, TURNED))
-        steps.append(Step(TRANSPOSITION, (self._turned(TURNED), self._dense(RESULT))))
+        steps = [Step(TRANSPOSITION, (apart, words)) for words, apart in self._apart(SOURCE)]
+        if self.words > self.whole:
+            steps.append(copy_of(self._rest_of_rows(ENDS), self._rest_of_rows(TURNED), self.dtype))
+        steps.append(Step(TRANSPOSITION, (self._turned, self._dense(RESULT))))
         return Steps(self.dtype, tuple(steps), self.scratch)
 
-    def _copy(self, source: str, result: str) -> Step:
-        old, new = (self._rows_of(name, 0, self.words) for name in (source, result))
-        return copy_of(old, new, self.dtype)
+    def _rest_of_rows(self, buffer: str) -> View:
+        """The words of each row besides its whole blocks."""
+        first = self.whole if buffer == TURNED else 0
+        return self._rows_of(buffer, first, self.words - self.whole)
 
     def _rows_of(self, buffer: str, first: int, count: int) -> View:
         """Blocks of words of each row."""
-        row = (self.words if buffer == TURNED else self.blocks) * self.lanes
         shape = (self.depth, count * self.lanes)
-        return View(buffer, shape, (row, 1), first * self.lanes)
+        return View(buffer, shape, (self._row(buffer), 1), first * self.lanes)
+
+    def _row(self, buffer: str) -> int:
+        """Elements of `dtype` of a row's words."""
+        return (self.words if buffer == TURNED else self.end) * self.lanes
 
     def _lanes_of(self, block: int) -> tuple[int, ...]:
         """Strides of the lanes' digits; `block`: blocks of a unit."""
@@ -136,37 +151,38 @@ class DenseRows:
         shape = (*(2,) * DIGITS, self.digits.repeats * block, self.lanes)
         return View(buffer, shape, (*self._lanes_of(block), self.lanes, 1))
 
-    def _turned(self, buffer: str) -> View:
+    @property
+    def _turned(self) -> View:
         """Blocks of words, 16 at a time."""
         count = self.depth * self.words // ROWS
-        return View(buffer, (ROWS, count, self.lanes), (self.lanes, ROWS * self.lanes, 1))
+        return View(TURNED, (ROWS, count, self.lanes), (self.lanes, ROWS * self.lanes, 1))
 
-    def _apart(self, placed: str, apart: str) -> Iterator[tuple[View, View]]:
+    def _apart(self, apart: str) -> Iterator[tuple[View, View]]:
         """Words of 16 lanes, and the blocks of rows that they are; a row each time, or a block of
         all rows."""
         pitch = 0 if self.same else self.pitch
         of_lanes, lanes = self._lanes_of(self.unit * pitch), self.lanes
-        steps = {b - a for a, b in zip(self.places, self.places[1:], strict=False)}
-        if len(steps) == 1 and self.depth < len(self.places):
+        whole = self.places[: self.whole // ROWS]
+        steps = {b - a for a, b in pairwise(whole)}
+        if len(steps) == 1 and self.depth < len(whole):
             (step,) = steps
-            count = len(self.places)
+            count = len(whole)
             for row in range(self.depth):
                 words = View(
-                    placed, (ROWS, count, lanes), (lanes, ROWS * lanes, 1), row * self._row
+                    TURNED, (ROWS, count, lanes), (lanes, ROWS * lanes, 1), row * self._row(TURNED)
                 )
                 shape, strides = (*(2,) * DIGITS, count, lanes), (*of_lanes, step * lanes, 1)
-                yield words, View(apart, shape, strides, (row * pitch + self.places[0]) * lanes)
-            return
-        for number, place in enumerate(self.places):
+                yield words, View(apart, shape, strides, (row * pitch + whole[0]) * lanes)
+            whole = ()
+        blocks = [(TURNED, number, place) for number, place in enumerate(whole)]
+        blocks += [
+            (ENDS, number, place) for number, place in enumerate(self.places[self.whole // ROWS :])
+        ]
+        for buffer, number, place in blocks:
             start = number * ROWS * lanes
-            words = View(placed, (ROWS, self.depth, lanes), (lanes, self._row, 1), start)
+            words = View(buffer, (ROWS, self.depth, lanes), (lanes, self._row(buffer), 1), start)
             shape, strides = (*(2,) * DIGITS, self.depth, lanes), (*of_lanes, pitch * lanes, 1)
             yield words, View(apart, shape, strides, place * lanes)
-
-    @property
-    def _row(self) -> int:
-        """Elements of `dtype` of a row as it is placed."""
-        return self.blocks * self.lanes
 
 
 def ended(rows: int, itemsize: int, pitch: int, width: int) -> Steps:

@@ -62,34 +62,29 @@ class PieceWays:
             most = self.staged // (other * row)
             for deep in self.spans_of_k(tile.k, most if ends else 0)[:1]:
                 rows = even_cut(deep, max(1, most))
-                yield self.crossed(name, Pieces(deep, other, as_loaded, rows, 1))
+                yield from self.crossed(name, Pieces(deep, other, as_loaded, rows, 1))
             return
         # Rows of all of k follow each other in GM; if that is too much, pieces of whole steps.
         for deep in self.spans_of_k(tile.k, self.staged // row):
             rows = even_cut(other, max(1, self.staged // (deep * row)))
             for together in dict.fromkeys([as_loaded, deep if name == "a" else 1]):
-                yield self.crossed(name, Pieces(deep, other, together, rows, 1))
+                yield from self.crossed(name, Pieces(deep, other, together, rows, 1))
 
-    def crossed(self, name: str, pieces: Pieces) -> Pieces:
-        """Rows that come one by one, or as one run if they are whole and that is faster."""
+    def crossed(self, name: str, pieces: Pieces) -> Iterator[Pieces]:
+        """Rows that come one by one, and as one run if they are whole: then they come faster, and
+        the vector unit has more to do."""
         product, operand = self.product, self.product.operand(name)
         columns = pieces.other if operand.k_rows else pieces.k
         width = product.stored_columns(name)
+        yield pieces
         if width * operand.itemsize % BLOCK_BYTES == 0 or columns < ceil_div(width, SIDE):
-            return pieces
+            return
         rows = pieces.rows
         while sum(scratch_bytes([parting(product, name, pieces, rows)]).values()) > self.parting:
             if rows == 1:
-                return pieces
+                return
             rows = ceil_div(rows, 2)
-        dense = replace(pieces, dense=True, rows=rows)
-
-        def cycles(way: Pieces) -> float:
-            size = (way.rows, way.other) if operand.k_rows else (way.k, way.rows)
-            busy = self.costs.fill(name, way, *size)
-            return (busy.mte2 + busy.v) / way.rows
-
-        return min(pieces, dense, key=cycles)
+        yield replace(pieces, dense=True, rows=rows)
 
     def images(self, image: Image, tile: Tile) -> Iterator[Pieces]:
         """Blocks of channels of the rows that a tile reaches: all of them, or fewer at a time."""
