@@ -76,6 +76,7 @@ from davinci.schedule.sorts.schedule import SortPlan
 from davinci.schedule.vector.phased_schedule import PhasedSchedule
 from davinci.schedule.vector.schedule import Plan
 from davinci.schedule.vector.space import NoSpace
+from davinci.schedule.window_checks import check_windows
 
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
@@ -199,6 +200,7 @@ def group_of(kernel: Any) -> Group:
     stores = [op for op in ops if op.name == STORE]
     outputs = [behind_conversions(op.operands[0], operators) for op in stores]
     graph, inputs = graph_of(operators, outputs)
+    check_windows(graph)
     buffers = [_buffer(value) for value in inputs] + [op.operands[1] for op in stores]
     return Group(graph, buffers, (operators or stores)[-1])
 
@@ -316,6 +318,8 @@ def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
             members += len(operators_of(loop))
         cores = target.cores
         graphs = [group.graph for group in groups]
+        for graph in graphs:
+            check_windows(graph)
         given = choices_given(kernel, key_of_loops(graphs, target.machine, cores), target)
         if given is not None:
             cores = cores_of_given_loops(given, len(groups), cores)

@@ -155,17 +155,32 @@ def whole_fractals(graph: Graph) -> Pieces:
     return sliced(pieces, first, ends, (*steps, 1, 1))
 
 
-def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
-    result = graph.arrays[node.result].shape
-    shapes = [
-        _shape_of_number(node, i, graph) if isinstance(v, Scalar) else graph.arrays[v].shape
-        for i, v in enumerate(node.operands)
+def pieces_of_operands(node: Node, graph: Graph) -> Pieces:
+    """The pieces of operands that the result of one operator is made of; their sources are numbers
+    of operands, which lie in rows."""
+    shapes = _shapes_of_operands(node, graph)
+    operands = [
+        repeated(v, shape) if isinstance(v, Scalar) else whole(i, shape, row_major(shape))
+        for i, (v, shape) in enumerate(zip(node.operands, shapes, strict=True))
     ]
+    result = graph.arrays[node.result].shape
+    return RULES[node.name](_Call(node, tuple(operands), shapes, result))
+
+
+def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
+    shapes = _shapes_of_operands(node, graph)
     operands = [
         repeated(v, shape) if isinstance(v, Scalar) else known[v]
         for v, shape in zip(node.operands, shapes, strict=True)
     ]
-    return _Call(node, tuple(operands), tuple(shapes), result)
+    return _Call(node, tuple(operands), shapes, graph.arrays[node.result].shape)
+
+
+def _shapes_of_operands(node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+    return tuple(
+        _shape_of_number(node, i, graph) if isinstance(v, Scalar) else graph.arrays[v].shape
+        for i, v in enumerate(node.operands)
+    )
 
 
 def _shape_of_number(node: Node, place: int, graph: Graph) -> tuple[int, ...]:

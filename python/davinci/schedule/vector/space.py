@@ -25,6 +25,13 @@ from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
+from davinci.schedule.node_windows import (
+    WrongWindows,
+    axes_of,
+    extent_of,
+    reduced_axes,
+    windows_of,
+)
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.units import FRACTAL_SIDE, round_up
 
@@ -133,8 +140,7 @@ def space_of(graph: Graph) -> Space:
     """
     graph = _as_stored(graph)
     dims = [[_Factor(size) for size in array.shape] for array in graph.arrays]
-    for node in graph.nodes:
-        _relate(node, graph, dims)
+    reduced = [factor for node in graph.nodes for factor in _relate(node, graph, dims)]
     for first, *others in graph.rows():
         for value in others:
             for a, b in zip(dims[value], dims[first], strict=True):
@@ -153,7 +159,7 @@ def space_of(graph: Graph) -> Space:
         array = graph.arrays[value]
         if array.layout == NZ and array.shape[-2] % FRACTAL_SIDE:
             steps[value] = _steps_of_padded(orders[value], array.stored_shape)
-    merged = _merged(graph, [_leaves(order) for order in orders], main, steps)
+    merged = _merged([_leaves(order) for order in orders], main, steps, _leaves(reduced))
     return _with_lanes(graph, merged)
 
 
@@ -257,29 +263,27 @@ def _with_lanes(graph: Graph, space: Space) -> Space:
     return replace(space, axes=(*space.axes, Axis(1, False)))
 
 
-def _relate(node: Node, graph: Graph, dims: list[Dims]) -> None:
-    """Makes the dimensions that an operator brings together the same."""
-    result = dims[node.result]
-    if node.name == "broadcast":
-        source = dims[node.operands[0]]  # type: ignore[index]
-        for i, place in enumerate(node.attributes["dims"]):
-            if source[i].size == graph.arrays[node.result].shape[place]:
-                _unify([source[i]], [result[place]])
-    elif node.name == "reshape":
-        _unify(dims[node.values[0]], result)
-    elif node.name == "transpose":
-        source = dims[node.values[0]]
-        for i, place in enumerate(node.attributes["permutation"]):
-            _unify([source[place]], [result[i]])
-    elif node.name == "reduce":
-        source, reduced = dims[node.values[0]], node.attributes["dims"]
-        kept = [factor for i, factor in enumerate(source) if i not in reduced]
-        for a, b in zip(kept, result, strict=True):
-            _unify([a], [b])
-    else:
-        for value in node.values:
-            for a, b in zip(dims[value], result, strict=True):
-                _unify([a], [b])
+def _relate(node: Node, graph: Graph, dims: list[Dims]) -> Dims:
+    """Makes dimensions the same that follow the same axis of an operator; returns what it reduces.
+
+    Raises:
+        NoSpace: for an element of the result more is read than one place, or what is reduced.
+    """
+    windows = windows_of(node, graph)
+    axes = [_Factor(axis.size) for axis in windows.axes]
+    values = [node.result, *node.operands]
+    for value, window in zip(values, (windows.result, *windows.operands), strict=True):
+        if isinstance(value, Scalar):
+            continue
+        if window is None:
+            raise NoSpace(f"{node.name}, which may read all of an operand")
+        for dim, factor in zip(window, dims[value], strict=True):
+            if dim.axis is None and dim.size > 1:
+                raise NoSpace(f"{node.name}, which may read all of a dimension")
+            if extent_of(dim, windows) != factor.size:
+                raise WrongWindows(node, f"{factor.size} elements of an operand on other axes")
+            _unify([factor], [axes[i] for i in axes_of(dim)])
+    return [axes[i] for i in reduced_axes(windows)]
 
 
 def _split_columns(dims: Dims, padded: bool) -> None:
@@ -306,9 +310,13 @@ def _memory_order(dims: Dims, layout: str) -> Dims:
 
 
 def _merged(
-    graph: Graph, orders: list[Dims], main: int, steps: dict[int, dict[_Factor, int]]
+    orders: list[Dims], main: int, steps: dict[int, dict[_Factor, int]], reduced: Dims
 ) -> Space:
-    """The space in the order of the value `main`, neighbours merged."""
+    """The space in the order of the value `main`, neighbours merged.
+
+    Args:
+        reduced: factors that some operator reduces.
+    """
     leaves = orders[main]
     if not leaves:
         return Space((Axis(1, False),), dict.fromkeys(range(len(orders)), (0,)))
@@ -333,12 +341,6 @@ def _merged(
     order = {
         value: tuple(dict.fromkeys(axis_of[i] for i in found)) for value, found in enumerate(placed)
     }
-    reduced = {
-        axis
-        for node in graph.nodes
-        if node.name == "reduce"
-        for axis in set(order[node.values[0]]) - set(order[node.result])
-    }
     sizes = [math.prod(leaves[i].size for i in group) for group in groups]
     windows = {
         value: {
@@ -347,7 +349,8 @@ def _merged(
         for value, window in steps.items()
     }
     # Of the factors that an axis is made of the last one gives its stride.
-    axes = tuple(Axis(size, i in reduced) for i, size in enumerate(sizes))
+    folded = {axis_of[place[factor]] for factor in reduced}
+    axes = tuple(Axis(size, i in folded) for i, size in enumerate(sizes))
     return Space(axes, order, windows)
 
 
