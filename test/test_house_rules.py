@@ -268,3 +268,57 @@ def test_files_beside_modules_are_installed() -> None:
     }
     left_out = [p for p in beside if not any(PurePath(p).match(pattern) for pattern in patterns)]
     assert not left_out
+
+
+ORDINARY = {*range(65), 128, 255, 256, 512, 1000, 2000, 4096}
+"""Numbers of machine files that code has for other reasons: blocks, bits, bytes, milliseconds."""
+
+MACHINES_KNOW_NOTHING = ("dialects", "passes", "simulator", "python/davinci/schedule")
+"""Rooms of product code that may ask a machine file, and may not know what it says."""
+
+
+def numbers_of(value: object) -> set[float]:
+    """Numbers of a machine file."""
+    if isinstance(value, dict):
+        return {n for each in value.values() for n in numbers_of(each)}
+    if isinstance(value, list):
+        return {n for each in value for n in numbers_of(each)}
+    return {value} if isinstance(value, (int, float)) and not isinstance(value, bool) else set()
+
+
+def test_no_number_of_a_machine_stands_in_code() -> None:
+    """Capacities, rates and latencies: whoever needs one asks the machine."""
+    known = {n for path in MACHINE_FILES for n in numbers_of(tomllib.loads(path.read_text()))}
+    machine = {n for n in known if isinstance(n, int)} - ORDINARY
+    assert {65536, 262144, 1048576, 265, 220} <= machine
+    found = [
+        f"{name_of(path)}:{node.lineno}: {node.value}"
+        for room in MACHINES_KNOW_NOTHING
+        for path in sorted((ROOT / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value in machine
+    ]
+    assert not found
+
+
+MOST_ANY = {
+    "passes/analysis": 60,
+    "passes/ascend": 1019,
+    "passes/ascend_to_cce": 244,
+    "passes/cce": 70,
+    "passes/cce_to_hivm": 23,
+    "passes/hivm_to_llvm": 11,
+    "passes/stablehlo_to_ascend": 270,
+}
+"""Annotations `Any` of a room that handles MLIR values, at most: who removes some lowers this."""
+
+
+@pytest.mark.parametrize("room", MOST_ANY)
+def test_no_more_values_of_mlir_without_a_type(room: str) -> None:
+    """A value is an `ir.Value`, an operation an `ir.Operation`; `Any` says neither."""
+    count = sum(
+        isinstance(node, ast.Name) and node.id == "Any"
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+    assert count <= MOST_ANY[room]

@@ -5,7 +5,7 @@ before:
     func.func @loop_0(%h, %g, %r) -> (%n, %n) attributes {ascend.loop, ascend.steps = 100, ..} {
       %p = "ascend.matmul"(%h, %r)   %s = "ascend.add"(%g, %p)   %n = "ascend.tanh"(%s) }
 after:
-    %f = (cast, transpose) %r : tensor<16x16x16x16xf16>
+    %f = .. %r, rounded and in fractals : tensor<16x16x16x16xf16>
     %r:2 = call @loop_tanh_0(%h0, %gs, %f)
     module @kernels { func.func @loop_tanh_0(..) attributes {ascend.kernel} {
       %r:2 = scf.for %t = 0 to 100 iter_args(%h = .., %ys = ..) {

@@ -1,17 +1,21 @@
 """convert-ascend-to-cce: turns ascend operators in kernels into tiled loops of cce operations.
 
 before:
-    func.func @add_0(%a: memref<300xf32>, %b: memref<300xf32>, %r: memref<300xf32>)
-        attributes {ascend.kernel} {
-      "ascend.add"(%a, %b, %r) : (...) -> ()
-      return
-    }
+    %x = bufferization.to_tensor %a restrict : memref<300xf32> to tensor<300xf32>
+    %y = bufferization.to_tensor %b restrict : memref<300xf32> to tensor<300xf32>
+    %z = "ascend.add"(%x, %y) : (tensor<300xf32>, tensor<300xf32>) -> tensor<300xf32>
+    bufferization.materialize_in_destination %z in restrict writable %r
+      : (tensor<300xf32>, memref<300xf32>) -> ()
 after:
-      %ub = memref.alloc() : memref<..xf32, #cce.space<"UB">>
-      scf.for %i = ... {
-        "cce.copy"(%a_tile, %ub) ...; "cce.vadd"(...) ...; "cce.copy"(%ub_r, %r_tile) ...
-      }
+    %u = memref.alloc() : memref<300xf32, #cce.space<"UB">>
+    %v = memref.alloc() : memref<300xf32, #cce.space<"UB">>
+    "cce.copy"(%a, %u) {round_up} : (memref<300xf32>, memref<300xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%b, %v) {round_up} : (memref<300xf32>, memref<300xf32, #cce.space<"UB">>) -> ()
+    "cce.vadd"(%u, %v, %u) : (memref<300xf32, #cce.space<"UB">>,
+      memref<300xf32, #cce.space<"UB">>, memref<300xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%u, %r) {round_up} : (memref<300xf32, #cce.space<"UB">>, memref<300xf32>) -> ()
 
+A kernel of more than UB holds, or on several cores, is loops over tiles around such operations.
 Needs kernels on memrefs (`ascend-bufferize`). The lowering of each operator lies in
 `davinci.passes.ascend_to_cce`. Sets `ascend.blocks` on kernels and on their launches.
 """

@@ -7,19 +7,19 @@ before:
       "cce.copy"(%ub, %y_tile)                    // MTE3
     }
 after:
-    "cce.set_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64}
+    "cce.set_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64} : () -> ()
     scf.for %i = ... {
-      "cce.wait_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64}
+      "cce.wait_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64} : () -> ()
       "cce.copy"(%x_tile, %ub)
-      "cce.set_flag"() {src = "MTE2", dst = "V", event = 0 : i64}
-      "cce.wait_flag"() {src = "MTE2", dst = "V", event = 0 : i64}
+      "cce.set_flag"() {src = "MTE2", dst = "V", event = 0 : i64} : () -> ()
+      "cce.wait_flag"() {src = "MTE2", dst = "V", event = 0 : i64} : () -> ()
       "cce.vexp"(%ub, %ub)
-      "cce.set_flag"() {src = "V", dst = "MTE3", event = 0 : i64}
-      "cce.wait_flag"() {src = "V", dst = "MTE3", event = 0 : i64}
+      "cce.set_flag"() {src = "V", dst = "MTE3", event = 0 : i64} : () -> ()
+      "cce.wait_flag"() {src = "V", dst = "MTE3", event = 0 : i64} : () -> ()
       "cce.copy"(%ub, %y_tile)
-      "cce.set_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64}
+      "cce.set_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64} : () -> ()
     }
-    "cce.wait_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64}
+    "cce.wait_flag"() {src = "MTE3", dst = "MTE2", event = 0 : i64} : () -> ()
 
 Two operations that touch the same bytes, one writing, are ordered unless the machine does it by
 itself (see "Ordering that the machine gives by itself" in docs/architecture.md). Between two pipes

@@ -2,7 +2,7 @@
 
 before:
     %y = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
-        window = {pad = [[2, 2], [2, 2]]} {feature_group_count = 3}
+        window = {pad = [[2, 2], [2, 2]]} {batch_group_count = 1, feature_group_count = 3}
         : (tensor<1x3x1080x1920xf16>, tensor<3x1x5x5xf16>) -> tensor<1x3x1080x1920xf16>
 after:
     %b = stablehlo.reshape %x : (..) -> tensor<3x1080x120x16xf16>
