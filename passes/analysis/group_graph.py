@@ -48,14 +48,16 @@ def operators_of(around: Op) -> list[Any]:
     return [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
 
 
-def behind_conversions(value: Any, operators: Sequence[Any]) -> Any:
+def behind_conversions(value: ir.Value, operators: Sequence[Any]) -> Any:
     """The result of an operator that a value stored by a kernel is."""
     while value.owner not in operators and value.owner.name == CONVERSION:
         value = value.owner.operands[0]
     return value
 
 
-def graph_of(ops: Iterable[Op], outputs: Sequence[Any], first: int = 0) -> tuple[Graph, list[Any]]:
+def graph_of(
+    ops: Iterable[Op], outputs: Sequence[ir.Value], first: int = 0
+) -> tuple[Graph, list[Any]]:
     """The graph of operators in order, and the values that are its inputs.
 
     Args:

@@ -36,14 +36,14 @@ class LoopGraph:
         return read_loop(self.graph, self.steps, self.inputs, self.outputs)
 
 
-def loops_of(kernel: Any) -> list[Any]:
+def loops_of(kernel: ir.Operation) -> list[Any]:
     """The loops of a kernel on tensors."""
     block = kernel.regions[0].blocks[0]
     found = (view.operation for view in block.operations)
     return [op for op in found if op.name == LOOP and op.results]
 
 
-def loop_graph_of(kernel: Any, loop: Any, first: int = 0) -> LoopGraph:
+def loop_graph_of(kernel: ir.Operation, loop: ir.Operation, first: int = 0) -> LoopGraph:
     """The loop of a kernel as data; places are those of the kernel's arguments.
 
     Args:
@@ -70,7 +70,7 @@ def loop_graph_of(kernel: Any, loop: Any, first: int = 0) -> LoopGraph:
             outputs.append(Role("slice", place, backwards=insert.operands[2] != time))
     graph, inputs = graph_of(operators_of(loop), yielded, first)
 
-    def role(value: Any) -> Role:
+    def role(value: ir.Value) -> Role:
         if value in carried:
             number = carried.index(value)
             return Role("state", place_of(starts[number]), state=number)
@@ -83,14 +83,14 @@ def loop_graph_of(kernel: Any, loop: Any, first: int = 0) -> LoopGraph:
     return LoopGraph(graph, steps, tuple(role(v) for v in inputs), tuple(outputs))
 
 
-def made_by(value: Any, name: str) -> Any:
+def made_by(value: ir.Value, name: str) -> Any:
     """The operation `name` that a value is the result of, or None."""
     if isinstance(value.owner, ir.Block) or value.owner.name != name:
         return None
     return value.owner
 
 
-def seen_as_stored(value: Any) -> Any:
+def seen_as_stored(value: ir.Value) -> Any:
     """A tensor as the array that is stored: booleans are bytes."""
     for use in value.uses:
         if use.owner.operation.name == CONVERSION:
@@ -98,7 +98,7 @@ def seen_as_stored(value: Any) -> Any:
     return value
 
 
-def place_of(value: Any) -> int:
+def place_of(value: ir.Value) -> int:
     """The number of the kernel's argument that a tensor was made from, or a buffer is."""
     while not isinstance(value.owner, ir.Block):
         assert value.owner.name in (LOAD, CONVERSION), value.owner.name

@@ -121,7 +121,7 @@ WAYS = {
 """The rewrite that an operation may be part of, and what does it."""
 
 
-def without_relu(x: Any, ops: TensorOps) -> Any:
+def without_relu(x: ir.Value, ops: TensorOps) -> Any:
     """`x`, but where a `relu` made a number 0 it may be any less."""
     owner = defining_op(x)
     if owner is None:
@@ -137,7 +137,7 @@ def without_relu(x: Any, ops: TensorOps) -> Any:
     return ops.binary(owner.name.removeprefix("ascend."), source.operands[0], second)
 
 
-def with_number(value: Any, name: str, number: float) -> Any:
+def with_number(value: ir.Value, name: str, number: float) -> Any:
     """What `name` combines with a number to make `value`; None if it does not."""
     op = defining_op(value)
     if op is not None and (op.name, name, number) == ("ascend.relu", "ascend.max", 0.0):
@@ -147,7 +147,7 @@ def with_number(value: Any, name: str, number: float) -> Any:
     return next((given for given, found in with_numbers(op) if found == number), None)
 
 
-def plus_number(value: Any) -> tuple[float, Any]:
+def plus_number(value: ir.Value) -> tuple[float, Any]:
     """The number and the value whose sum a value is."""
     op = defining_op(value)
     if op is not None and op.name == "ascend.add":
@@ -164,7 +164,7 @@ def with_numbers(op: Any) -> Iterator[tuple[Any, float]]:
             yield given, number
 
 
-def replace(parts: list[Any], x: Any) -> None:
+def replace(parts: list[Any], x: ir.Value) -> None:
     last = parts[-1]
     with ir.InsertionPoint(last), last.location:
         new = TensorOps().unary("gelu", x)
@@ -174,7 +174,7 @@ def replace(parts: list[Any], x: Any) -> None:
         part.erase()
 
 
-def scaled(value: Any, scale: float) -> Any:
+def scaled(value: ir.Value, scale: float) -> Any:
     """What `value` is `scale` times of, None if it is not."""
     op = defining_op(value)
     if op is None or op.name not in ("ascend.mul", "ascend.div"):
@@ -187,7 +187,7 @@ def scaled(value: Any, scale: float) -> Any:
     return first if is_close(second, scale) else None
 
 
-def factors(value: Any) -> tuple[float, list[Any]]:
+def factors(value: ir.Value) -> tuple[float, list[Any]]:
     """A number and the array whose product a value is."""
     if (number := number_of(value)) is not None:
         return number, []
@@ -204,7 +204,7 @@ def only_user(op: Any, name: str) -> Any:
     return users[0] if len(users) == 1 and users[0].name == name else None
 
 
-def other(op: Any, value: Any) -> Any:
+def other(op: Any, value: ir.Value) -> Any:
     first, second = op.operands
     return second if first == value else first
 
@@ -213,6 +213,6 @@ def close(number: float, wanted: float) -> bool:
     return math.isclose(number, wanted, rel_tol=TOLERANCE)
 
 
-def is_close(value: Any, wanted: float) -> bool:
+def is_close(value: ir.Value, wanted: float) -> bool:
     number = number_of(value)
     return number is not None and close(number, wanted)

@@ -146,7 +146,7 @@ class Reader:
 
     drops_relu: bool
 
-    def read(self, value: Any, factor: Number) -> tuple[Part, Number]:
+    def read(self, value: ir.Value, factor: Number) -> tuple[Part, Number]:
         """`value` times `factor`, and the number that is missing.
 
         Raises:
@@ -282,7 +282,7 @@ RULES: dict[str, Rule] = {
 """How operators are read."""
 
 
-def in_fractals(value: Any) -> Any:
+def in_fractals(value: ir.Value) -> Any:
     """What a value was before it was brought to rows, if it was."""
     op = defining_op(value)
     moved = op is not None and op.name == RELAYOUT and tensor_of(value.type).layout == ND
@@ -299,7 +299,7 @@ def is_bytes(op: Any) -> bool:
     return False
 
 
-def known(value: Any) -> Number | None:
+def known(value: ir.Value) -> Number | None:
     """The number, or the one for each column, that a value is; None if that is not known."""
     number = full_value(value)
     if number is not None:

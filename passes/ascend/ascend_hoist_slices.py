@@ -121,7 +121,7 @@ def demands(block: Any, names: frozenset[str]) -> dict[Any, Demand]:
     return found if narrow else {}
 
 
-def all_of(value: Any) -> Box | None:
+def all_of(value: ir.Value) -> Box | None:
     """The box that holds all elements of a tensor; None for a value that is no ranked tensor."""
     return boxes.whole(value.type.shape) if isinstance(value.type, ir.RankedTensorType) else None
 
@@ -151,7 +151,7 @@ class Narrowing:
             else:
                 self._parts[op.results[0]] = demand.box, made
 
-    def _part(self, value: Any, box: Box, ops: TensorOps) -> Any:
+    def _part(self, value: ir.Value, box: Box, ops: TensorOps) -> Any:
         """A part of a value, made once."""
         key = value, box
         if key not in self._slices:

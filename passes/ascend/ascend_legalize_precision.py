@@ -118,7 +118,7 @@ def narrow_pixels(op: Any) -> None:
             op.operands[0] = narrowed(op.operands[0], TensorOps())
 
 
-def known(value: Any, foldable: set[Any]) -> Array | None:
+def known(value: ir.Value, foldable: set[Any]) -> Array | None:
     """The elements of a value that only depends on constants."""
     return value_of(value) if value in foldable or definition(value) else None
 
@@ -209,7 +209,7 @@ def round_in_front(block: Any) -> None:
                 cast.erase()
 
 
-def narrowed(value: Any, ops: TensorOps) -> Any:
+def narrowed(value: ir.Value, ops: TensorOps) -> Any:
     """`value` as f16: the cast goes in front of operations that only move data."""
     owner = defining_op(value)
     if owner is None or not owner.name.startswith("ascend."):
@@ -248,7 +248,7 @@ def goes_in_front(move: Any) -> bool:
     return narrows_all(move.results[0])
 
 
-def narrows_all(value: Any) -> bool:
+def narrows_all(value: ir.Value) -> bool:
     """Whether all uses of a value are products, whose operands become f16, directly or moved."""
     return all(
         user.name in ON_CUBE
@@ -266,7 +266,7 @@ def is_average(op: Any) -> bool:
     return op.name == POOL and attribute(op, "kind") == "add" and scaled_down(op.results[0])
 
 
-def scaled_down(value: Any) -> bool:
+def scaled_down(value: ir.Value) -> bool:
     """Whether all uses of a value scale it by numbers, move it or round it to f16 for products."""
     return all(
         scaled_down(user.results[0])

@@ -72,7 +72,7 @@ class Outliner:
         with_cube: whether the cores have a cube; loops around products are repeated without one.
     """
 
-    def __init__(self, root: Any, machine: Machine, cores: int, with_cube: bool) -> None:
+    def __init__(self, root: ir.Operation, machine: Machine, cores: int, with_cube: bool) -> None:
         self.root, self.machine, self.cores, self.with_cube = root, machine, cores, with_cube
         self.known: dict[str, str] = {}
 
@@ -131,7 +131,7 @@ class Outliner:
                 old.replace_all_uses_with(next(results))
             call.erase()
 
-    def read(self, call: Any) -> LoopCall:
+    def read(self, call: ir.Operation) -> LoopCall:
         name = str(ir.FlatSymbolRefAttr(call.attributes["ascend.body"]).value)
         function = dict(symbols(self.root))[name]
         steps = int(attribute(function, "ascend.steps"))
@@ -166,7 +166,7 @@ class Outliner:
         self.known[key] = symbol_name(kernel)
         return self.known[key]
 
-    def declared(self, name: str, operands: list[Any], types: list[Any]) -> str:
+    def declared(self, name: str, operands: list[ir.Value], types: list[Any]) -> str:
         """The function that stands for a kernel in @main."""
         if name not in dict(symbols(self.root)):
             with ir.InsertionPoint(self.root.regions[0].blocks[0]), ir.Location.unknown():

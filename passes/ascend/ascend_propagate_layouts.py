@@ -131,7 +131,7 @@ class Rewriter:
             attributes = {key: op.attributes[key] for key in op.attributes}
             return builder.op(op.name, operands, [tensor_type(result)], **attributes).result
 
-    def _get(self, value: Any, layout: str, user: Any) -> Any:
+    def _get(self, value: ir.Value, layout: str, user: Any) -> Any:
         """`value` in a layout: as it is made, or changed in front of its first user."""
         made = self._made.get(value, value)
         if tensor_of(made.type).layout == layout:

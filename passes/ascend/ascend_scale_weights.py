@@ -95,13 +95,13 @@ class Weights:
     def __init__(self, block: Any) -> None:
         self._known = mark_foldable(block)
 
-    def array(self, value: Any) -> Array | None:
+    def array(self, value: ir.Value) -> Array | None:
         """The elements of a value that is known at compile time, else None."""
         if value not in self._known and definition(value) is None:
             return None
         return value_of(value)
 
-    def columns(self, value: Any) -> Array | None:
+    def columns(self, value: ir.Value) -> Array | None:
         """One number for each column, of a known value whose rows are all alike; else None."""
         owner, count = defining_op(value), tensor_of(value.type).shape[-1]
         repeats = owner is not None and owner.name == BROADCAST
@@ -114,7 +114,7 @@ class Weights:
         rows = found.reshape(-1, count)
         return rows[0] if (rows == rows[0]).all() else None
 
-    def product_of(self, value: Any) -> Any:
+    def product_of(self, value: ir.Value) -> Any:
         """The product of f32 with constant weights that makes a value, which nothing else needs."""
         op = defining_op(value)
         if op is None or op.name not in ON_CUBE or not read_once(value):
@@ -204,7 +204,7 @@ class Weights:
         result.replace_all_uses_with(value)
         return True
 
-    def _biased(self, result: Any) -> tuple[Any, Array]:
+    def _biased(self, result: ir.Value) -> tuple[Any, Array]:
         """A result with the constant bias that is all that is added to it next, and that bias;
         itself and 0 if there is none."""
         readers = readers_of(result)
@@ -231,7 +231,7 @@ def product_of_known(left: Array, right: Array) -> Array:
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.float32)
 
 
-def without_reshapes(value: Any) -> tuple[Any, list[int]]:
+def without_reshapes(value: ir.Value) -> tuple[Any, list[int]]:
     """What a value is a reshape of, if nothing else needs it, and the columns of the shapes
     between."""
     columns = []
@@ -241,7 +241,7 @@ def without_reshapes(value: Any) -> tuple[Any, list[int]]:
     return value, columns
 
 
-def repeated(product: Any, operands: Sequence[Any]) -> Any:
+def repeated(product: Any, operands: Sequence[ir.Value]) -> Any:
     """The same product of other operands."""
     attributes = {key: product.attributes[key] for key in product.attributes}
     return builder.op(product.name, operands, [product.results[0].type], **attributes).result

@@ -116,7 +116,7 @@ class Rearranged:
         shape = (*self.shape[:dim], count, *self.shape[dim + 1 :])
         return Rearranged(self.image, lies, shape, (*self.sizes[:-1], count))
 
-    def undone(self, value: Any, ops: TensorOps) -> Any:
+    def undone(self, value: ir.Value, ops: TensorOps) -> Any:
         """A value of that shape rearranged as the image is."""
         split, order = self._split()
         made = ops.transpose(ops.reshape(value, split), order)
@@ -210,7 +210,7 @@ class Sinking:
             elif op.name == "ascend.concat":
                 self._concat(op)
 
-    def _rearranged(self, value: Any) -> Rearranged | None:
+    def _rearranged(self, value: ir.Value) -> Rearranged | None:
         image, lies = traces(value)[-1]
         if image == value or not (image in self._images or image in self._products):
             return None
@@ -277,7 +277,7 @@ class Sinking:
         op.erase()
         self.count += 1
 
-    def _alike(self, value: Any, found: Rearranged, ops: TensorOps) -> Any:
+    def _alike(self, value: ir.Value, found: Rearranged, ops: TensorOps) -> Any:
         """An operand, rearranged as the image is."""
         other = self._rearranged(value)
         if other is not None and other.is_like(found):

@@ -92,7 +92,7 @@ class Cut:
         return [demands(chain, part_box(result, self.dim, at)) for at in self.ranges]
 
 
-def part_box(value: Any, dim: int, at: range) -> Box:
+def part_box(value: ir.Value, dim: int, at: range) -> Box:
     """The box of some indices of one dimension of a value."""
     shape = tensor_of(value.type).shape
     return tuple(

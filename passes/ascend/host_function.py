@@ -156,8 +156,8 @@ class HostBuilder:
 
     def __init__(
         self,
-        root: Any,
-        function: Any,
+        root: ir.Operation,
+        function: ir.Operation,
         launches: list[Launch],
         arena_bytes: int,
         line_bytes: int,
@@ -206,7 +206,7 @@ class HostBuilder:
         """As many as a kernel asks for that came ready; others are given theirs later."""
         return int(attribute(self._kernels[kernel], "ascend.blocks", 1))
 
-    def _declaration(self, kernel: str, values: list[Any]) -> str:
+    def _declaration(self, kernel: str, values: list[ir.Value]) -> str:
         """Name of the function that stands for `kernel` in the host's symbol table."""
         if kernel not in self._declarations:
             name = self._declarations[kernel] = unique(kernel, self._symbols)
@@ -274,7 +274,7 @@ class HostBuilder:
         return name
 
 
-def states_of(function: Any) -> dict[int, int]:
+def states_of(function: ir.Operation) -> dict[int, int]:
     """Numbers of the results that are the next values of arguments, and of these."""
     found = {}
     for number, one in enumerate(function.attributes.get("res_attrs", ())):
@@ -284,7 +284,9 @@ def states_of(function: Any) -> dict[int, int]:
     return found
 
 
-def _argument_names(function: Any, old_type: Any, copied: Set[int], same: Mapping[int, int]) -> Any:
+def _argument_names(
+    function: ir.Operation, old_type: Any, copied: Set[int], same: Mapping[int, int]
+) -> Any:
     """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked, and
     outputs that are copied into their states or have the bytes of other outputs."""
     attributes = []

@@ -14,7 +14,7 @@ from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.tensor_ops import defining_op
 
 
-def viewed(value: Any) -> Any:
+def viewed(value: ir.Value) -> Any:
     """The value whose buffer `value` is, under another shape."""
     owner = defining_op(value)
     while owner is not None and owner.name in ("ascend.reshape", "ascend.view"):
@@ -56,7 +56,7 @@ def static_tensor(value_type: Any, location: Any) -> Any:
     return value_type
 
 
-def size_bytes(tensor: Any, location: Any) -> int:
+def size_bytes(tensor: ir.Value, location: Any) -> int:
     """Bytes of the array of a tensor in GM."""
     stored = memref_of(tensor)
     element = stored.element_type

@@ -112,7 +112,7 @@ def _operands(concat: Any) -> Iterator[Any]:
             yield value
 
 
-def _is_written_apart(value: Any) -> bool:
+def _is_written_apart(value: ir.Value) -> bool:
     """Whether a value is needed once, and made by a kernel that writes its images one by one."""
     owner = defining_op(value)
     if owner is None or owner.name != "func.call" or len(list(value.uses)) != 1:
@@ -121,7 +121,7 @@ def _is_written_apart(value: Any) -> bool:
     return number in attribute(_kernel(owner), IMAGE_OUTPUTS, ())
 
 
-def _kernel(call: Any) -> Any:
+def _kernel(call: ir.Operation) -> Any:
     """The kernel that a call means."""
     root = call
     while root.parent is not None:

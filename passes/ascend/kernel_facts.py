@@ -107,7 +107,7 @@ def kernel_name(name: str, result: Tensor) -> str:
 
 
 @for_readers(lambda name, function: Facts(name, Work()))
-def facts_of_function(name: str, function: Any) -> Facts:
+def facts_of_function(name: str, function: ir.Operation) -> Facts:
     """Label and work of a function of StableHLO operations on tensors: all of its operations.
 
     Args:

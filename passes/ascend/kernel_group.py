@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.mlir import ir
 from davinci.passes.analysis.group_graph import behind_conversions, graph_of, operators_of
@@ -28,7 +27,7 @@ class KernelGroup:
     outputs: tuple[int, ...]
 
 
-def group_of_kernel(kernel: Any) -> KernelGroup | None:
+def group_of_kernel(kernel: ir.Operation) -> KernelGroup | None:
     """The group of a kernel; None of loops and of what the scalar unit does."""
     if loops_of(kernel):
         return None
@@ -49,7 +48,7 @@ def group_of_kernel(kernel: Any) -> KernelGroup | None:
         folded.erase()
 
 
-def argument_number(value: Any) -> int:
+def argument_number(value: ir.Value) -> int:
     """The number of the argument of its kernel that a buffer is, or a tensor is read from."""
     while not isinstance(value.owner, ir.Block):
         value = value.owner.operands[0]

@@ -9,7 +9,7 @@ from davinci.errors import CompileError
 from davinci.mlir import ir, location_text, symbols
 
 
-def prepared(root: Any, caller: Any) -> str:
+def prepared(root: ir.Operation, caller: Any) -> str:
     """Name of the kernel that a `func.call` means, which must be there already."""
     callee = str(ir.SymbolRefAttr(caller.attributes["callee"]).value[-1])
     module = dict(symbols(root)).get("kernels")

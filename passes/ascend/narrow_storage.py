@@ -70,7 +70,7 @@ def store_once(block: Any) -> None:
             use.owner.operands[use.operand_number] = wide
 
 
-def reaches_product(value: Any) -> bool:
+def reaches_product(value: ir.Value) -> bool:
     """Whether a product reads a value, directly or moved."""
     return any(
         user.name in ON_CUBE or (user.name in MOVES and reaches_product(user.results[0]))
@@ -98,7 +98,7 @@ def round_shortcuts(block: Any) -> None:
                 op.operands[late] = ops.cast(ops.cast(op.operands[late], HALF), "f32")
 
 
-def is_rounded(value: Any) -> bool:
+def is_rounded(value: ir.Value) -> bool:
     """Whether only products need a value, rounded, or what an elementwise operator makes of it."""
     users = readers_of(value)
     return bool(users) and all(
@@ -120,7 +120,7 @@ def mark_finite(block: Any) -> None:
             op.attributes[FINITE] = ir.UnitAttr.get()
 
 
-def is_factor(value: Any) -> bool:
+def is_factor(value: ir.Value) -> bool:
     """Whether a value, or what it widens, is f16 and computed, and a product reads it."""
     owner = defining_op(value)
     if owner is not None and owner.name == "ascend.cast":

@@ -41,7 +41,7 @@ class PlainGraph:
         operations: the operation of each node; None of arguments.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
         self.numbers: dict[ir.Value, int] = {}
         self.operations: list[Any] = []
@@ -135,7 +135,7 @@ def _type(value: ir.Value) -> dict[str, Any]:
     return {"shape": found.shape, "element": found.element}
 
 
-def _ranges(function: Any) -> list[tuple[float, float] | None]:
+def _ranges(function: ir.Operation) -> list[tuple[float, float] | None]:
     """The range that each argument is declared to have."""
     count = len(function.regions[0].blocks[0].arguments)
     if "arg_attrs" not in function.attributes:
@@ -148,7 +148,7 @@ def _ranges(function: Any) -> list[tuple[float, float] | None]:
     return found
 
 
-def _checked(function: Any, given: Any) -> tuple[float, float]:
+def _checked(function: ir.Operation, given: Any) -> tuple[float, float]:
     """A range as the text of a program has it."""
     floats = isinstance(given, list) and all(isinstance(x, float) for x in given)
     if not floats or len(given) != 2 or not -math.inf < given[0] <= given[1] < math.inf:

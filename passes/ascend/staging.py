@@ -114,7 +114,9 @@ class Staging:
         cores: that a launch may have.
     """
 
-    def __init__(self, root: Any, launches: list[Launch], machine: Machine, cores: int) -> None:
+    def __init__(
+        self, root: ir.Operation, launches: list[Launch], machine: Machine, cores: int
+    ) -> None:
         self._root, self._launches = root, launches
         self._machine = machines.for_vector(machine)
         self._cores = machines.vector_cores_for(machine, cores)
@@ -296,7 +298,7 @@ def needs_of(launches: Sequence[Launch]) -> list[frozenset[int]]:
     return needs
 
 
-def ways_of(kernel: Any, machine: Machine, cores: int) -> tuple[Way, ...] | None:
+def ways_of(kernel: ir.Operation, machine: Machine, cores: int) -> tuple[Way, ...] | None:
     """Estimated cycles of a kernel by its number of cores; None of a kernel that shares no launch:
     loops that stay on a core, and what the scalar unit does, whose accesses nobody compares with
     those of other kernels.

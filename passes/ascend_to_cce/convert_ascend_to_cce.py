@@ -97,20 +97,20 @@ class ConvertAscendToCcePass(Pass):
             require_used(op, file, self.schedules)
 
 
-def seen(kernel: Any, target: Target) -> Target:
+def seen(kernel: ir.Operation, target: Target) -> Target:
     """The target with the cores that run a kernel, on a machine with several kinds of them."""
     machine = seen_by(kernel, target.machine)
     cores = target.cores * machine.cores // target.machine.cores
     return replace(target, machine=machine, cores=cores)
 
 
-def core_of(kernel: Any) -> str:
+def core_of(kernel: ir.Operation) -> str:
     """The kind of core of a split machine that has the memories of a kernel."""
     buffers = (space_name(alloc.result.type) for alloc in operations(kernel, "memref.alloc"))
     return "aic" if any(space not in ("GM", "UB") for space in buffers) else "aiv"
 
 
-def require_used(root: Any, file: schedule_file.ScheduleFile, path: str) -> None:
+def require_used(root: ir.Operation, file: schedule_file.ScheduleFile, path: str) -> None:
     """Raises an `InputError` unless a kernel has a schedule in the file."""
     keys = {attribute(kernel, KEY, "") for kernel in kernels(root)}
     if not keys & file.by_key().keys():
@@ -123,7 +123,7 @@ def require_used(root: Any, file: schedule_file.ScheduleFile, path: str) -> None
         )
 
 
-def update_launches(root: Any, blocks: dict[str, int]) -> None:
+def update_launches(root: ir.Operation, blocks: dict[str, int]) -> None:
     """Sets `ascend.blocks` on every launch of the kernels named in `blocks`."""
     kernels_of = launched_kernels(root)
     for call in operations(root, "func.call"):

@@ -89,13 +89,13 @@ _Read = TypeVar("_Read", PoolGroup, AttentionGroup)
 """What is known of a group once it is read."""
 
 
-def is_group(kernel: Any) -> bool:
+def is_group(kernel: ir.Operation) -> bool:
     """Whether a kernel holds operators on tensors."""
     block = kernel.regions[0].blocks[0]
     return any(op.operation.name == STORE for op in block.operations)
 
 
-def lower_group(kernel: Any, target: Target) -> int:
+def lower_group(kernel: ir.Operation, target: Target) -> int:
     """Builds the kernel of a group in place of its operators; returns how many blocks share its
     work, at most the cores that it may use.
 
@@ -120,13 +120,13 @@ def lower_group(kernel: Any, target: Target) -> int:
     return max(1, blocks)
 
 
-def members_in(kernel: Any) -> list[Any]:
+def members_in(kernel: ir.Operation) -> list[Any]:
     """The operators that a kernel is made of: those of its loops, or its own where it has none."""
     inside = [op for loop in loops_of(kernel) for op in operators_of(loop)]
     return inside or operators_of(kernel)
 
 
-def number_members(kernel: Any, members: Sequence[Any]) -> None:
+def number_members(kernel: ir.Operation, members: Sequence[Any]) -> None:
     """Writes on a kernel what its operators are, and which nodes of the model they compute, and
     gives their locations the numbers by which its launches know them."""
     noted = [[op.name.removeprefix("ascend."), *served(op)] for op in members]
@@ -147,7 +147,7 @@ def _builder_of(graph: Graph) -> Callable[[Graph, list[Any], Any, Target], int]:
     return (_build_vector, _build_product, around_two)[sum(map(is_product, graph.nodes))]
 
 
-def on_fewer(graph: Graph, target: Target, kernel: Any) -> tuple[Target, Any]:
+def on_fewer(graph: Graph, target: Target, kernel: ir.Operation) -> tuple[Target, Any]:
     """The target with as many cores as the kernel of a group takes, and its schedule on them, if
     that was found on the way. Where more cores would have work, the kernel says how many."""
     if target.all_cores:
@@ -185,11 +185,11 @@ class Group:
     """
 
     graph: Graph
-    buffers: list[Any]
+    buffers: list[ir.Value]
     last: Any
 
 
-def group_of(kernel: Any) -> Group:
+def group_of(kernel: ir.Operation) -> Group:
     """Reads a kernel that `is_group`."""
     ops = [op.operation for op in kernel.regions[0].blocks[0].operations]
     operators = operators_of(kernel)
@@ -218,7 +218,7 @@ def _require_types(operation: Any) -> None:
         )
 
 
-def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Any, target: Target) -> int:
     """Builds the kernel of a group on the vector unit, or of one that only moves elements."""
     kernel, blocks = operation.parent, 0
     given = given_choices(kernel, graph, target)
@@ -255,7 +255,7 @@ def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Targ
     return blocks
 
 
-def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target: Target) -> int:
     """Builds the kernel of a group around a product."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     kernel = operation.parent
@@ -286,7 +286,7 @@ def _build_whole(
     read: Callable[[Graph], _Read],
     build: Callable[[_Read, Graph, dict[int, Any], Target, Any], tuple[WholeSchedule, int]],
     graph: Graph,
-    buffers: list[Any],
+    buffers: list[ir.Value],
     operation: Any,
     target: Target,
 ) -> int:
@@ -309,7 +309,7 @@ def _build_whole(
     return min(units, own.cores)
 
 
-def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
+def _build_loops(kernel: ir.Operation, loops: Sequence[Any], target: Target) -> int:
     """Builds the kernel of loops that stay on a core, side by side."""
     groups, members, given = [], 0, None
     try:
@@ -347,7 +347,7 @@ def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
     return units
 
 
-def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[int, bool]:
+def _build_part(chosen: GroupPlan, buffers: list[ir.Value], target: Target) -> tuple[int, bool]:
     """Builds what a plan says; its units of work, and whether it lies in a straight line."""
     if isinstance(chosen, MovePlan):
         return MoveBuilder(chosen, buffers, target).build(), False
@@ -367,7 +367,7 @@ def _vector_builder_of(chosen: Plan) -> type[PhasedBuilder | VectorBuilder]:
     return VectorBuilder if chosen.schedule.chunks is None else ChunkBuilder
 
 
-def _buffer(value: Any) -> Any:
+def _buffer(value: ir.Value) -> Any:
     """The GM buffer that a tensor was made from."""
     while value.owner.name in BOUNDARY:
         value = value.owner.operands[0]

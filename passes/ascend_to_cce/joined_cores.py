@@ -47,7 +47,7 @@ class LaunchPhases:
     least: int
 
 
-def with_shared_cores(root: Any, target: Target, weigh_many: bool = False) -> Target:
+def with_shared_cores(root: ir.Operation, target: Target, weigh_many: bool = False) -> Target:
     """The target with the cores of kernels, weighed for all of them together.
 
     Args:
@@ -103,7 +103,7 @@ def _blocks(count: CoreCount) -> int:
     return min(count.cores, count.tried[count.cores].blocks)
 
 
-def phases_of(root: Any, groups: Mapping[str, Any]) -> LaunchPhases:
+def phases_of(root: ir.Operation, groups: Mapping[str, Any]) -> LaunchPhases:
     """The phases of the calls of these kernels: one for each stage."""
     kernels_of = launched_kernels(root)
     count, stage, least, taken = 0, None, 1, 0
@@ -122,7 +122,7 @@ def phases_of(root: Any, groups: Mapping[str, Any]) -> LaunchPhases:
     return LaunchPhases(count, calls, least)
 
 
-def weighed(kernel: Any, target: Target) -> CoreCount | None:
+def weighed(kernel: ir.Operation, target: Target) -> CoreCount | None:
     """The cores of a kernel and what it takes on others; None where nothing is to be chosen, or
     where what is wrong is said when it is lowered."""
     if loops_of(kernel):

@@ -247,7 +247,7 @@ def place(ops: Sequence[Any], end: Any) -> None:
 
 def _owners(op: Any) -> Iterator[Any]:
     """The operations whose results an operation uses, also inside its regions."""
-    values: list[Any] = []
+    values: list[ir.Value] = []
 
     def visit(nested: Any) -> Any:
         values.extend(nested.operands)

@@ -70,7 +70,10 @@ def pointer_type(space: Space) -> ir.Type:
 
 
 def _built(
-    name: str, kind: ir.Type, operands: list[Any], attributes: dict[str, ir.Attribute] | None = None
+    name: str,
+    kind: ir.Type,
+    operands: list[ir.Value],
+    attributes: dict[str, ir.Attribute] | None = None,
 ) -> ir.Value:
     """The result of an operation; those of instructions are many, and classes take longer."""
     return ir.Operation.create(

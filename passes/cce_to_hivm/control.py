@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Pipe, Space
@@ -52,7 +50,7 @@ def lower_store(emitter: Emitter, op: Op) -> None:
     builder.op("hivm.st", [address.pointer(), value])
 
 
-def element_address(emitter: Emitter, op: Op, memref: Any, indices: list[ir.Value]) -> Address:
+def element_address(emitter: Emitter, op: Op, memref: ir.Value, indices: list[ir.Value]) -> Address:
     """Where the element at `indices` lies, for a load or store of the scalar unit."""
     address = emitter.addresses.of(memref)
     if address.space not in (Space.GM, Space.UB):

@@ -122,7 +122,7 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 def by_dimension(
-    x: Any, start: ir.Value, windows: Windows, kind: str, result: Tensor, ops: TensorOps
+    x: ir.Value, start: ir.Value, windows: Windows, kind: str, result: Tensor, ops: TensorOps
 ) -> Any:
     """Windows along one dimension after the other, as many as the result has."""
     x = padded(x, start, windows, ops)
@@ -208,7 +208,7 @@ def images_of(found: Tensor, deep: list[int], kind: str, windows: Windows) -> Im
     return Images([*others[:-1], *deep, *space, others[-1]], len(space), lies, kind)
 
 
-def padded(operand: Any, start: ir.Value, windows: Windows, ops: TensorOps) -> Any:
+def padded(operand: ir.Value, start: ir.Value, windows: Windows, ops: TensorOps) -> Any:
     """The operand with the start value around it and between its elements."""
     found = tensor_of(operand.type)
     low, high = (windows.edges[:, side].tolist() for side in (0, 1))
@@ -222,7 +222,7 @@ def padded(operand: Any, start: ir.Value, windows: Windows, ops: TensorOps) -> A
 
 
 def combined(
-    x: Any, dim: int, size: int, step: int, stride: int, count: int, kind: str, ops: TensorOps
+    x: ir.Value, dim: int, size: int, step: int, stride: int, count: int, kind: str, ops: TensorOps
 ) -> Any:
     """Windows of `size` elements, `step` apart, along a dimension: `count` of them."""
     length = tensor_of(x.type).shape[dim]
@@ -247,7 +247,7 @@ def combined(
         x, covered = ops.binary(kind, first, second), 2 * covered
 
 
-def part(x: Any, dim: int, start: int, limit: int, stride: int, ops: TensorOps) -> Any:
+def part(x: ir.Value, dim: int, start: int, limit: int, stride: int, ops: TensorOps) -> Any:
     """x[.., start : limit : stride, ..]."""
     shape = tensor_of(x.type).shape
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)

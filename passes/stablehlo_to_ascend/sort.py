@@ -125,7 +125,7 @@ def kept_of(op: Op, dim: int) -> int:
     return most
 
 
-def is_places(value: Any, dim: int) -> bool:
+def is_places(value: ir.Value, dim: int) -> bool:
     """Whether a value counts along a dimension."""
     found = tensor_of(value.type)
     if found.element not in ("i32", "i64"):
@@ -232,7 +232,7 @@ class Sorting:
         return first, second
 
 
-def behind(ops: TensorOps, matrix: Any, columns: int, value: Any) -> Any:
+def behind(ops: TensorOps, matrix: Any, columns: int, value: ir.Value) -> Any:
     """A matrix with a value behind each row."""
     found = tensor_of(matrix.type)
     more = columns - found.shape[1]
@@ -281,7 +281,7 @@ def comparator_of(region: ir.Region, element: str) -> Comparator | None:
     return Comparator(TOTAL if whole else LARGEST, descending)
 
 
-def stripped(value: Any) -> tuple[Any, bool]:
+def stripped(value: ir.Value) -> tuple[Any, bool]:
     """A value before all zeros and all NaN of it were made alike, and whether they were."""
     alike = False
     while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.select":
@@ -301,7 +301,7 @@ def stripped(value: Any) -> tuple[Any, bool]:
     return value, alike
 
 
-def constant_of(value: Any) -> float | None:
+def constant_of(value: ir.Value) -> float | None:
     """The number that a constant is, converted already or not."""
     if isinstance(value.owner, ir.Block):
         return None

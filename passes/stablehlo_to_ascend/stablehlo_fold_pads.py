@@ -78,7 +78,7 @@ def folds(op: Any) -> bool:
     return True
 
 
-def known_number(value: Any) -> float | None:
+def known_number(value: ir.Value) -> float | None:
     """The number of rank 0 that a constant is, None if it is none."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "stablehlo.constant":
@@ -95,7 +95,7 @@ def pads_with(op: Any, number: float) -> bool:
     return len(op.operands) == 2 and known_number(op.operands[1]) == number
 
 
-def is_relu(value: Any) -> bool:
+def is_relu(value: ir.Value) -> bool:
     """Whether a value is the larger of another and zeros."""
     op = value.owner
     if isinstance(op, ir.Block) or op.name != "stablehlo.maximum":
@@ -103,7 +103,7 @@ def is_relu(value: Any) -> bool:
     return any(zeros(operand) for operand in op.operands)
 
 
-def zeros(value: Any) -> bool:
+def zeros(value: ir.Value) -> bool:
     """Whether a value is a constant of zeros, or a zero that is repeated."""
     owner = value.owner
     if not isinstance(owner, ir.Block) and owner.name == "stablehlo.broadcast_in_dim":

@@ -35,7 +35,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -275,7 +274,7 @@ def pair(values: Sequence[int]) -> tuple[int, int]:
     return first, second
 
 
-def known_array(value: Any) -> Array | None:
+def known_array(value: ir.Value) -> Array | None:
     """The array that a value is: a constant, also in another shape, order or element type."""
     owner = value.owner
     if isinstance(owner, ir.Block) or not owner.name.startswith("stablehlo."):

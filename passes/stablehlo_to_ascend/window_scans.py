@@ -63,12 +63,12 @@ def is_elementwise(region: ir.Region) -> bool:
     return all(name in ELEMENTWISE or name == "constant" for name in names)
 
 
-def applied(region: ir.Region, arguments: Sequence[Any]) -> Values:
+def applied(region: ir.Region, arguments: Sequence[ir.Value]) -> Values:
     """What a function of scalars gives for the elements of tensors of one shape."""
     block, shape = region.blocks[0], arguments[0].type.shape
     values: dict[Any, Any] = dict(zip(block.arguments, arguments, strict=True))
 
-    def value(scalar: Any) -> Any:
+    def value(scalar: ir.Value) -> Any:
         if scalar not in values:  # from outside of the function
             kind = ir.RankedTensorType.get(shape, scalar.type.element_type)
             values[scalar] = t.broadcast(scalar, kind, [])
@@ -92,7 +92,7 @@ def applied(region: ir.Region, arguments: Sequence[Any]) -> Values:
     return [value(v) for v in end.operands]
 
 
-def padded(x: Any, start: Any, windows: Windows) -> Any:
+def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
     """`x` with the start value around it and between its elements."""
     low, high = (windows.edges[:, side].tolist() for side in (0, 1))
     interior = [n - 1 for n in windows.inside]
@@ -125,7 +125,7 @@ def combined(
         xs, covered = applied(region, [*first, *second]), 2 * covered
 
 
-def part(x: Any, dim: int, start: int, limit: int, stride: int) -> Any:
+def part(x: ir.Value, dim: int, start: int, limit: int, stride: int) -> Any:
     """x[.., start : limit : stride, ..]."""
     shape = list(x.type.shape)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)

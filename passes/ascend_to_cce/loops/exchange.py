@@ -45,7 +45,9 @@ class Exchange:
     parts: list[dict[int, Any]]
 
 
-def exchange_of(kernel: Any, loops: Sequence[tuple[LoopGroup, LoopSchedule]]) -> Exchange | None:
+def exchange_of(
+    kernel: ir.Operation, loops: Sequence[tuple[LoopGroup, LoopSchedule]]
+) -> Exchange | None:
     """The arrays of a kernel whose loops share lanes, which become arguments of it; None if they
     share rows."""
     if not all(schedule.shares_lanes for _, schedule in loops):
@@ -66,7 +68,7 @@ def exchange_of(kernel: Any, loops: Sequence[tuple[LoopGroup, LoopSchedule]]) ->
     return Exchange(made[0], [{a: made[n] for a, n in own.items()} for own in places])
 
 
-def _add_arguments(kernel: Any, kinds: Sequence[Any]) -> list[Any]:
+def _add_arguments(kernel: ir.Operation, kinds: Sequence[Any]) -> list[Any]:
     """Arguments of a kernel that hold zeros before its first launch, and from launch to launch what
     it left there."""
     block, name = kernel.regions[0].blocks[0], symbol_name(kernel)
@@ -94,7 +96,7 @@ def _add_arguments(kernel: Any, kinds: Sequence[Any]) -> list[Any]:
     return made
 
 
-def _zeros(root: Any, kind: Any) -> str:
+def _zeros(root: ir.Operation, kind: Any) -> str:
     """A global array of zeros in front of the host's function; its name."""
     name: str = unique("exchange", dict(symbols(root)))
     element = kind.element_type
@@ -117,7 +119,7 @@ def _zeros(root: Any, kind: Any) -> str:
     return name
 
 
-def _with_arguments(call: Any, kinds: Sequence[Any], names: Sequence[str]) -> None:
+def _with_arguments(call: ir.Operation, kinds: Sequence[Any], names: Sequence[str]) -> None:
     """Replaces a call by one with global arrays behind its operands."""
     with call.location, ir.InsertionPoint(call):
         more = [

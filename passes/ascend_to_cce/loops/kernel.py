@@ -67,7 +67,7 @@ from davinci.units import ceil_div, row_major
 
 def build_loops(
     loops: Sequence[tuple[LoopGroup, LoopSchedule]],
-    buffers: Mapping[int, Any],
+    buffers: Mapping[int, ir.Value],
     target: Target,
     exchange: Exchange | None = None,
 ) -> int:
@@ -115,7 +115,7 @@ class _Unit(TileBuilder):
         group: LoopGroup,
         schedule: LoopSchedule,
         rows: int,
-        buffers: Mapping[int, Any],
+        buffers: Mapping[int, ir.Value],
         target: Target,
     ) -> None:
         self.group, self.schedule, self.target = group, schedule, target
@@ -431,6 +431,6 @@ class _Unit(TileBuilder):
         return start, self.rows if own else 1, reshaped(gm, [total])
 
 
-def _count(buffer: Any) -> int:
+def _count(buffer: ir.Value) -> int:
     """Elements of a buffer."""
     return math.prod(ir.MemRefType(buffer.type).shape)

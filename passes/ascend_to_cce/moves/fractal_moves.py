@@ -65,7 +65,7 @@ class Tile:
 class FractalBuilder:
     """Builds the pieces of one move."""
 
-    def __init__(self, way: FractalMove, arrays: Arrays, result: Any) -> None:
+    def __init__(self, way: FractalMove, arrays: Arrays, result: ir.Value) -> None:
         self.way = way
         matrix, nz = arrays[way.source], result
         if way.back:
@@ -164,7 +164,7 @@ class FractalBuilder:
             return [rows, zeros, None]
         return [rows, zeros, alloc([self.way.pitch * columns], self.element, "UB")]
 
-    def scatter_out(self, tile: Tile, ub: Any, transposed: Any) -> None:
+    def scatter_out(self, tile: Tile, ub: ir.Value, transposed: Any) -> None:
         """Matrix to Nz by two rounds of vnchwconv; `ub` holds first the rows, then the result."""
         p, w = tile.strips, tile.columns
         self.load(tile, ub)
@@ -188,7 +188,7 @@ class FractalBuilder:
         nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
         op("cce.copy", [nz, self.nz_part(tile)])
 
-    def gather_in(self, tile: Tile, ub: Any, transposed: Any) -> None:
+    def gather_in(self, tile: Tile, ub: ir.Value, transposed: Any) -> None:
         """Nz to matrix: `scatter_out` backwards."""
         p, w = tile.strips, tile.columns
         nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
@@ -218,7 +218,7 @@ class FractalBuilder:
         self.rearrange(rows.packed(), fractals, run)
         store_run(viewed(run, [rows.rows * rows.width], self.element), self.run(tile))
 
-    def rearrange(self, steps: Steps, source: Any, result: Any) -> None:
+    def rearrange(self, steps: Steps, source: ir.Value, result: ir.Value) -> None:
         """Between a run and fractals in UB."""
         element = element_type(steps.dtype)
         held = {
@@ -235,7 +235,7 @@ class FractalBuilder:
         whole = viewed(fractals, [self.way.pitch * self.way.columns], self.element)
         return self.apart(whole, tile.columns, tile.strips)
 
-    def copy_out(self, tile: Tile, ub: Any, zeros: Any, made: Any) -> None:
+    def copy_out(self, tile: Tile, ub: ir.Value, zeros: Any, made: Any) -> None:
         """Matrix to Nz by copies that read UB at a stride, those of the vector unit if it can."""
         self.load(tile, ub)
         tail = tile.width % self.way.c
@@ -262,7 +262,7 @@ class FractalBuilder:
                 [restride(zeros, fractals, row_major(fractals)), self.nz_part(tile, whole, 1)],
             )
 
-    def copy_in(self, tile: Tile, ub: Any, zeros: Any, made: Any) -> None:
+    def copy_in(self, tile: Tile, ub: ir.Value, zeros: Any, made: Any) -> None:
         """Nz to matrix by a copy that writes UB at a stride, that of the vector unit if it can."""
         del zeros
         if made is None:
@@ -280,7 +280,7 @@ class FractalBuilder:
         pitch = strips * SIDE * self.way.c + self.way.pad
         return restride(made, shape, [pitch, SIDE * self.way.c, self.way.c, 1])
 
-    def load(self, tile: Tile, ub: Any) -> None:
+    def load(self, tile: Tile, ub: ir.Value) -> None:
         """The rows of a tile to UB, zeros below them.
 
         vnchwconv reads whole blocks, so those that `load_rows` fills in part are written before.
@@ -311,11 +311,11 @@ class FractalBuilder:
             return arith.ConstantOp(self.element, value).result
         return arith.ConstantOp(self.element, float(value)).result
 
-    def fill(self, buffer: Any) -> None:
+    def fill(self, buffer: ir.Value) -> None:
         """Zeros."""
         op("cce.vector_dup", [self.constant(0), buffer])
 
-    def keep(self, source: Any, there: Any) -> None:
+    def keep(self, source: ir.Value, there: Any) -> None:
         """Moves lanes of `source` in UB; by arithmetic, because only that takes a mask."""
         if isinstance(self.element, ir.IntegerType):
             op("cce.vmax", [source, source, there])
@@ -323,7 +323,7 @@ class FractalBuilder:
             op("cce.vmuls", [source, self.constant(1), there])
 
 
-def lanes_view(buffer: Any, offset: int, blocks: int, stride: int, block_stride: int) -> Any:
+def lanes_view(buffer: ir.Value, offset: int, blocks: int, stride: int, block_stride: int) -> Any:
     """A [16, blocks, 16] operand of vnchwconv: strides of its first two dimensions."""
     return restride(buffer, [SIDE, blocks, SIDE], [stride, block_stride, 1], offset)
 
@@ -344,13 +344,13 @@ def strip_views(transposed: Any, fractals: Any, p: int, w: int) -> Iterator[tupl
         yield blocks, lanes_view(fractals, t * p * square, p, p * SIDE, SIDE)
 
 
-def rows_view(ub: Any, tile: Tile) -> Any:
+def rows_view(ub: ir.Value, tile: Tile) -> Any:
     """A buffer as the rows of a tile, [16 p, w c]."""
     shape = [tile.strips * SIDE, tile.columns * tile.c]
     return restride(ub, shape, row_major(shape))
 
 
-def nz_view(ub: Any, tile: Tile) -> Any:
+def nz_view(ub: ir.Value, tile: Tile) -> Any:
     """The rows of a tile in UB, read in Nz order: [w, p, 16, c]."""
     width = tile.columns * tile.c
     shape = [tile.columns, tile.strips, SIDE, tile.c]

@@ -6,7 +6,6 @@ The pieces of work of all ways are dealt out to the blocks one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
@@ -31,7 +30,7 @@ from davinci.schedule.moves.word_moves import WordMove
 class MoveBuilder:
     """Builds a kernel that moves elements."""
 
-    def __init__(self, plan: MovePlan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: MovePlan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.plan, self.target = plan, target
         inputs = plan.graph.inputs
         self.arrays: Arrays = dict(zip(inputs, arguments, strict=False))
@@ -54,7 +53,7 @@ class MoveBuilder:
                 yield from parts_of(way, self.arrays, result, looped)
 
 
-def parts_of(way: Way, arrays: Arrays, result: Any, looped: bool) -> list[Part]:
+def parts_of(way: Way, arrays: Arrays, result: ir.Value, looped: bool) -> list[Part]:
     """The pieces of work of one way.
 
     Args:
@@ -75,7 +74,7 @@ def parts_of(way: Way, arrays: Arrays, result: Any, looped: bool) -> list[Part]:
     return scalar_parts(way, arrays, result)
 
 
-def painted_parts(way: Painted, arrays: Arrays, result: Any) -> list[Part]:
+def painted_parts(way: Painted, arrays: Arrays, result: ir.Value) -> list[Part]:
     """The parts of a kernel that does all transfers of one index of the outer dimension in their
     order."""
     runs = [RunsBuilder(w, arrays, result) if isinstance(w, Runs) else None for w in way.ways]

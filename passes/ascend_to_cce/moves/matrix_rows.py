@@ -57,25 +57,25 @@ class Piece:
         return min(self.rows, -(-excess // n))
 
 
-def load_rows(piece: Piece, ub: Any) -> None:
+def load_rows(piece: Piece, ub: ir.Value) -> None:
     """GM to the top left of `ub` [r, w]; behind the columns of a ragged row comes garbage."""
 
-    def move(outside: Any, inside: Any, **attributes: Any) -> None:
+    def move(outside: ir.Value, inside: ir.Value, **attributes: Any) -> None:
         op("cce.copy", [outside, inside], **attributes)
 
-    def element(outside: list[Any], inside: list[Any]) -> None:
+    def element(outside: list[ir.Value], inside: list[ir.Value]) -> None:
         memref.StoreOp(memref.LoadOp(piece.matrix, outside).result, ub, inside)
 
     move_rows(piece, ub, move, element)
 
 
-def store_rows(ub: Any, piece: Piece) -> None:
+def store_rows(ub: ir.Value, piece: Piece) -> None:
     """The top left of `ub` [r, w] to GM; the head of what follows each row is overwritten first."""
 
-    def move(outside: Any, inside: Any, **attributes: Any) -> None:
+    def move(outside: ir.Value, inside: ir.Value, **attributes: Any) -> None:
         op("cce.copy", [inside, outside], **attributes)
 
-    def element(outside: list[Any], inside: list[Any]) -> None:
+    def element(outside: list[ir.Value], inside: list[ir.Value]) -> None:
         memref.StoreOp(memref.LoadOp(ub, inside).result, piece.matrix, outside)
 
     move_rows(piece, ub, move, element)
@@ -83,7 +83,7 @@ def store_rows(ub: Any, piece: Piece) -> None:
 
 def move_rows(
     piece: Piece,
-    ub: Any,
+    ub: ir.Value,
     move: Callable[..., None],
     element: Callable[[list[Any], list[Any]], None],
 ) -> None:

@@ -15,7 +15,7 @@ from davinci.schedule.vector.tile_program import MOVABLE
 from davinci.units import BLOCK_BYTES, round_up
 
 
-def load_run(array: Any, start: IndexLike, count: int, held: Any, block: int) -> None:
+def load_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
     """Brings `count` elements of GM from `start` on to a packed value.
 
     Args:
@@ -38,7 +38,7 @@ def load_run(array: Any, start: IndexLike, count: int, held: Any, block: int) ->
         _copy(gm, subview(held, [piece.place], [piece.count]))
 
 
-def store_run(array: Any, start: IndexLike, count: int, held: Any, block: int) -> None:
+def store_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
     """The other way; the last piece goes over elements of the one before."""
     (total,) = ir.MemRefType(array.type).shape
     if count < block and total != count:
@@ -51,7 +51,7 @@ def store_run(array: Any, start: IndexLike, count: int, held: Any, block: int) -
         _copy(subview(held, [piece.place], [piece.count]), gm)
 
 
-def _copy(source: Any, destination: Any) -> None:
+def _copy(source: ir.Value, destination: ir.Value) -> None:
     kind = ir.MemRefType(source.type)
     if kind.shape[0] * kind.element_type.width % (8 * BLOCK_BYTES):
         copy_rounded(source, destination, BLOCK_BYTES)
@@ -59,7 +59,7 @@ def _copy(source: Any, destination: Any) -> None:
         op("cce.copy", [source, destination])
 
 
-def _fill(array: Any, held: Any, dtype: str, first: int) -> None:
+def _fill(array: Any, held: ir.Value, dtype: str, first: int) -> None:
     """Writes what no copy does, from a block on: it is computed on too, whatever it is."""
     (total,), (size,) = (ir.MemRefType(value.type).shape for value in (array, held))
     if dtype in MOVABLE:

@@ -18,7 +18,7 @@ from davinci.schedule.moves.squares import HALF_BYTES, Squares
 class SquaresBuilder:
     """Tiles of rows x columns in buffers of UB."""
 
-    def __init__(self, way: Squares, arrays: Arrays, result: Any) -> None:
+    def __init__(self, way: Squares, arrays: Arrays, result: ir.Value) -> None:
         self.way = way
         transfer = way.transfer
         self.itemsize = transfer.itemsize
@@ -83,7 +83,7 @@ class SquaresBuilder:
         transpose_halves(Plane(first, width), Plane(second, 2 * height), 2 * height, width)
 
 
-def two_views(elements: int, element: Any, itemsize: int) -> tuple[Any, Any]:
+def two_views(elements: int, element: ir.Type, itemsize: int) -> tuple[Any, Any]:
     """A UB buffer of so many elements, and its words of 16 bits: the same bytes, of bytes a buffer
     of the numbers that they are."""
     if itemsize == HALF_BYTES:
@@ -100,7 +100,7 @@ def two_views(elements: int, element: Any, itemsize: int) -> tuple[Any, Any]:
 class Plane:
     """Rows of 16-bit elements in a UB buffer, `pitch` apart, from element `offset`."""
 
-    buffer: Any
+    buffer: ir.Value
     pitch: int
     offset: int = 0
 

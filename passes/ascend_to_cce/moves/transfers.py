@@ -37,14 +37,14 @@ WORD_LANES = 8
 """Words of 32 bits of a block."""
 
 
-def element_of(buffer: Any) -> Any:
+def element_of(buffer: ir.Value) -> Any:
     return ir.MemRefType(buffer.type).element_type
 
 
 class RunsBuilder:
     """Builds a transfer by runs."""
 
-    def __init__(self, way: Runs, arrays: Arrays, result: Any) -> None:
+    def __init__(self, way: Runs, arrays: Arrays, result: ir.Value) -> None:
         self.way, self.transfer = way, way.transfer
         run = [way.transfer.run]
         dims = way.transfer.outer
@@ -124,12 +124,14 @@ class RunsBuilder:
         parts = [part(0, full, chunk)] if full else []
         return parts + ([part(full * chunk, 1, rest)] if rest else [])
 
-    def _copy(self, ub: Any, at: list[IndexLike], shape: list[int], drop: Any) -> None:
+    def _copy(self, ub: ir.Value, at: list[IndexLike], shape: list[int], drop: Any) -> None:
         if not self.transfer.filled:
             self._move(ub, at, shape, drop, load=True)
         self._move(ub, at, shape, drop, load=False)
 
-    def _move(self, ub: Any, at: list[IndexLike], shape: list[int], drop: Any, load: bool) -> None:
+    def _move(
+        self, ub: ir.Value, at: list[IndexLike], shape: list[int], drop: Any, load: bool
+    ) -> None:
         gm = subview(self.views[0 if load else 1], at, shape, drop=list(drop))
         op("cce.copy", [gm, ub] if load else [ub, gm])
 
@@ -138,7 +140,7 @@ def strides(dims: Sequence[Any], side: int) -> list[int]:
     return [d.strides[side] for d in dims]
 
 
-def small_parts(way: Small, arrays: Arrays, result: Any) -> list[Part]:
+def small_parts(way: Small, arrays: Arrays, result: ir.Value) -> list[Part]:
     """Less than a block, with what lies behind it in its block."""
     transfer, size, element = way.transfer, way.transfer.count, element_of(result)
 
@@ -157,7 +159,7 @@ def small_parts(way: Small, arrays: Arrays, result: Any) -> list[Part]:
 
 
 def scalar_parts(
-    way: Scalars, arrays: Arrays, result: Any, walked: Sequence[IndexLike] = ()
+    way: Scalars, arrays: Arrays, result: ir.Value, walked: Sequence[IndexLike] = ()
 ) -> list[Part]:
     """Element by element on the scalar unit; the outermost dimension is shared by the blocks."""
     transfer = way.transfer
@@ -230,7 +232,7 @@ def filled(shape: Sequence[int], element: Any, number: Any) -> Any:
     return viewed(raw, shape, element)
 
 
-def copy_rounded(source: Any, destination: Any, block_bytes: int) -> None:
+def copy_rounded(source: ir.Value, destination: ir.Value, block_bytes: int) -> None:
     """Copies one contiguous run; in whole blocks if it does not end at one.
 
     On the side of GM the run must then end where its buffer does, so that only padding is touched.

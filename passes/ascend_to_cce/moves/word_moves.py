@@ -26,7 +26,7 @@ class WordsBuilder:
             is filled in once.
     """
 
-    def __init__(self, way: WordMove, arrays: Arrays, result: Any, looped: bool) -> None:
+    def __init__(self, way: WordMove, arrays: Arrays, result: ir.Value, looped: bool) -> None:
         self.way, self.result, self.looped = way, result, looped
         self.sources = [arrays[piece.array] for piece in way.move.pieces]
         self.element = ir.MemRefType(result.type).element_type
@@ -119,7 +119,7 @@ class WordsBuilder:
         cce.copy(self._piece(gm, at, start, tile, 1), reshaped(held, tile))
 
     def _piece(
-        self, gm: Any, at: list[IndexLike], start: IndexLike, tile: list[int], behind: int = 0
+        self, gm: ir.Value, at: list[IndexLike], start: IndexLike, tile: list[int], behind: int = 0
     ) -> Any:
         """The tile of an array, `start` being its place in the last dimension but `behind`."""
         runs = len(tile) - 1 - behind

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
@@ -219,7 +218,7 @@ class Tile:
                 self._store(value, held[value])
 
     def _alloc(self, shape: Sequence[int], dtype: str, moved: bool) -> ir.Value:
-        buffer: Any = alloc([math.prod(shape)], element_type(dtype), "UB")
+        buffer: ir.Value = alloc([math.prod(shape)], element_type(dtype), "UB")
         if moved and self.kernel.schedule.slots > 1:
             buffer.owner.attributes["cce.slots"] = as_attribute(self.kernel.schedule.slots)
         found: ir.Value = buffer
@@ -351,7 +350,7 @@ class Tile:
     def _step(self, step: Step, held: dict[Value, ir.Value]) -> None:
         """One operation of the epilogue."""
         shape, strides = self.end.operands(step, self.planes, self.fractals)
-        operands: list[Any] = [
+        operands: list[ir.Value] = [
             restride(held[value], shape, steps)
             for value, steps in zip(step.operands, strides, strict=True)
         ]

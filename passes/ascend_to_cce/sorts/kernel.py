@@ -34,7 +34,7 @@ class SortBuilder:
         arguments: buffers of the keys, of the numbers if there are any, and of the result.
     """
 
-    def __init__(self, plan: SortPlan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: SortPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.schedule, self.target = plan.schedule, target
         self.tile, self.keys = self.schedule.tile, self.schedule.keys
         self.work = KeySteps(self.keys, self.tile)
@@ -44,14 +44,14 @@ class SortBuilder:
         self.buffers: dict[tuple[str, str], Any] = {}
 
     @staticmethod
-    def _matrix(gm: Any) -> Any:
+    def _matrix(gm: ir.Value) -> Any:
         """An array in GM as [planes, rows, columns]."""
         shape = list(ir.MemRefType(gm.type).shape)
         shape = [1] * (3 - len(shape)) + shape
         return restride(gm, shape, row_major(shape))
 
     @staticmethod
-    def _kind(gm: Any) -> str:
+    def _kind(gm: ir.Value) -> str:
         return "f32" if isinstance(ir.MemRefType(gm.type).element_type, ir.F32Type) else "s32"
 
     def build(self) -> int:

@@ -28,7 +28,7 @@ def scratch_buffers(*works: Steps) -> dict[str, Any]:
     return {name: alloc([count], element, "UB") for name, count in sizes.items()}
 
 
-def build_steps(work: Steps, buffers: Mapping[str, Any]) -> None:
+def build_steps(work: Steps, buffers: Mapping[str, ir.Value]) -> None:
     """Builds the steps.
 
     Args:
@@ -42,7 +42,7 @@ def build_steps(work: Steps, buffers: Mapping[str, Any]) -> None:
         op(f"cce.{step.name}", operands)
 
 
-def array(buffers: Mapping[str, Any], view: View) -> Any:
+def array(buffers: Mapping[str, ir.Value], view: View) -> Any:
     """A view of one of the buffers."""
     buffer = buffers[view.buffer]
     _, start = ir.MemRefType(buffer.type).get_strides_and_offset()
@@ -68,7 +68,7 @@ def fill_lanes(dtype: str, rows: Any, first: int, last: int, number: float) -> N
         start += most
 
 
-def build_table(dtype: str, row: Any, held: Any, kind: TableKind) -> None:
+def build_table(dtype: str, row: ir.Value, held: ir.Value, kind: TableKind) -> None:
     """A row of GM to all rows of a buffer; lanes behind its last whole block become 0.
 
     Args:

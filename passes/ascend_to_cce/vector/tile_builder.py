@@ -63,7 +63,7 @@ class TileBuilder:
         ordered: whether the kernel lies in a straight line.
     """
 
-    def __init__(self, plan: Plan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: Plan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.plan, self.target = plan, target
         self.program, self.space = plan.program, plan.space
         self.schedule: Any = plan.schedule
@@ -72,11 +72,11 @@ class TileBuilder:
         self.arrays = {n: self._array(a, n) for a, n in zip(arguments, numbers, strict=True)}
         self.layout = plan.layout(plan.schedule.tile)
         self.block = self.program.row_block
-        self.buffers: dict[int, Any] = {}
+        self.buffers: dict[int, ir.Value] = {}
         self.ordered = False
         self.ragged = plan.schedule.ragged
 
-    def _array(self, argument: Any, number: int) -> Any:
+    def _array(self, argument: ir.Value, number: int) -> Any:
         """A GM buffer as an array of the axes of its value, in the order of the space."""
         axes, strides = self.space.of(number), self.space.strides(number)
         sizes = [self.space.axes[axis].size for axis in axes]
@@ -206,7 +206,7 @@ class TileBuilder:
         run = restride(self.arrays[number], [total], [1])
         move(run, start, count, self._held(value), block)
 
-    def _fill(self, held: Any, dtype: str, first: int) -> None:
+    def _fill(self, held: ir.Value, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""
         *outer, pitch = held.type.shape
         if first == pitch:
@@ -376,7 +376,7 @@ class TileBuilder:
         buffers = {SOURCE: held, RESULT: self._held(step.result)}
         build_steps(work, self._scratch(work, once) | buffers)
 
-    def _begin(self, step: Step, buffer: Any) -> None:
+    def _begin(self, step: Step, buffer: ir.Value) -> None:
         """Fills what a reduction gathers its pieces in with what changes no result."""
         dtype = step.result.dtype
         with serving(*step.members):
