@@ -61,14 +61,21 @@ class Windows:
 
     @staticmethod
     def of(op: Op) -> Windows:
-        rank = tensor_of(op.operands[0].type).rank
+        """Those of an operation; where there is one window along a dimension, the least stride."""
+        shape, made = (tensor_of(value.type).shape for value in (op.operands[0], op.results[0]))
+        rank = len(shape)
         strides, inside, apart = (
             attribute(op, name) or [1] * rank
             for name in ("window_strides", "base_dilations", "window_dilations")
         )
-        return Windows(
-            attribute(op, "window_dimensions"), strides, apart, inside, edges_of(op, rank)
-        )
+        sizes, edges = attribute(op, "window_dimensions"), edges_of(op, rank)
+        lengths = (np.array(shape) - 1) * inside + 1 + edges.sum(1)
+        behind = lengths - ((np.array(sizes) - 1) * apart + 1)
+        strides = [
+            int(left) + 1 if count == 1 else stride
+            for count, left, stride in zip(made, behind, strides, strict=True)
+        ]
+        return Windows(sizes, strides, apart, inside, edges)
 
     @property
     def space(self) -> list[int]:
