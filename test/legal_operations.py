@@ -71,6 +71,7 @@ CCE = [
         for name in ("vcgadd", "vcgmax", "vcgmin")
     ),
     ("vcadd", [ub("3x64"), ub("3", layout="[8]")], ""),
+    ("vbrcb", [ub("3x8", "f16"), ub("3x8x16", "f16", "[256, 32, 1]")], ""),
     ("vnchwconv", [ub("16x3x16", "f16"), ub("16x3x16", "f16", "[16, 256, 1]")], ""),
     ("vnchwconv", [ub("8x2x3x8", layout="[0, 8, 16, 1]"), ub("16x3x8", "f32")], ""),
     ("sync_cores", [memref("4x8", "i32"), "i32", ub("5x8", "i32")], ""),

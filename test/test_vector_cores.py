@@ -16,8 +16,9 @@ Array = npt.NDArray[Any]
 
 MACHINE = "ascend910b"
 
-SHAPES = ((1, 1), (17, 33), (97, 1031), (3, 20000))
-"""One element, rows that end in a block, more rows than cores with a prime, rows UB has to part."""
+SHAPES = ((1, 1), (17, 33), (97, 1031), (540, 96), (768, 512), (3, 20000))
+"""One element, rows that end in a block, more rows than cores with a prime, rows that are no whole
+repeats, whole ones, rows UB has to part."""
 
 
 def rows_of(operator: str, shape: tuple[int, int], **attributes: Any) -> Any:

@@ -5,7 +5,8 @@
 
 Each is compiled, simulated with data and all checks, and compared as `npu-run --check` does; beside
 that the share of its cycles that kernels on the scalar unit take. Networks are named as npu-run
-names them. --write writes docs/network-check.md. Takes half an hour for all. With --poison bytes of
+names them. --write writes the rows into the section of the machine in docs/network-check.md, in
+place of those of the same networks. Takes half an hour for all. With --poison bytes of
 the arena that no value needs are filled with 0xFF before each launch (`Executable.poison`).
 
 --quantize has the networks of the zoo with products of bytes instead, calibrated with two random
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,7 +81,7 @@ PAST_F16 = ("alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet
 
 INTRODUCTION = """# Networks against onnxruntime
 
-Made by `python benchmarks/coverage/network_check.py --write` on {machine}; do not edit. Each
+Made by `python benchmarks/coverage/network_check.py --machine NAME --write`; do not edit. Each
 network is compiled, simulated with data and all checks, and compared with onnxruntime on random
 inputs, as `npu-run --check` does.
 
@@ -89,10 +91,29 @@ inputs, as `npu-run --check` does.
 * `check`: the least cosine and the largest error, as a share of the largest value, of all outputs.
 * `kernels`: launches; `scalar`: share of the cycles that kernels on the scalar unit take.
 * `seconds`: to compile and to simulate, on a processor that others use, too.
+"""
 
-| network | precision | check | cosine | largest error | kernels | scalar | seconds |
+HEAD = """| network | precision | check | cosine | largest error | kernels | scalar | seconds |
 |---|---|---|---:|---:|---:|---:|---:|
 """
+
+
+def page_with(text: str, machine: str, rows: Sequence[str]) -> str:
+    """The page `text` with rows of a machine: new ones, and where there is no new one the old."""
+    sections = {}
+    for section in text.split("\n## ")[1:]:
+        name, _, table = section.partition("\n")
+        lines = [line for line in table.splitlines() if line.startswith("| ")]
+        sections[name] = {network_of(line): line for line in lines[1:]}
+    sections.setdefault(machine, {}).update({network_of(row): row for row in rows})
+    tables = (
+        f"\n## {name}\n\n{HEAD}" + "\n".join(found.values()) for name, found in sections.items()
+    )
+    return INTRODUCTION + "\n".join(tables) + "\n"
+
+
+def network_of(row: str) -> str:
+    return row.split("|")[1].strip()
 
 
 SAMPLES = 2
@@ -164,7 +185,7 @@ def main() -> int:
         rows.append(row_of(network, options.machine, options.quantize, options.poison))
         print(rows[-1], flush=True)
     if options.write:
-        text = INTRODUCTION.format(machine=options.machine) + "\n".join(rows) + "\n"
+        text = page_with(PAGE.read_text(encoding="utf-8"), options.machine, rows)
         PAGE.write_text(text, encoding="utf-8")
     return 0
 

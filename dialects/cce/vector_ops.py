@@ -12,6 +12,7 @@ from typing import Any
 from davinci.dialects.base import attribute, one_of, verifier
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import (
+    BIT_BYTES,
     LANES,
     PREDICATES,
     ROUNDS,
@@ -216,6 +217,36 @@ class BlockReduction(Cce.Operation):
             f"[multiples of {src.block}, .., 1]",
         )
         require_contiguous("destination", dst)
+
+
+class VbrcbOp(Cce.Operation, name="vbrcb"):
+    """dst[r, b] = src[r, b] in all lanes of a block.
+
+    C1 both in UB, of one type of 16 or 32 bits. C2 src [r, 8], contiguous; dst [r, 8, l], l the
+    elements of a block, strides whole blocks.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require(src.itemsize in BIT_BYTES, "bytes of elements", src.itemsize, "2 or 4")
+        require_type("destination", dst.dtype, (src.dtype,))
+        require_space("source", src, "UB")
+        require_space("destination", dst, "UB")
+        expected = f"[r, {REPEAT_BLOCKS}]"
+        require(src.shape[1:] == (REPEAT_BLOCKS,), "shape of the source", src.shape, expected)
+        require_contiguous("source", src)
+        shape = (*src.shape, dst.block)
+        require(dst.shape == shape, "shape of the destination", list(dst.shape), list(shape))
+        require(
+            dst.strides[2] == 1 and all(s % dst.block == 0 and s > 0 for s in dst.strides[:2]),
+            "blocks of the destination",
+            f"strides {list(dst.strides)}",
+            f"[multiples of {dst.block}, .., 1]",
+        )
 
 
 class VnchwconvOp(Cce.Operation, name="vnchwconv"):

@@ -21,7 +21,7 @@ from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
 from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
-BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")
+BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vbrcb")
 """Operations, without their dialect, of which a repeat does a row."""
 
 ON_CHIP: dict[tuple[str, str], Callable[[Machine, float, float], float]] = {

@@ -1,4 +1,4 @@
-"""Operations on some lanes of a repeat, each row a repeat: reductions, fills."""
+"""Operations of which a row is a repeat: reductions, fills of lanes, lanes that are repeated."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
+from davinci.passes.pipeline.base import fail
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 
@@ -60,6 +61,27 @@ def lower_block_reduction(emitter: Emitter, op: Op) -> None:
     record = emitter.record(op, op.name.removeprefix("cce."), src.dtype)
     blk_stride = src.strides[1] // src.block
     emit_rows(emitter, record, op, FULL_MASK, blk_stride, src.strides[0], REPEAT_BLOCKS)
+
+
+@lowering("vbrcb")
+def lower_lane_repetition(emitter: Emitter, op: Op) -> None:
+    """Eight elements a repeat; instructions begin at whole blocks of these."""
+    src, dst = (buffer_of(value) for value in op.operands)
+    record = emitter.record(op, "vbrcb", f"b{8 * src.itemsize}")
+    fields = {
+        "dst_blk_stride": dst.strides[1] // dst.block,
+        "dst_rep_stride": dst.strides[0] // dst.block,
+    }
+    most = {f.name: f.limit for f in record.fields}
+    for name, found in fields.items():
+        if found > most[name]:
+            fail(op, f"{name} too large", found=str(found), expected=f"at most {most[name]}")
+    start = [emitter.addresses.of(value) for value in reversed(list(op.operands))]
+    widths = dst.strides[0] * dst.itemsize, REPEAT_BLOCKS * src.itemsize
+    whole = BLOCK_BYTES // widths[1] or 1
+    for begin, count in cut(src.shape[0], most["repeat"] // whole * whole):
+        shifts = [Shift(begin * width) for width in widths]
+        emitter.instruction(record, move(start, shifts), {**fields, "repeat": count})
 
 
 def emit_rows(

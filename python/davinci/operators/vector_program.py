@@ -215,10 +215,25 @@ class VectorProgram:
             return found
         if dtype == "f16" and a in self.rounded:
             return self.rounded[a]
+        if dtype == "f16" and rounding == "none" and (product := self._product_of_f16(a)):
+            return product
         result = self.step("vconv", [a], dtype, round=rounding)
         if exact:
             self.wide[result] = a
         return result
+
+    def _product_of_f16(self, a: Value) -> Value | None:
+        """The product in f16 that a product in f32 is once it is rounded: one of two values that
+        were f16, which f32 holds to all its digits. None if `a` is another value."""
+        made = {step.result: step for step in self.steps}
+        product = made.get(a)
+        if product is None or product.name != "vmul" or a.dtype != "f32":
+            return None
+        sources = [made.get(source) for source in product.sources]
+        narrow = [s.sources[0] for s in sources if s is not None and s.name == "vconv"]
+        if [value.dtype for value in narrow] != ["f16", "f16"]:
+            return None
+        return self.step("vmul", narrow)
 
     def drop_unused(self) -> None:
         """Removes steps and constants that no output depends on."""

@@ -294,6 +294,12 @@ INCCE = [
     ("vcmax", [ub("3x8", "i32"), ub("3x2", "i32")], "", "source has the wrong element type"),
     ("vcmax", [ub("3x16", "f16"), ub("3x1", "f16")], "", "shape of the destination"),
     ("vcgadd", [ub("3x4x16", "f16"), ub("3x4", "f16")], "", "expected [r, 8, 16]"),
+    ("vbrcb", [ub("3x4"), ub("3x4x8")], "", "expected [r, 8]"),
+    ("vbrcb", [ub("3x8"), ub("3x8x16", "f16")], "", "destination"),
+    ("vbrcb", [ub("3x8"), ub("3x8x4", layout="[64, 8, 1]")], "", "shape of the destination"),
+    ("vbrcb", [ub("3x8", "f32", "[16, 1]"), ub("3x8x8")], "", "not contiguous"),
+    ("vbrcb", [ub("3x8"), ub("3x8x8", layout="[96, 12, 1]")], "", "blocks of the destination"),
+    ("vbrcb", [ub("3x8", "i8"), ub("3x8x32", "i8")], "", "bytes of elements"),
     ("vnchwconv", [ub("16x3x32", "i8")] * 2, "", "found s8; expected 16 bits or more"),
     (
         "vnchwconv",

@@ -222,6 +222,17 @@ func.func @transpose() attributes {ascend.kernel} {
   return
 }
 
+// A repeat takes eight elements to a block each.
+// CHECK-LABEL: func.func @repeat_lanes
+// CHECK: "hivm.vbrcb"({{.*}}) {dst_blk_stride = 2 : i64, dst_rep_stride = 16 : i64, repeat = 3 : i64, type = "b32"}
+func.func @repeat_lanes() attributes {ascend.kernel} {
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<3x8xf32, #cce.space<"UB">>
+  %b = memref.alloc() {cce.address = 1024 : i64} : memref<384xf32, #cce.space<"UB">>
+  %c = memref.reinterpret_cast %b to offset: [0], sizes: [3, 8, 8], strides: [128, 16, 1] : memref<384xf32, #cce.space<"UB">> to memref<3x8x8xf32, strided<[128, 16, 1]>, #cce.space<"UB">>
+  "cce.vbrcb"(%a, %c) : (memref<3x8xf32, #cce.space<"UB">>, memref<3x8x8xf32, strided<[128, 16, 1]>, #cce.space<"UB">>) -> ()
+  return
+}
+
 // Functions that are no kernels keep their arrays.
 // CHECK-LABEL: func.func @host
 // CHECK-SAME: memref<4xf32>

@@ -12,7 +12,7 @@ from davinci import machine as machines
 from davinci.schedule.vector.row_places import Places, places_of
 from davinci.schedule.vector.row_statistics import neutral, reduction
 from davinci.schedule.vector.row_steps import Digits
-from davinci.schedule.vector.steps import RESULT, SOURCE
+from davinci.schedule.vector.steps import OF_BLOCKS, RESULT, SOURCE, SPREAD
 
 
 def sums(strides: tuple[int, ...]) -> list[int]:
@@ -60,8 +60,11 @@ def test_places_are_apart_and_in_the_buffer(rows: int, row_blocks: int) -> None:
     lanes=st.integers(1, 40).map(lambda n: 8 * n),
     slices=st.integers(1, 3),
 )
-def test_steps_stay_in_their_buffers(kind: str, rows: int, lanes: int, slices: int) -> None:
-    machine = machines.load("ascend910")
+@pytest.mark.parametrize("name", ["ascend910", "ascend910b"])
+def test_steps_stay_in_their_buffers(
+    name: str, kind: str, rows: int, lanes: int, slices: int
+) -> None:
+    machine = machines.for_vector(machines.load(name))
     work = reduction(kind, rows, lanes, "f32", machine, slices=slices).work
     sizes = {SOURCE: slices * rows * lanes, RESULT: rows * 8, **work.scratch}
     for step in work.steps:
@@ -70,6 +73,19 @@ def test_steps_stay_in_their_buffers(kind: str, rows: int, lanes: int, slices: i
             assert 0 <= view.offset
             assert view.offset + last < sizes[view.buffer]
         assert step.operands[-1].buffer != SOURCE
+
+
+@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize("lanes", [16, 96, 512, 768])
+def test_blocks_are_reduced_where_machines_have_that(rows: int, lanes: int) -> None:
+    """Not by transpositions, of which each takes eight instructions of the scalar unit besides."""
+    machine = machines.for_vector(machines.load("ascend910b"))
+    for kind, dtype in (("add", "f32"), ("max", "f32"), ("max", "f16")):
+        names = {step.name for step in reduction(kind, rows, lanes, dtype, machine).work.steps}
+        assert {OF_BLOCKS[kind], SPREAD} <= names
+    coupled = machines.load("ascend910")
+    names = {step.name for step in reduction("add", rows, lanes, "f32", coupled).work.steps}
+    assert names.isdisjoint({OF_BLOCKS["add"], SPREAD})
 
 
 @pytest.mark.parametrize(

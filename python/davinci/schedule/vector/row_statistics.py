@@ -4,11 +4,13 @@ Rows lie in UB one after the other, each of whole blocks of 32 bytes: [rows, lan
 is one value a row, in a block a row: [rows, lanes of a block], either in lane 0 ("first"; the
 others hold anything that has been written) or in all lanes (spread), see `row_places`.
 
-Folds reduce a row to a block or a repeat, see `row_steps`. No instruction combines lanes of 32
-bits but `vcadd`, which sums those of a repeat, 7 cycles each, and leaves the sum in lane 0. All
-else, and sums of many rows, goes by transpositions that give each lane of a row a block of its own,
-filled with it; these are folded as blocks are, and the result is spread. In 16 bits lane l of 16
-rows is one block; those are folded before the second transposition.
+Folds reduce a row to a block or a repeat, see `row_steps`. Where a machine has instructions that
+reduce a block to a lane and that repeat lanes over blocks (`vcgadd`, `vbrcb`), rows become lanes by
+the first, 8 blocks a repeat, and these statistics by the second. Elsewhere no instruction combines
+lanes of 32 bits but `vcadd`, which sums those of a repeat, 7 cycles each, and leaves the sum in
+lane 0. All else, and sums of many rows, goes by transpositions that give each lane of a row a block
+of its own, filled with it; these are folded as blocks are, and the result is spread. In 16 bits
+lane l of 16 rows is one block; those are folded before the second transposition.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.schedule.vector.row_places import Places, block_lanes, places_of, use_cycles
 from davinci.schedule.vector.row_steps import DIGITS, Blocks, Digits, RowSteps, Way
-from davinci.schedule.vector.steps import RESULT, ROW_SUM, SOURCE, Estimate, Step, Steps, View
+from davinci.schedule.vector.steps import (
+    OF_BLOCKS,
+    RESULT,
+    ROW_SUM,
+    SOURCE,
+    SPREAD,
+    Estimate,
+    Step,
+    Steps,
+    View,
+)
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 TILE_INSTRUCTIONS = 100
@@ -75,6 +87,10 @@ def reduction(
     count = lanes // block_lanes(dtype)
     source = Blocks(SOURCE, slices, rows, count, count)
     found = [Reduction(_by_lanes(RowSteps(kind, dtype, machine), source, places), first=False)]
+    if spreads_lanes(machine) and dtype in machine.intrinsics.get(OF_BLOCKS.get(kind, ""), ()):
+        for folds in range(count.bit_length() + 1):
+            way = _by_blocks(RowSteps(kind, dtype, machine), source, places, folds)
+            found += [Reduction(way, first=False)] if way is not None else []
     if kind == "add" and dtype == "f32":
         steps = RowSteps(kind, dtype, machine)
         work = _in_lane_0(steps, source, filled) if first else _by_sums(steps, source, places)
@@ -154,6 +170,30 @@ def _by_lanes(steps: RowSteps, source: Blocks, places: Places) -> Steps:
     else:
         spread = steps.spread_lanes(turned, source.rows, digits)
         steps.combine_last(steps.fold(spread, least=2), places)
+    return steps.done()
+
+
+def spreads_lanes(machine: Machine) -> bool:
+    """Whether an instruction repeats lanes over blocks, so that no statistic is in lane 0 only."""
+    return {"b16", "b32"} <= set(machine.intrinsics.get(SPREAD, ()))
+
+
+def _by_blocks(steps: RowSteps, source: Blocks, places: Places, folds: int) -> Steps | None:
+    """Folds each row `folds` times, then reduces blocks to lanes until a row is one of them, and
+    repeats these; None if blocks do not lie so that they can be reduced."""
+    least = source.count
+    for _ in range(folds):
+        least = -(-least // 2)
+    found: Blocks | None = steps.fold(source, least)
+    reduced = None
+    while found is not None and reduced is None:
+        if found.count == 1:
+            reduced = steps.reduce_blocks(found)
+            break
+        found = steps.reduce_blocks(found) or steps.fold(found, -(-found.count // 2))
+    if reduced is None:
+        return None
+    steps.repeat_lanes(reduced.buffer, source.rows, places)
     return steps.done()
 
 

@@ -26,8 +26,10 @@ from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
 from davinci.schedule.vector.row_places import Places, block_lanes
 from davinci.schedule.vector.steps import (
+    OF_BLOCKS,
     RESULT,
     SOURCE,
+    SPREAD,
     TRANSPOSITION,
     TRANSPOSITION_RECORD,
     Step,
@@ -35,9 +37,13 @@ from davinci.schedule.vector.steps import (
     View,
     copy_of,
 )
+from davinci.units import REPEAT_BLOCKS, round_up
 
 OPERATIONS = {"add": "vadd", "max": "vmax", "min": "vmin", "mul": "vmul"}
 DIGITS = 4
+MOST_STRIDE = 255
+"""Blocks from the results of a repeat to those of the next, at most."""
+
 WORD_BYTES = 2
 
 
@@ -198,11 +204,90 @@ class RowSteps:
         )
         self._combine(first, second, places.view(RESULT, self.dtype))
 
-    def copy(self, places: Places) -> None:
+    def copy(self, places: Places, buffer: str = SOURCE) -> None:
         """A spread statistic of a block a row to all places, bit by bit the same."""
-        source = _over_copies(View(SOURCE, (), ()), self.lanes, places, self.dtype)
+        source = _over_copies(View(buffer, (), ()), self.lanes, places, self.dtype)
         result = places.view(RESULT, self.dtype)
         self.steps.append(copy_of(source, result, self.dtype))
+
+    # Reductions of blocks, and lanes that are repeated, of machines that have them.
+
+    def reduce_blocks(self, blocks: Blocks) -> Blocks | None:
+        """One lane for each block: a row of as many blocks as a block has lanes is one block then,
+        rows of one block are neighbouring lanes. None if no instruction takes the blocks as they
+        lie.
+
+        A repeat reduces 8 blocks. Those that the last one has behind the last row hold numbers.
+        """
+        count, stride = blocks.count, blocks.row_stride
+        if count == 1:
+            repeats = -(-blocks.rows // REPEAT_BLOCKS)
+            behind = repeats * REPEAT_BLOCKS - blocks.rows
+            if behind and not self._fill(blocks, blocks.rows * stride, behind, stride):
+                return None
+            dims = ((repeats, REPEAT_BLOCKS * stride), (REPEAT_BLOCKS, stride))
+        elif count % self.lanes == 0 and (stride == count or count == REPEAT_BLOCKS):
+            repeats = blocks.rows * count // REPEAT_BLOCKS
+            distance = stride if count == REPEAT_BLOCKS else REPEAT_BLOCKS
+            dims = ((repeats, distance), (REPEAT_BLOCKS, 1))
+        else:
+            return None
+        buffer = self.buffer(
+            self.other(blocks.buffer), round_up(repeats * REPEAT_BLOCKS, self.lanes)
+        )
+        self.written[buffer] = max(self.written.get(buffer, 0), repeats * REPEAT_BLOCKS)
+        lanes = View(buffer, (repeats, REPEAT_BLOCKS), (REPEAT_BLOCKS, 1))
+        self.steps.append(Step(OF_BLOCKS[self.kind], (self.array(blocks, dims), lanes)))
+        left = max(count // self.lanes, 1)
+        return Blocks(buffer, 1, blocks.rows, left, left)
+
+    def _fill(self, blocks: Blocks, first: int, count: int, stride: int) -> bool:
+        """Has `count` blocks behind the rows hold numbers; false of the caller's buffer."""
+        if blocks.buffer == SOURCE:
+            return False
+        end = (blocks.offset + first + (count - 1) * stride + 1) * self.lanes
+        self.buffer(blocks.buffer, end)
+        if self.written.get(blocks.buffer, 0) < end:
+            behind = self.array(blocks, ((count, stride),), first)
+            self.steps.append(Step("vector_dup", (behind,), 0.0))
+        return True
+
+    def repeat_lanes(self, lanes: str, rows: int, places: Places) -> None:
+        """Neighbouring lanes, one a row, to all lanes of `places`: at once, or by way of a block
+        a row, whichever takes less time."""
+        group_rows = rows // places.groups
+        whole = group_rows % REPEAT_BLOCKS == 0
+        whole = whole and REPEAT_BLOCKS * places.copies * places.pitch <= MOST_STRIDE
+        aligned = places.groups == 1 or group_rows % self.lanes == 0
+        group, row, copy = (stride * self.lanes for stride in places.strides())
+        direct = [
+            self._spread(lanes, g * group_rows, group_rows, RESULT, start, row)
+            for g in range(places.groups)
+            for c in range(places.copies)
+            for start in (places.slot * self.lanes + g * group + c * copy,)
+        ]
+        held = round_up(rows, REPEAT_BLOCKS) * self.lanes
+        two = RowSteps(self.kind, self.dtype, self.machine)
+        spread = two.buffer("spread", held)
+        two.steps.append(self._spread(lanes, 0, rows, spread, 0, self.lanes))
+        two.copy(places, spread)
+        if whole and aligned and self._time(direct) <= self._time(two.steps):
+            self.steps += direct
+            return
+        self.steps += two.steps
+        self.buffer("spread", held)
+
+    def _time(self, steps: Sequence[Step]) -> float:
+        """Cycles of steps, with half of the barriers between them."""
+        made = Steps(self.dtype, tuple(steps), {}).estimate(self.machine)
+        return made.cycles + made.links * self.machine.sync.barrier_cycles / 2
+
+    def _spread(self, lanes: str, first: int, rows: int, buffer: str, start: int, row: int) -> Step:
+        """The step that repeats lanes from `first` on; `start` and `row` in elements."""
+        repeats = -(-rows // REPEAT_BLOCKS)
+        source = View(lanes, (repeats, REPEAT_BLOCKS), (REPEAT_BLOCKS, 1), first)
+        shape = (repeats, REPEAT_BLOCKS, self.lanes)
+        return Step(SPREAD, (source, View(buffer, shape, (REPEAT_BLOCKS * row, row, 1), start)))
 
     # Transpositions.
 

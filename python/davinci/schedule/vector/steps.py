@@ -20,6 +20,14 @@ from davinci.units import BLOCK_BYTES, MAX_REPEAT
 
 TRANSPOSITION, TRANSPOSITION_RECORD = "vnchwconv", "scatter_vnchwconv"
 ROW_SUM = "vcadd"
+SPREAD = "vbrcb"
+"""Elements to all lanes of a block each; of machines that have it."""
+
+OF_BLOCKS = {"add": "vcgadd", "max": "vcgmax", "min": "vcgmin"}
+"""Reductions of the lanes of a block to one, by kind."""
+
+BY_ROWS = {TRANSPOSITION: -2, ROW_SUM: 0, SPREAD: 0, **dict.fromkeys(OF_BLOCKS.values(), 0)}
+"""Steps of which a dimension of the result counts the repeats, and that dimension."""
 SOURCE, RESULT = "source", "result"
 """Names of the caller's buffers."""
 
@@ -121,8 +129,8 @@ def cost_of(step: Step, dtype: str, machine: Machine) -> tuple[int, int]:
     name, kind = (TRANSPOSITION_RECORD, "b16") if step.name == TRANSPOSITION else (step.name, dtype)
     fixed, each = unit.price(name, kind)
     result = step.operands[-1]
-    if step.name in (TRANSPOSITION, ROW_SUM):
-        repeats = result.shape[-2] if step.name == TRANSPOSITION else result.shape[0]
+    if step.name in BY_ROWS:
+        repeats = result.shape[BY_ROWS[step.name]]
         count = math.ceil(repeats / MAX_REPEAT)
         return count, count * fixed + repeats * each
     limits = Limits.of(INSTRUCTIONS[f"{name}.{kind}"], fixed, unit.bank_groups, each)

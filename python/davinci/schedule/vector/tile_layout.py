@@ -17,7 +17,13 @@ from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.schedule.moves.word_halves import joined, parted
 from davinci.schedule.vector.row_packing import packed_size, packing, unpacking
 from davinci.schedule.vector.row_places import Places, block_lanes
-from davinci.schedule.vector.row_statistics import Reduction, best_places, placing, reduction
+from davinci.schedule.vector.row_statistics import (
+    Reduction,
+    best_places,
+    placing,
+    reduction,
+    spreads_lanes,
+)
 from davinci.schedule.vector.space import NoSpace, Space
 from davinci.schedule.vector.steps import Steps
 from davinci.schedule.vector.tile_buffers import Buffer, assigned
@@ -232,7 +238,7 @@ class TileLayout:
             blocks,
             dtype,
             self.machine,
-            first=True,
+            first=self._first,
             room=room,
             slices=slices,
             spare=self.spare > 0,
@@ -261,6 +267,11 @@ class TileLayout:
         apart = (axis for axis in rows if axis not in form and axis != self.lane)
         return math.prod(self.tile.sizes[axis] for axis in apart)
 
+    @property
+    def _first(self) -> bool:
+        """Whether statistics may be in lane 0 only."""
+        return not spreads_lanes(self.machine)
+
     def fold(self, step: Step) -> Fold:
         """How a step reduces."""
         (source,) = step.sources
@@ -277,7 +288,13 @@ class TileLayout:
         rows = math.prod(n for i, n in enumerate(sizes) if i not in gone)
         slices = math.prod(sizes[:leading])
         work = reduction(
-            kind, rows, self.tile.pitch, source.dtype, self.machine, slices=slices, first=True
+            kind,
+            rows,
+            self.tile.pitch,
+            source.dtype,
+            self.machine,
+            slices=slices,
+            first=self._first,
         )
         inner = (i for i in gone if i >= leading and self.tile.sizes[before[i]] > 1)
         return Fold(tuple(inner), work)
@@ -288,7 +305,7 @@ class TileLayout:
         form, dtype = self.program.forms[step.result], step.result.dtype
         assert form is not None, "constants, which have no axes, are neither moved nor packed"
         if step.name == PLACE:
-            return placing(dtype, self.places(form, dtype), self.machine, first=True)
+            return placing(dtype, self.places(form, dtype), self.machine, first=self._first)
         if step.name in (PART, JOIN):
             count = math.prod(self.shape(step.result))
             if step.name == JOIN:
