@@ -21,7 +21,7 @@ from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.piece_rules import RULES, pieces_of_operands
 from davinci.schedule.node_windows import WrongWindows, reduced_axes, windows_of
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import row_major
+from davinci.units import ceil_div, row_major
 
 ALL = -1
 """A dimension of which a kernel may read all for any element of the result."""
@@ -69,7 +69,7 @@ def _indices(windows: Windows, point: Point) -> list[Sequence[int]]:
 
 def _holds(dim: Dim, indices: Sequence[Sequence[int]], wanted: int) -> bool:
     """Whether a window has a position of a dimension."""
-    for index in (0,) if dim.axis is None else indices[dim.axis]:
+    for index in (0,) if dim.axis is None else _near(dim, indices[dim.axis], wanted):
         rest = wanted - dim.offset - dim.stride * index
         if dim.inner is not None:
             steps = range(dim.size)
@@ -78,6 +78,15 @@ def _holds(dim: Dim, indices: Sequence[Sequence[int]], wanted: int) -> bool:
         elif rest % dim.dilation == 0 and 0 <= rest // dim.dilation < dim.size:
             return True
     return False
+
+
+def _near(dim: Dim, indices: Sequence[int], wanted: int) -> Sequence[int]:
+    """Those indices of an axis, which may be many, at which a window may reach a position."""
+    if dim.inner is not None or dim.stride < 1 or len(indices) == 1:
+        return indices
+    rest = wanted - dim.offset
+    first = ceil_div(rest - (dim.size - 1) * dim.dilation, dim.stride)
+    return range(max(first, 0), min(rest // dim.stride + 1, len(indices)))
 
 
 def _read(node: Node, graph: Graph) -> Iterator[tuple[int, Point, Point]]:
