@@ -96,7 +96,8 @@ END = """
 
 * **Sharp** passes its planes three times: brightness, the filter, and the variance, whose mean must
   be known before distances from it are squared.
-* **Mean-std** reads the image in three kernels: sums, sums of squares, and both extremes.
+* **Mean-std** reads the image once: sums, sums of squares and both extremes are one kernel, which
+  leaves four values a plane of each; three small ones combine them.
 * **KNN** computes distances in f32: conversions, differences, products and sums of 64 lanes each,
   of features that memory brings in f16.
 * **Canny** is a chain of kernels that pass whole planes of f32 to each other, and most of its work
