@@ -96,10 +96,6 @@ END = """
 
 * **Sharp** passes its planes three times: brightness, the filter, and the variance, whose mean must
   be known before distances from it are squared.
-* **Mean-std** reads the image once: sums, sums of squares and both extremes are one kernel, which
-  leaves four values a plane of each; three small ones combine them.
-* **KNN** computes distances in f32: conversions, differences, products and sums of 64 lanes each,
-  of features that memory brings in f16.
 * **Canny** is a chain of kernels that pass whole planes of f32 to each other, and most of its work
   is comparisons and choices. In f16 (`scaled-fp16`) brightness and the filter's sums lose what
   decides where they are rounded, so that edges move; the other programs may use it.
