@@ -9,10 +9,11 @@
 // CHECK: "hivm.copy_ubuf_to_gm"([[LINE:%.+]], [[OWN]])
 // CHECK-NEXT: "hivm.post_counter"([[LINE]], [[WANTED:%.+]]) {dynamic = ["value"]}
 // CHECK: scf.while : () -> () {
-// CHECK-NEXT: "hivm.poll_counters"(%arg0, [[ALL:%.+]], [[WANTED]]) {count = 2 : i64, dynamic = ["value"], looks = 1 : i64}
+// CHECK-NEXT: "hivm.poll_counters"(%arg0, [[ALL:%.+]], [[WANTED]]) {count = 2 : i64, dynamic = ["value"], looks = 2 : i64}
 // CHECK-NEXT: "hivm.copy_gm_to_ubuf"([[ALL]], %arg0)
-// CHECK: "hivm.vmin"([[ALL]], [[ALL]], {{%.+}})
-// CHECK: [[SEEN:%.+]] = "hivm.ld"([[ALL]])
+// CHECK: [[FIRST:%.+]] = "hivm.ld"({{%.+}})
+// CHECK: [[SECOND:%.+]] = "hivm.ld"({{%.+}})
+// CHECK: [[SEEN:%.+]] = arith.minsi [[FIRST]], [[SECOND]]
 // CHECK: [[AGAIN:%.+]] = arith.cmpi slt, [[SEEN]], %arg1 : i32
 // CHECK: "hivm.end_poll"
 // CHECK: scf.condition([[AGAIN]])
