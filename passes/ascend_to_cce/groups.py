@@ -40,14 +40,15 @@ from davinci.passes.ascend_to_cce.given_choices import (
     note_choices,
     refuse,
 )
-from davinci.passes.ascend_to_cce.loops.exchange import exchange_of
 from davinci.passes.ascend_to_cce.loops.kernel import build_loops
+from davinci.passes.ascend_to_cce.loops.left_factors import exchange_of
 from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
 from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.group import build_product_group
 from davinci.passes.ascend_to_cce.products.product import check_types, wanted
+from davinci.passes.ascend_to_cce.products.split_k import build_split
 from davinci.passes.ascend_to_cce.serving import members_of, serving
 from davinci.passes.ascend_to_cce.sorts.kernel import SortBuilder
 from davinci.passes.ascend_to_cce.tiles import only_blocks
@@ -57,7 +58,7 @@ from davinci.passes.ascend_to_cce.vector.phased_group import PhasedBuilder
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.attention.group import AttentionGroup, read_attention
-from davinci.schedule.choices import LoopChoice, PartChoice, key_of_loops
+from davinci.schedule.choices import Choices, LoopChoice, PartChoice, key_of_loops
 from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
@@ -69,7 +70,8 @@ from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.combines import CombinePlan
 from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
-from davinci.schedule.products.group import is_product, read_group
+from davinci.schedule.products.group import ProductGroup, is_product, read_group
+from davinci.schedule.products.split_k import SplitProduct, given_split, split_of
 from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whole_of
 from davinci.schedule.side_by_side import part_choice, partings_of, plans_of
 from davinci.schedule.sorts.schedule import SortPlan
@@ -262,14 +264,18 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target
     given = given_choices(kernel, graph, target)
     try:
         schedule, own = None, target
+        group = read_group(graph, target.machine)
+        split = _split_of(group, graph, target, kernel, given)
+        if split is not None:
+            kernel.attributes["ascend.schedule"] = builder.as_attribute(str(split))
+            note_choices(kernel, split.choices)
+            return build_split(split, group, graph, gm, kernel, target, _build_part)
         if given is None:
             own, _ = on_fewer(graph, target, kernel)
         else:
             cores, schedule = product_of(given, target.cores)
             own = replace(target, cores=cores)
-        schedule, units = build_product_group(
-            read_group(graph, target.machine), graph, gm, own, schedule
-        )
+        schedule, units = build_product_group(group, graph, gm, own, schedule)
     except NoSpace as error:
         refuse(operation, str(error), given, target)
     except CompileError as error:
@@ -280,6 +286,21 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target
         kernel.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
         note_choices(kernel, choices_of(schedule, own.cores))
     return min(units, own.cores)
+
+
+def _split_of(
+    group: ProductGroup, graph: Graph, target: Target, kernel: Any, given: Choices | None
+) -> SplitProduct | None:
+    """How the k of a product is split between cores: as it was given, or where that takes less time
+    than its kernel as it was weighed; None if a user says another way."""
+    if given is not None:
+        return given_split(given, group, graph, target.machine, target.cores)
+    asked = wanted(target)
+    if target.all_cores or asked != Wanted():
+        return None
+    found = target.counts.get(symbol_name(kernel)) or count_of(graph, target)
+    price = LaunchPrice(target.machine, target.phases)
+    return split_of(group, graph, target.machine, target.cores, asked, price, found.total)
 
 
 def _build_whole(

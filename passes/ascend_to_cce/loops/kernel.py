@@ -10,7 +10,7 @@
 
 The rows of the states are shared by the cores; or their lanes are, and then each core stores its
 part of a left factor in global memory and meets the others before it loads all of it
-(`loops.exchange`).
+(`loops.left_factors`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators.vector_program import Step, Value, joined
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.loops.exchange import Exchange, Meeting
+from davinci.passes.ascend_to_cce.loops.left_factors import Exchange, Meeting
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.products.kernel import flag

@@ -72,6 +72,20 @@ class ProductChoice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SplitChoice:
+    """A product split along k between all cores of the part, see `products.split_k`.
+
+    Attributes:
+        parts: partial products.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["split"] = "split"
+    parts: Size
+
+
+@dataclass(frozen=True, kw_only=True)
 class WindowsChoice:
     """Tiles of a reduction over windows, see `pools.pool`.
 
@@ -132,6 +146,7 @@ Choice = Annotated[
     TileChoice
     | PieceChoice
     | ProductChoice
+    | SplitChoice
     | WindowsChoice
     | AttentionChoice
     | MovesChoice

@@ -41,12 +41,15 @@ class Operand:
         itemsize: bytes of an element.
         k_rows: whether k runs along the rows of what is stored: of a plain B, or a transposed A.
         direct: whether rows become fractals between GM and L1, as on cores that have no UB.
+        beside: whether the matrices of a batch are parts of one whose rows, or columns of fractals,
+            go on through all of them.
     """
 
     nz: bool
     itemsize: int
     k_rows: bool
     direct: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,10 @@ class Product:
         return (self.matrices or self.batch) * self.panel_bytes("b", self.fractals.n)
 
     def stored_columns(self, name: str) -> int:
-        """Elements of a stored row of A or B."""
-        return self.other(name) if self.operand(name).k_rows else self.k
+        """Elements from a stored row of A or B to the next."""
+        operand = self.operand(name)
+        parts = self.batch if operand.beside and not operand.nz else 1
+        return self.other(name) if operand.k_rows else self.k * parts
 
     def stored_rows(self, name: str) -> int:
         """Stored rows of A or B."""

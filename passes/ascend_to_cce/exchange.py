@@ -1,0 +1,79 @@
+"""Arrays in global memory by which the cores of a kernel tell each other something: arguments of
+the kernel behind its own, which are globals of the host's part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.isa.counters import LINE_BYTES
+from davinci.mlir import ir, memref, operations, symbol_name, symbols, unique
+from davinci.passes import builder
+from davinci.passes.analysis.kernels import launched_kernels
+
+LANES = LINE_BYTES // 4
+"""Numbers of the line of a counter, see `cce.sync_cores`."""
+
+
+def add_arguments(kernel: ir.Operation, kinds: Sequence[Any]) -> list[Any]:
+    """Arguments of a kernel that hold zeros before its first launch, and from launch to launch what
+    it left there."""
+    block, name = kernel.regions[0].blocks[0], symbol_name(kernel)
+    with kernel.location:
+        made = [block.add_argument(kind, kernel.location) for kind in kinds]
+        taken = [argument.type for argument in block.arguments]
+        kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, []))
+    root = kernel
+    while root.parent is not None:
+        root = root.parent
+        root = root.operation
+    declared = {d for d, launched in launched_kernels(root).items() if launched == name}
+    for _, function in symbols(root):
+        if symbol_name(function) in declared:
+            function.attributes["function_type"] = kernel.attributes["function_type"]
+    calls = [
+        call
+        for call in operations(root, "func.call")
+        if ir.FlatSymbolRefAttr(call.attributes["callee"]).value in declared
+    ]
+    if calls:
+        globals_ = [_zeros(root, kind) for kind in kinds]
+        for call in calls:
+            _with_arguments(call, kinds, globals_)
+    return made
+
+
+def _zeros(root: ir.Operation, kind: Any) -> str:
+    """A global array of zeros in front of the host's function; its name."""
+    name: str = unique("exchange", dict(symbols(root)))
+    element = kind.element_type
+    zero = (
+        ir.FloatAttr.get(element, 0.0)
+        if isinstance(element, ir.FloatType)
+        else ir.IntegerAttr.get(element, 0)
+    )
+    values = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(kind.shape, element), zero)
+    main = dict(symbols(root))["main"]
+    with ir.Location.unknown(), ir.InsertionPoint(main):
+        builder.op(
+            "memref.global",
+            [],
+            sym_name=name,
+            sym_visibility="private",
+            type=ir.TypeAttr.get(kind),
+            initial_value=values,
+        )
+    return name
+
+
+def _with_arguments(call: ir.Operation, kinds: Sequence[Any], names: Sequence[str]) -> None:
+    """Replaces a call by one with global arrays behind its operands."""
+    with call.location, ir.InsertionPoint(call):
+        more = [
+            memref.GetGlobalOp(kind, ir.FlatSymbolRefAttr.get(name)).result
+            for kind, name in zip(kinds, names, strict=True)
+        ]
+        made = builder.op("func.call", [*call.operands, *more], [])
+        for key in call.attributes:
+            made.attributes[key] = call.attributes[key]
+    call.erase()

@@ -1,0 +1,206 @@
+"""Products whose k is split between cores: partial products, a meeting of all cores, and their sum.
+
+    P[p] = A[:, k of p] B[k of p, :]       in f32, in global memory; a core has some of them
+    all cores meet
+    C = P[0] + P[1] + ..  and what follows the product, in parts of C shared by all cores
+
+A product with few rows and columns has work for few cores, however long its k is. Split, it reads
+its factors on all of them; what that costs is the meeting, and the way of the partial products to
+memory and back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from davinci.errors import CompileError
+from davinci.machine import Machine
+from davinci.operators import Tensor
+from davinci.operators.tensors import ND
+from davinci.schedule.choices import Choices, PartChoice, SplitChoice
+from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.meetings import LaunchPrice, meeting_cycles
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import quickly
+from davinci.schedule.products.epilogue import plain
+from davinci.schedule.products.group import ProductGroup, is_product
+from davinci.schedule.products.product import Product, Result
+from davinci.schedule.side_by_side import PlannedPart, partings_of, plans_of
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import FRACTAL_SIDE as SIDE
+
+SHARES = (1, 2, 4)
+"""Partial products that are weighed: as many as cores, half and a quarter."""
+
+MEETINGS = 4
+"""Cycles of a product, in meetings, from which on splitting it is weighed."""
+
+
+@dataclass(frozen=True)
+class SplitProduct:
+    """A product split along k.
+
+    Attributes:
+        cores: that all take part in both halves.
+        parts: partial products.
+        product: of them, a batch.
+        inputs: of the group's inputs, those that the sum takes behind the partial products.
+        sums: what adds these up, and all that follows, as it is computed.
+        cycles: estimated, without a launch.
+    """
+
+    cores: int
+    parts: int
+    product: Product
+    inputs: tuple[int, ...]
+    sums: PlannedPart
+    cycles: float
+
+    @property
+    def choices(self) -> Choices:
+        """What was decided, as plain data."""
+        return (PartChoice(cores=self.cores, choice=SplitChoice(parts=self.parts)),)
+
+    def __str__(self) -> str:
+        return f"k in {self.parts} parts on {self.cores} cores, which meet"
+
+
+def split_of(
+    group: ProductGroup,
+    graph: Graph,
+    machine: Machine,
+    cores: int,
+    wanted: Wanted,
+    price: LaunchPrice,
+    least: float,
+) -> SplitProduct | None:
+    """The fastest way to split a product on at most so many cores; None if none takes, with its
+    launch, less than `least` cycles."""
+    if cores < 2 or not _can_be_split(group, graph, machine):
+        return None
+    if least < MEETINGS * meeting_cycles(machine, cores):
+        return None
+    best: SplitProduct | None = None
+    for parts in _counts(group.product, cores):
+        try:
+            found = split_in(
+                group, graph, machine, cores, parts, wanted, least - price.cycles(cores)
+            )
+        except NoSpace:
+            continue
+        if found is not None:
+            best, least = found, found.cycles + price.cycles(cores)
+    return best
+
+
+def given_split(
+    given: Choices, group: ProductGroup, graph: Graph, machine: Machine, cores: int
+) -> SplitProduct | None:
+    """The split that choices say; None if they say another schedule.
+
+    Raises:
+        NoSpace: the product cannot be split so.
+    """
+    part, *others = given
+    if others or not isinstance(part.choice, SplitChoice):
+        return None
+    parts = part.choice.parts
+    if part.cores > cores or not _can_be_split(group, graph, machine):
+        raise NoSpace(f"a product in {parts} parts of k on {part.cores} cores, of {cores}")
+    if parts < 2 or group.product.k % (parts * SIDE):
+        raise NoSpace(f"{parts} parts of a k of {group.product.k}")
+    found = split_in(group, graph, machine, part.cores, parts, Wanted(), math.inf)
+    assert found is not None, "a limit without one"
+    return found
+
+
+def split_in(
+    group: ProductGroup,
+    graph: Graph,
+    machine: Machine,
+    cores: int,
+    parts: int,
+    wanted: Wanted,
+    most: float,
+) -> SplitProduct | None:
+    """A product split in so many parts; None if it is estimated to take `most` cycles or more.
+
+    Raises:
+        NoSpace: no kernel computes the parts, or their sum.
+    """
+    node = next(node for node in graph.nodes if is_product(node))
+    sums, inputs = sums_of(graph, node, parts)
+    partial = partial_product(group.product, parts)
+    plans = plans_of(partings_of(sums), machine, cores)
+    if len(plans) != 1:
+        raise NoSpace("sums and others beside them")
+    rest = meeting_cycles(machine, cores) + plans[0].plan.schedule.cycles
+    try:
+        found = quickly(partial, machine, cores, wanted, most - rest) if rest < most else None
+    except CompileError as error:
+        raise NoSpace(error.message) from None
+    if found is None or found.cycles + rest >= most:
+        return None
+    return SplitProduct(cores, parts, partial, inputs, plans[0], found.cycles + rest)
+
+
+def _can_be_split(group: ProductGroup, graph: Graph, machine: Machine) -> bool:
+    """Whether a product is one of two matrices of f16, or that become it, to rows, on a machine
+    whose cores meet."""
+    product = group.product
+    if machine.split or product.batch != 1 or product.image is not None:
+        return False
+    node = next(node for node in graph.nodes if is_product(node))
+    rows = graph.arrays[node.result].layout == ND and not graph.windows
+    return rows and product.factor == "f16"
+
+
+def _counts(product: Product, cores: int) -> Iterator[int]:
+    """Numbers of partial products that are weighed: k in equal parts of whole fractals."""
+    for share in SHARES:
+        parts = cores // share
+        if parts > 1 and product.k % (parts * SIDE) == 0:
+            yield parts
+
+
+def partial_product(product: Product, parts: int) -> Product:
+    """The products of parts of k, as a batch of matrices that are parts of A and of B: rows or
+    columns of them in memory."""
+    return replace(
+        product,
+        batch=parts,
+        k=product.k // parts,
+        a=replace(product.a, beside=product.a.nz == product.a.k_rows),
+        b=replace(product.b, beside=product.b.nz == product.b.k_rows),
+        c=Result(False, 4),
+        epilogue=plain("f32", False),
+    )
+
+
+def sums_of(graph: Graph, node: Node, parts: int) -> tuple[Graph, tuple[int, ...]]:
+    """What adds partial products up, and all that follows the product in its group; and which of
+    the group's inputs it takes besides."""
+    number = graph.nodes.index(node)
+    behind = graph.nodes[number + 1 :]
+    made = Graph()
+    result = graph.arrays[node.result]
+    partial = made.add(Tensor((parts, *result.shape), "f32"))
+    total = made.add(Tensor(result.shape, "f32"))
+    attributes = {"kind": "add", "dims": (0,)}
+    made.nodes.append(Node("reduce", (partial,), total, attributes, node.members))
+    known = {node.result: total}
+    if result.element != "f32":
+        known[node.result] = made.add(result)
+        made.nodes.append(Node("cast", (total,), known[node.result], members=node.members))
+    inputs = tuple(v for v in graph.inputs if any(v in other.values for other in behind))
+    for value in inputs:
+        known[value] = made.add(graph.arrays[value])
+    for other in behind:
+        operands = tuple(x if isinstance(x, Scalar) else known[x] for x in other.operands)
+        known[other.result] = made.add(graph.arrays[other.result])
+        made.nodes.append(replace(other, operands=operands, result=known[other.result]))
+    made.inputs = [partial, *(known[value] for value in inputs)]
+    made.outputs = [known[value] for value in graph.outputs]
+    return made, inputs

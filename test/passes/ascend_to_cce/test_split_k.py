@@ -1,0 +1,119 @@
+"""Products whose k is split between cores that meet: what they compute, and when they are split."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import davinci
+from davinci.errors import InputError
+
+PRODUCT = """
+func.func @main(%a: tensor<{a}x{t}>, %b: tensor<{b}x{t}>, %bias: tensor<{n}xf32>)
+    -> tensor<{m}x{n}xf32> {{
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [{ka}] x [{kb}]
+      : (tensor<{a}x{t}>, tensor<{b}x{t}>) -> tensor<{m}x{n}xf32>
+  %r = stablehlo.broadcast_in_dim %bias, dims = [1] : (tensor<{n}xf32>) -> tensor<{m}x{n}xf32>
+  %s = stablehlo.add %c, %r : tensor<{m}x{n}xf32>
+  %t = stablehlo.tanh %s : tensor<{m}x{n}xf32>
+  return %t : tensor<{m}x{n}xf32>
+}}
+"""
+
+
+def product(
+    m: int, k: int, n: int, turned: tuple[bool, bool] = (False, False), kind: str = "f16"
+) -> tuple[str, list[Any], Any]:
+    """A program, its inputs and what it gives."""
+    shapes = [(m, k), (k, n)]
+    shapes = [s[::-1] if t else s for s, t in zip(shapes, turned, strict=True)]
+    a, b = ("x".join(map(str, shape)) for shape in shapes)
+    ka, kb = int(not turned[0]), int(turned[1])
+    random = np.random.default_rng(m + k + n)
+    element = np.float16 if kind == "f16" else np.float32
+    arrays = [random.standard_normal(shape).astype(element) for shape in shapes]
+    arrays[0] = (arrays[0] / np.sqrt(k)).astype(element)
+    arrays.append(random.standard_normal(n).astype(np.float32))
+    x, y = (
+        np.float64(array).T if t else np.float64(array)
+        for array, t in zip(arrays, turned, strict=False)
+    )
+    wanted = np.tanh(x @ y + arrays[2])
+    text = PRODUCT.format(a=a, b=b, m=m, n=n, ka=ka, kb=kb, t=kind)
+    return text, arrays, wanted
+
+
+def split(executable: davinci.Executable) -> bool:
+    return any("which meet" in kernel["schedule"] for kernel in executable.profile["kernels"])
+
+
+@pytest.mark.parametrize(
+    ("size", "turned", "kind"),
+    [
+        ((64, 8192, 64), (False, False), "f16"),
+        ((48, 16384, 64), (False, True), "f16"),
+        ((17, 8192, 33), (False, False), "f32"),
+        ((64, 16384, 32), (True, False), "f16"),
+        ((1, 16384, 40), (True, True), "f16"),
+    ],
+)
+def test_product(size: tuple[int, int, int], turned: tuple[bool, bool], kind: str) -> None:
+    """Twice: counters go on from run to run."""
+    text, arrays, wanted = product(*size, turned, kind)
+    executable = davinci.compile(text)
+    executable.poison = True
+    for _ in range(2):
+        (found,) = executable.run(*arrays).values()
+        np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert split(executable)
+    assert executable.profile["launches"] == 1
+
+
+def test_takes_less_time_than_on_few_cores() -> None:
+    """18,481 cycles of the product alone on four cores."""
+    text, arrays, _ = product(64, 8192, 64)
+    executable = davinci.compile(text)
+    executable.run(*arrays)
+    assert executable.profile["total_cycles"] < 8000
+
+
+@pytest.mark.parametrize(
+    "options", [{"cores": 1}, {"core_choice": "all"}, {"machine": "ascend910b"}]
+)
+def test_what_is_asked_for_is_not_split(options: dict[str, Any]) -> None:
+    text, arrays, wanted = product(32, 4096, 32)
+    executable = davinci.compile(text, **options)
+    (found,) = executable.run(*arrays).values()
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert not split(executable)
+
+
+def test_short_products_and_ragged_ones_are_not_split() -> None:
+    for size in ((64, 256, 64), (64, 8200, 64)):
+        text, arrays, wanted = product(*size)
+        executable = davinci.compile(text)
+        (found,) = executable.run(*arrays).values()
+        np.testing.assert_allclose(found, wanted, atol=2e-3)
+        assert not split(executable)
+
+
+def test_given_again(tmp_path: Path) -> None:
+    """The schedule that is saved makes the same kernel; one that cannot be is refused."""
+    text, arrays, wanted = product(64, 8192, 64)
+    executable = davinci.compile(text)
+    file = tmp_path / "schedules.json"
+    executable.run(*arrays)
+    file.write_text(executable.schedules())
+    again = davinci.compile(text, schedules=str(file))
+    for each in (executable, again):
+        (found,) = each.run(*arrays).values()
+        np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert again.profile["total_cycles"] == executable.profile["total_cycles"]
+    data = re.sub(r'"parts": \d+', '"parts": 7', file.read_text())
+    file.write_text(data)
+    with pytest.raises(InputError, match="7 parts of a k of 8192"):
+        davinci.compile(text, schedules=str(file))
