@@ -37,6 +37,9 @@ SMALLER = (
 CORES = (1, 2, 3, 8, 31, 32)
 """That a network may use; more than a machine has are all of its."""
 
+LAUNCHES = ("many", "joined")
+"""Whether kernels have a launch each, or are phases of one."""
+
 EXACT, ROUNDED = 1e-5, 2e-3
 """Errors as a share of an output's largest value that are always allowed, without and with f16:
 some roundings more than the reference makes."""
@@ -60,9 +63,10 @@ class Way:
     cores: int
     fusion: str = "all"
     rewrites: str = "all"
+    launches: str = "many"
 
     def __str__(self) -> str:
-        choices = f"fusion {self.fusion}, rewrites {self.rewrites}"
+        choices = f"fusion {self.fusion}, rewrites {self.rewrites}, launches {self.launches}"
         return f"{self.machine}, {self.cores} cores, {choices}"
 
 
@@ -98,15 +102,18 @@ FOLDER = tempfile.TemporaryDirectory(prefix="davinci-")
 
 
 def ways(seed: int, count: int) -> list[Way]:
-    """`count` fused and as many unfused ways, each on another machine with cores at random."""
+    """`count` fused and as many unfused ways, each on another machine with cores at random, half of
+    them with launches in phases."""
     rng = np.random.default_rng([seed, 1])
     found = []
     for number in range(count):
         machine = MACHINES[(seed + number) % len(MACHINES)]
         machine = small_machine() if machine == "small" else machine
         most = machines.load(machine).cores
-        for fusion in ("all", "none"):
-            found.append(Way(machine, min(most, int(rng.choice(CORES))), fusion))
+        for place, fusion in enumerate(("all", "none")):
+            cores = min(most, int(rng.choice(CORES)))
+            launches = LAUNCHES[(seed // len(MACHINES) + number + place) % len(LAUNCHES)]
+            found.append(Way(machine, cores, fusion, launches=launches))
     return found
 
 
