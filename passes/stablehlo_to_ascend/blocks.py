@@ -152,7 +152,7 @@ def convert_scatter(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     found, given = tensor_of(array.type), tensor_of(updates.type)
     if not given.count or not found.count:
-        return [array]
+        return [op.operands[0]]
     axes = list(numbers.scattered_dims_to_operand_dims)
     windows = list(numbers.update_window_dims)
     scattered = [d for d in range(given.rank) if d not in windows]

@@ -36,10 +36,10 @@ from davinci.operators.conv import (
     MOST_PADDING,
     MOST_SIDE,
     MOST_STRIDE,
-    TYPES,
     Geometry,
     geometry,
 )
+from davinci.operators.core import FLOATS
 from davinci.operators.parts import pad_shape
 from davinci.operators.tensors import Tensor, lanes
 from davinci.passes.ascend.tensor_ops import (
@@ -84,7 +84,7 @@ def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         return None
     if kinds == ["i8", "i8", "i32"]:
         return of_bytes(op, ops)
-    if len(set(kinds)) > 1 or not TYPES.issuperset(kinds):
+    if len(set(kinds)) > 1 or given.element not in FLOATS:
         return None
     made = on_images(op, x, w, result.element, ops)
     return None if made is None else [made]

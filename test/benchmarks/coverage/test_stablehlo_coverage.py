@@ -48,3 +48,20 @@ def test_row_says_what_becomes_of_a_program(form: Form, element: str) -> None:
     if right == total:
         assert (outcome.kind, outcome.detail) == ("correct", "")
     assert outcome.kind == "correct" or outcome.kind in others
+
+
+@pytest.mark.parametrize(
+    ("chosen", "element"),
+    [
+        ("^convolution $", "i32"),
+        ("^convolution $", "i8"),
+        ("^convolution groups$", "i32"),
+        ("^scatter no updates max$", "f16"),
+    ],
+)
+def test_kernels_of_the_cube_are_not_asked_for_what_they_lack(chosen: str, element: str) -> None:
+    """Convolutions of integers to themselves go to the scalar unit; a scatter without updates
+    keeps its type."""
+    (form,) = {form for form, kind in programs(chosen) if kind == element}
+    outcome = judge(form, element)
+    assert (outcome.kind, outcome.detail) == ("correct", "")
