@@ -107,6 +107,8 @@ vnot = _unary("vnot")
 vadds = _scalar_binary("vadds")
 vmuls = _scalar_binary("vmuls")
 vaxpy = _scalar_binary("vaxpy")
+vmla = _binary("vmla")
+vmadd = _binary("vmadd")
 
 vcadd = _row_reduction("vcadd")
 vcmax = _row_reduction("vcmax")

@@ -28,7 +28,9 @@ UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu", "vnot")
 BITWISE = ("vand", "vor", "vnot")
 """Operations on bits, which take any elements of 16 and 32 bits."""
 WITH_SCALAR = ("vadds", "vmuls", "vaxpy")
-ELEMENTWISE = (*BINARY, *UNARY, *WITH_SCALAR, "vector_dup")
+MULTIPLY_ADD = ("vmla", "vmadd")
+"""Operations that read their destination, besides `vaxpy`."""
+ELEMENTWISE = (*BINARY, *UNARY, *WITH_SCALAR, *MULTIPLY_ADD, "vector_dup")
 """Operations that are one instruction, element by element."""
 
 

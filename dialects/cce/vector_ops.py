@@ -26,7 +26,14 @@ from davinci.dialects.cce.checks import (
     require_space,
     require_type,
 )
-from davinci.dialects.cce.instructions import BINARY, CONVERSIONS, UNARY, WITH_SCALAR, types_of
+from davinci.dialects.cce.instructions import (
+    BINARY,
+    CONVERSIONS,
+    MULTIPLY_ADD,
+    UNARY,
+    WITH_SCALAR,
+    types_of,
+)
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
 from davinci.errors import require
 from davinci.isa import BY_NAME
@@ -39,6 +46,18 @@ Operand = ext.Operand
 
 class Binary(Cce.Operation):
     """dst = op(a, b), element by element."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_vector(self, [buffer_of(v) for v in self.operands])
+
+
+class MultiplyAdd(Cce.Operation):
+    """dst = op(dst, a, b), element by element: `vmla` adds a b to dst, `vmadd` makes dst a + b."""
 
     a: Operand[Any]
     b: Operand[Any]
@@ -297,6 +316,7 @@ ONE_INSTRUCTION: dict[type, tuple[str, ...]] = {
     Binary: BINARY,
     Unary: UNARY,
     ScalarBinary: WITH_SCALAR,
+    MultiplyAdd: MULTIPLY_ADD,
     Extreme: ("vcmax", "vcmin"),
     BlockReduction: ("vcgadd", "vcgmax", "vcgmin"),
 }

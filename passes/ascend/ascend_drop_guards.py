@@ -77,15 +77,18 @@ def scores_of(value: Any) -> Any:
     if div is None or exp is None or sub is None:
         return None
     scores = sub.operands[0]
-    found = (reduced(sub.operands[1], "max"), reduced(div.operands[1], "add"))
-    return scores if found == (scores, exp.result) else None
+    largest, total = reduced(sub.operands[1], "max"), reduced(div.operands[1], "add")
+    if largest is None or total is None:
+        return None
+    return scores if largest == scores and total == exp.result else None
 
 
 def reduced(value: Any, kind: str) -> Any:
     """What a value that is the same along each row is the reduction of, None if it is none."""
     op = defining_op(value)
-    while op is not None and op.name in MOVED:
-        op = defining_op(op.operands[0])
+    while op is not None and (op.name in MOVED or op.name == "ascend.max"):
+        values = [v for v in op.operands if number_of(v) != -np.inf]  # which no maximum needs
+        op = defining_op(values[0]) if len(values) == 1 else None
     if op is None or op.name != "ascend.reduce" or attribute(op, "kind") != kind:
         return None
     rank = tensor_of(op.operands[0].type).rank

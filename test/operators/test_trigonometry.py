@@ -99,9 +99,22 @@ def test_angles_are_lost_without_the_digits_of_pi(monkeypatch: pytest.MonkeyPatc
     """The sweep sees one wrong part of one angle."""
     from davinci.operators import trigonometry
 
-    right = trigonometry.of_digit
-    monkeypatch.setattr(
-        trigonometry, "of_digit", lambda n: [*right(n)[:2], right(n)[2] * (1 - (n == 7) / 2)]
-    )
+    right = trigonometry.angle_of_unit
+
+    def wrong(unit: int) -> tuple[int, float]:
+        whole, rest = right(unit)
+        return whole, rest / 2 if unit == 66 else rest
+
+    monkeypatch.setattr(trigonometry, "angle_of_unit", wrong)
     with pytest.raises(AssertionError):
         test_circle("sine", math.sin)
+
+
+def test_zeros_and_ends() -> None:
+    """Zeros keep their signs; the largest numbers, which digits round up, are angles too."""
+    x = np.array([0.0, -0.0, np.finfo(np.float32).max, -np.finfo(np.float32).max], np.float32)
+    for operation, function in (("sine", math.sin), ("tan", math.tan)):
+        found = of_f32(operation, x)
+        assert (np.signbit(found[:2]) == [False, True]).all() and not found[:2].any()
+        assert np.allclose(found[2:], exact(function, x[2:]), rtol=1e-6)
+    assert np.isnan(of_f32("sine", np.array([np.inf, -np.inf, np.nan], np.float32))).all()

@@ -246,7 +246,7 @@ class TileBuilder:
         return found
 
     def _elementwise(self, step: Step) -> None:
-        values = [*step.sources, step.result]
+        values = step.operands
         width = self.layout.width(step)
         if not width:
             return  # done with another

@@ -7,13 +7,15 @@ r = a - q b                  exact, as a wraps around; at most half of |b| and 2
 q += rint(r / b), r = ..     now |r| is less than |b|
 q -= s sign(b), r += s |b|   where r has not the sign of a: s = 1 if a is positive, else -1
 
-Of floats, from the largest multiples of |b| by powers of 2^11 down, r being |a| first:
+Of floats, |a| = ma 2^i and |b| = mb 2^j with whole numbers ma, mb below 2^24: what is wanted is
+ma 2^n modulo mb, n = i - j, and that in f32 times 2^j. Where n is negative it is a. With
 
-q = rint(r / (2^(11 j) |b|))               at most 2^11
-r -= 2^(11 j) q b1           in two halves, b1 being the upper 12 bits of |b|: exact
-r -= 2^(11 j) q b2           b2 being the lower ones
+n = 16 h + l                 2^(2 h) and 2^l, of at most 2^30 and 2^15, by their bits
+R = (2^(2 h))^8 = 2^(16 h)   by three squares modulo mb
+R ma 2^l                     two products modulo mb
 
-Where a multiple is beyond f32, so q is 0, and nothing is taken off.
+A product modulo mb is u v - q mb with q = rint(u v / mb) in f32: q may be off by a few, the
+difference in s32, which wraps around, is exact, as it is small.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ import math
 
 import numpy as np
 
-from davinci.operators.formulas import limited, with_sign
+from davinci.operators.formulas import limited
 from davinci.operators.vector_program import Operand, Value, VectorProgram
+from davinci.operators.words import sign_mask
 
 
 def divided(p: VectorProgram, a: Operand, b: Operand) -> tuple[Value, Value]:
@@ -66,56 +69,117 @@ def _wrong_side(p: VectorProgram, number: Operand, rest: Value) -> Value:
     return p.convert(p.mul(p.sub(other, side), 0.5), "s32", "trunc")
 
 
-STEP_BITS = 11
-"""Bits of a quotient of floats that a step finds."""
+MANTISSA_BITS = 23
+HIDDEN = 1 << MANTISSA_BITS
+"""The bit of f32 in front of those that are written, and the unit of the exponent."""
 
-MOST_STEPS = 25
-"""Steps from the least number of f32, 2^-149, to above half of the largest one."""
+SIGN, SIZE, EXPONENT = -(1 << 31), (1 << 31) - 1, 0x7F800000
+"""Bits of f32, as s32."""
 
-FIRST_STEPS = 23
-"""Steps from which on the lower 12 bits may be all bits of a number, one without an exponent."""
+ONE = 127 * HIDDEN
+"""The bits of 1.0."""
 
-LARGEST = float(np.finfo(np.float32).max)
-UPPER_BITS = -(1 << 12)
-"""The sign, the exponent and the first 11 bits behind the point of f32, as s32."""
-
-ROUNDER = 1.5 * 2**23
-"""A number whose sum with one below 2^22 has no fraction."""
+LOW_BITS = 4
+"""n = h 2^LOW_BITS + l."""
 
 
 def float_remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """What a quotient towards zero of f32 leaves of a, with its sign; NaN where b is 0, or a is
     infinite."""
-    size, by = (
-        p.unary("vabs", v) if isinstance(v, Value) else p.constant("f32", abs(v)) for v in (a, b)
-    )
-    whole = p.min(by, LARGEST)
-    upper = p.step("vand", [whole, p.constant("s32", UPPER_BITS)])
-    lower = p.sub(whole, upper)
-    rest = size
-    for step in reversed(range(MOST_STEPS + 1)):
-        ratio = p.div(rest, _times_power(p, by, STEP_BITS * step))
-        quotient = p.add(p.add(ratio, ROUNDER), -ROUNDER)
-        power = STEP_BITS * step
-        for part, halves in ((upper, True), (lower, step >= FIRST_STEPS)):
-            taken = _times_power(p, p.mul(quotient, part), power - halves)
-            for _ in range(1 + halves):  # all of it may be beyond f32
-                rest = p.sub(rest, taken)
-    rest = p.choose("lt", rest, 0.0, p.add(rest, whole), rest)
+    size, upper, number = _parts(p, a)
+    _, lower, by = _parts(p, b)
+    modulus = _Modulus(p, by)
+    steps = p.sub(upper, lower)
+    power = p.max(steps, 0)
+    scaled = p.mul(p.convert(power, "f32"), 2.0 ** -(MANTISSA_BITS + LOW_BITS))
+    high = p.convert(scaled, "s32", "floor")
+    rest = modulus.reduced(_power_of_two(p, p.mul(high, 2 * HIDDEN)))
+    rest = modulus.product(rest, rest)
+    rest = modulus.reduced(modulus.product(rest, rest))
+    rest = modulus.product(rest, rest)
+    low = _power_of_two(p, p.sub(power, p.mul(high, HIDDEN << LOW_BITS)))
+    times = modulus.product(modulus.reduced(number), low)
+    rest = modulus.reduced(modulus.product(rest, times))
+    rest = p.add(rest, p.binary("vand", sign_mask(p, rest), by))
+    unit = _as_float(p, p.add(lower, HIDDEN) if isinstance(lower, Value) else lower + HIDDEN)
+    found = p.mul(p.mul(p.convert(rest, "f32"), 2.0**-MANTISSA_BITS), unit)
+    below = sign_mask(p, steps)
+    left = p.step("vand", [found, p.unary("vnot", below)])
+    left = p.step("vor", [left, p.binary("vand", size, below)])
+    known = p.div(_times_zero(p, a), abs(b) if not isinstance(b, Value) else p.unary("vabs", b))
+    left = p.add(left, known)
     if isinstance(a, Value):
-        return p.choose("lt", with_sign(p, a), 0.0, p.mul(rest, -1.0), rest)
-    return p.mul(rest, math.copysign(1, a))
+        return p.step("vor", [left, p.step("vand", [a, p.constant("s32", SIGN)])])
+    return p.mul(left, math.copysign(1, a))
 
 
-def _times_power(p: VectorProgram, x: Value, power: int) -> Value:
-    """x 2^power, by products with numbers of f32; the power is -1 or more."""
-    if power < 0:
-        return p.mul(x, 2.0**power)
-    while power:
-        part = min(power, MOST_POWER)
-        x, power = p.mul(x, 2.0**part), power - part
-    return x
+def _parts(p: VectorProgram, x: Operand) -> tuple[Operand, Operand, Operand]:
+    """The bits of |x|, those of its exponent less the lowest one of full precision, and the whole
+    number of 24 bits that it is a multiple of, as s32."""
+    if not isinstance(x, Value):
+        bits = int(np.float32(abs(x)).view(np.int32))
+        upper = max((bits & EXPONENT) - HIDDEN, 0)
+        return bits, upper, bits - upper
+    found = p.step("vand", [x, p.constant("s32", SIZE)], "s32")
+    exponent = p.max(p.sub(p.binary("vand", found, EXPONENT), HIDDEN), 0)
+    return found, exponent, p.sub(found, exponent)
 
 
-MOST_POWER = 127
-"""The largest power of two in f32."""
+def _power_of_two(p: VectorProgram, exponent: Value) -> tuple[Value, Value]:
+    """Two to the power of whole numbers that exponents of f32 hold, as s32 and as f32."""
+    found = _as_float(p, p.add(exponent, ONE))
+    return p.convert(found, "s32", "rint"), found
+
+
+def _as_float(p: VectorProgram, bits: Operand) -> Operand:
+    """s32 as the f32 that has these bits."""
+    if isinstance(bits, Value):
+        return p.step("vor", [bits, bits], "f32")
+    return float(np.int32(bits).view(np.float32))
+
+
+def _times_zero(p: VectorProgram, x: Operand) -> Operand:
+    """0, or NaN where x is no number or infinite."""
+    if isinstance(x, Value):
+        return p.mul(p.unary("vabs", x), 0.0)
+    return 0.0 if math.isfinite(x) else math.nan
+
+
+Whole = Operand | tuple[Value, Value]
+"""A number of s32, or it and the same in f32."""
+
+
+class _Modulus:
+    """Arithmetic of s32 modulo positive whole numbers of at most 24 bits.
+
+    Args:
+        by: the numbers; where one is 0, what is computed means nothing.
+    """
+
+    def __init__(self, p: VectorProgram, by: Operand) -> None:
+        self.p, self.by = p, by
+        if isinstance(by, Value):
+            self.inverse: Operand = p.div(1.0, p.convert(by, "f32"))
+        else:
+            self.inverse = float(np.float32(1) / np.float32(by)) if by else math.inf
+
+    def reduced(self, x: Whole) -> Value:
+        """x modulo the numbers, at most about half of them."""
+        whole, wide = self._both(x)
+        return self._less(whole, self.p.mul(wide, self.inverse))
+
+    def product(self, x: Whole, y: Whole) -> Value:
+        """x y modulo the numbers, a few of them at most."""
+        (u, wide), (v, other) = self._both(x), self._both(y)
+        quotient = self.p.mul(self.p.mul(wide, self.inverse), other)
+        return self._less(self.p.mul(u, v), quotient)
+
+    def _both(self, x: Whole) -> tuple[Operand, Operand]:
+        if isinstance(x, tuple):
+            return x
+        return x, self.p.convert(x, "f32") if isinstance(x, Value) else float(x)
+
+    def _less(self, whole: Operand, quotient: Value) -> Value:
+        """Less as many of the numbers as a quotient says."""
+        times = self.p.convert(quotient, "s32", "rint")
+        return self.p.sub(whole, self.p.mul(times, self.by))

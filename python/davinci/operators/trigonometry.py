@@ -1,39 +1,42 @@
 """Sine, cosine, tangent and arc tangent in f32, over all of its range.
 
-An angle x is taken as k pi + r with |r| <= pi / 2. Digits of x to the base 2^12 are taken off from
-the top, and each is replaced by its angle beyond whole turns, 2^(12 j) modulo 2 pi, in three parts
-whose products with digits are exact; so the largest numbers of f32 lose nothing either, and no step
-asks how large x is. The constants are made with integers of Python, from digits of pi.
+Digits of an angle x are taken off from the top, each a whole number d of a unit 2^u. A digit is
+replaced by its angle beyond whole turns: 2^u is w + f turns, w being a whole number of 2^-32 turns
+and f what that leaves, at most 2^-33.
+
+    d w      in s32, whose products and sums wrap around, as turns do: exact
+    d f      in f32, which rounds it by no more than 2^-37
+
+What is left of x is at most 2^-14. So the largest numbers of f32 lose nothing either, and no step
+asks how large x is. A sum x + 1.5 2^23 2^u has no digits below 2^u; its bits, read as s32, are
+those of 1.5 2^23 2^u and d, so no conversion is needed. The constants are made with integers of
+Python, from digits of pi.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from davinci.operators.core import FLOATS, REAL, Array, elementwise
-from davinci.operators.formulas import horner, in_f32, kind_of, with_sign
+from davinci.operators.formulas import horner, kind_of, with_sign
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 
-DIGIT_BITS = 12
-DIGITS = 10
-"""Digits beyond the lowest of the largest f32, below 2^128."""
+UNITS = (-13, 6, 26, 47, 66, 89, 109)
+"""Exponents of the units of digits, the last for digits up to 2^128. No digit is more than 2^22,
+and among such units these leave the least products of digits and f, below 2^-13 of a turn."""
 
-LOWER = 2.0 ** (DIGIT_BITS * DIGITS // 2)
-"""The unit of the first digit of the lower half."""
+LARGEST_EXPONENT = {"f32": 128, "f16": 16}
+"""Numbers of a type are below 2 to this power."""
 
-ANGLE_GRIDS = (9, 20)
-"""Fraction bits of the first two parts of the angle of a digit. Of 24 bits of x no more than three
-digits are not 0; three products of 2^11 and an angle up to pi with 9 bits behind the point are
-exact in f32, and so are those of what that leaves, up to 2^-10, with 20."""
+SCALING = 20
+"""Numbers are scaled down by this power of two where the sum with 1.5 2^23 units would overflow."""
 
-HALF_TURN_GRIDS = (8, 18, 28)
-"""Fraction bits of the first parts of pi, whose products with multiples of 1 / 2 up to 2^13 are
-exact."""
+WORD = 1 << 32
+"""What a turn is in s32."""
 
 
 def digits_of_pi(bits: int) -> Fraction:
@@ -51,31 +54,15 @@ def digits_of_pi(bits: int) -> Fraction:
     return Fraction(4 * (4 * arc_cotangent(5) - arc_cotangent(239)), one)
 
 
-PI = digits_of_pi(DIGIT_BITS * DIGITS + 100)
+PI = digits_of_pi(LARGEST_EXPONENT["f32"] + 100)
 
 
-def parts_of(angle: Fraction, grids: Sequence[int]) -> list[float]:
-    """An angle as a sum of numbers of f32, all but the last with so many bits behind the point."""
-    parts = []
-    for bits in grids:
-        part = Fraction(round(angle * 2**bits), 2**bits)
-        parts.append(float(part))
-        angle -= part
-    return [*parts, float(angle)]
+HALF_TURN = float(np.float32(float(PI) / WORD))
+"""2^-32 half turns in f32, and what multiples lose by that, as a share of them."""
+HALF_TURN_ERROR = float(PI / WORD / Fraction(HALF_TURN) - 1)
 
-
-HALF_TURN = parts_of(PI, HALF_TURN_GRIDS)
-"""pi, the largest part first."""
-
-QUARTER_TURN = parts_of(PI / 2, (22,))
+QUARTER_TURN = float(round(PI * 2**21) / 2**22), float(PI / 2 - Fraction(round(PI * 2**21), 2**22))
 """pi / 2 as f32 holds it, but for the last bits, and what that leaves."""
-
-
-def of_digit(number: int) -> list[float]:
-    """The parts of the nearest whole turns less 2^(12 number), the angle of a digit 1."""
-    scale = Fraction(2 ** (DIGIT_BITS * number))
-    return parts_of(round(scale / PI / 2) * PI * 2 - scale, ANGLE_GRIDS)
-
 
 SINE = (
     -0.16666666624887785,
@@ -107,95 +94,130 @@ def odd(p: VectorProgram, x: Value, coefficients: tuple[float, ...]) -> Value:
     return p.add(x, p.mul(p.mul(horner(p, square, coefficients), square), x))
 
 
+def odd_keeping_zeros(p: VectorProgram, x: Value, coefficients: tuple[float, ...]) -> Value:
+    """The same, with the sign of x if that is 0: a factor of +0, not -0, keeps it."""
+    square = p.mul(x, x)
+    factor = p.add(p.mul(horner(p, square, coefficients), square), 0.0)
+    return p.add(x, p.mul(factor, x))
+
+
 @dataclass(frozen=True)
 class Angle:
-    """An angle modulo whole turns, as the difference `rest` - `back`.
+    """An angle modulo whole turns: rest - (2 turns + more) pi 2^-32.
 
     Attributes:
-        rest: what is left of the number without its upper digits, at most 2^11.
-        back: three numbers of f32, largest first: sums over the upper digits.
+        rest: what is left of the number without its digits, f32 of at most 2^-14.
+        turns: 2^-32 turns in s32, less than a turn as they wrap around.
+        more: 2^-32 half turns in f32, less than 2^20 of them.
     """
 
     rest: Value
-    back: tuple[Value, Value, Value]
+    turns: Value
+    more: Value
 
 
-def folded(p: VectorProgram, x: Value) -> Angle:
-    """Replaces the digits of x but for the lowest by their angles modulo whole turns.
+def folded(p: VectorProgram, x: Value, exponent: int) -> Angle:
+    """Takes the digits off numbers below 2^exponent and adds up their angles.
 
-    The upper half of the digits is taken of x scaled down, where nothing overflows.
+    Signs are turned, so that what has no digits has an angle of +0, from which `rest` is taken
+    without losing the sign of a zero.
     """
-    sums: list[Value] = []
-    upper = p.mul(x, 1 / LOWER)
-    rest = take_digits(p, upper, range(DIGITS, DIGITS // 2, -1), LOWER, sums)
-    rest = p.sub(x, p.mul(p.sub(upper, rest), LOWER))
-    rest = take_digits(p, rest, range(DIGITS // 2, 0, -1), 1.0, sums)
-    first, second, third = sums
-    return Angle(rest, (first, second, third))
+    turns: Value | None = None
+    more: Value | None = None
+    offset = 0
+    # What does not need the step before it comes between steps that do: those wait for it.
+    for unit in reversed([unit for unit in UNITS if unit <= exponent]):
+        scaled = SCALING if unit + 24 > LARGEST_EXPONENT["f32"] else 0
+        rounder = 1.5 * 2.0 ** (23 + unit - scaled)
+        total = p.add(p.mul(x, 2.0**-scaled) if scaled else x, rounder)
+        digit = p.add(total, -rounder)
+        bits = p.step("vor", [total, total], "s32")
+        whole, rest = angle_of_unit(unit)
+        if scaled:  # in halves, as the digit may be rounded up to 2^128
+            x = p.sub(x, p.mul(digit, 2.0 ** (scaled - 1)))
+            product = p.mul(bits, whole)
+            x = p.sub(x, p.mul(digit, 2.0 ** (scaled - 1)))
+        else:
+            x = p.sub(x, digit)
+            product = p.mul(bits, whole)
+        turns = product if turns is None else p.add(turns, product)
+        rounded = p.mul(digit, rest / 2.0 ** (unit - scaled))
+        more = rounded if more is None else p.add(more, rounded)
+        offset += whole * int(np.float32(rounder).view(np.int32))
+    assert turns is not None and more is not None, "all numbers are below one of the units"
+    return Angle(x, p.add(turns, wrapped(-offset)), more)
 
 
-def take_digits(
-    p: VectorProgram, x: Value, numbers: range, scale: float, sums: list[Value]
-) -> Value:
-    """What is left of x without some digits, whose angles are added to the three sums.
+def angle_of_unit(unit: int) -> tuple[int, float]:
+    """Less the angle of 2^unit beyond whole turns: 2^-32 turns as s32 has them, and what that
+    leaves, in 2^-32 half turns."""
+    turns = Fraction(2) ** unit / (2 * PI) * WORD
+    whole = round(turns)
+    return wrapped(-whole), float(2 * (whole - turns))
+
+
+def wrapped(number: int) -> int:
+    """A whole number as s32 holds it."""
+    return (number + WORD // 2) % WORD - WORD // 2
+
+
+def within(p: VectorProgram, angle: Angle, halves: Value) -> Value:
+    """An angle from -pi / 2 to pi / 2, in f32.
 
     Args:
-        scale: what x is to be multiplied by to be the number that has the digits.
+        halves: 2^-32 half turns in s32, instead of twice the turns of `angle`.
     """
-    for number in numbers:
-        unit = 2.0 ** (DIGIT_BITS * number) / scale
-        digit = nearest(p, x, unit)
-        x = p.sub(x, digit)
-        terms = [p.mul(digit, part / unit) for part in of_digit(number)]
-        sums[:] = [p.add(*pair) for pair in zip(sums, terms, strict=True)] if sums else terms
-    return x
+    whole = p.convert(halves, "f32")
+    more = p.add(angle.more, p.mul(whole, HALF_TURN_ERROR))
+    return p.sub(angle.rest, p.mul(p.add(whole, more), HALF_TURN))
 
 
-def nearest(p: VectorProgram, x: Value, unit: float) -> Value:
-    """Rounds f32 numbers below 2^22 units to whole units, by a sum that has no smaller digits."""
-    return p.add(p.add(x, 1.5 * 2**23 * unit), -1.5 * 2**23 * unit)
+def sign_of(p: VectorProgram, x: Value) -> Value:
+    """-1 where s32 is negative, else 1, in f32: the sign among the bits of 1."""
+    sign = p.step("vand", [x, p.constant("s32", -WORD // 2)])
+    return p.step("vor", [sign, p.constant("f32", 1.0)], "f32")
 
 
-def sine_beyond(p: VectorProgram, angle: Angle, shift: float) -> Value:
-    """The sine of an angle less `shift` half turns.
+def signed_sine(p: VectorProgram, angle: Angle, zeros: bool) -> Value:
+    """The sine of an angle: that of what it is beyond whole half turns, with a sign.
 
-    The nearest (k + shift) half turns are taken off, largest parts first, so that all differences
-    of what nearly cancels are exact.
+    Args:
+        zeros: whether the zeros of both signs are kept.
     """
-    around = p.sub(p.sub(angle.rest, angle.back[0]), angle.back[1])
-    turns = p.mul(around, float(1 / PI))
-    k = nearest(p, p.add(turns, -shift) if shift else turns, 1.0)
-    count = p.add(k, shift) if shift else k
-    sizes = [p.mul(count, part) for part in HALF_TURN]
-    left = p.sub(angle.rest, p.add(sizes[0], angle.back[0]))
-    for taken in (sizes[1], angle.back[1], sizes[2], angle.back[2], sizes[3]):
-        left = p.sub(left, taken)
-    odd_turns = p.unary("vabs", p.sub(k, nearest(p, k, 2.0)))
-    return p.mul(odd(p, left, SINE), p.add(p.mul(odd_turns, -2.0), 1.0))
+    halves, quarters = p.add(angle.turns, angle.turns), p.add(angle.turns, WORD // 4)
+    left, sign = within(p, angle, halves), sign_of(p, quarters)
+    sine = odd_keeping_zeros if zeros else odd
+    return p.mul(sine(p, left, SINE), sign)
 
 
 @elementwise(values=lambda a: np.sin(a.astype(np.float64)), types=FLOATS, constraints=REAL)
-@in_f32
 def sine(p: VectorProgram, a: Value) -> Value:
     """Sine of an angle in radians; error below 3 ulp + 2^-35, however large the angle."""
-    return p.choose("eq", a, 0.0, a, sine_beyond(p, folded(p, a), 0.0))
+    return p.convert(signed_sine(p, angle_in(p, a), zeros=True), a.dtype)
 
 
 @elementwise(values=lambda a: np.cos(a.astype(np.float64)), types=FLOATS, constraints=REAL)
-@in_f32
 def cosine(p: VectorProgram, a: Value) -> Value:
     """Cosine of an angle in radians; error below 3 ulp + 2^-35, however large the angle."""
-    return p.mul(sine_beyond(p, folded(p, a), 0.5), -1.0)
+    angle = angle_in(p, a)
+    ahead = Angle(angle.rest, p.add(angle.turns, -WORD // 4), angle.more)
+    return p.convert(signed_sine(p, ahead, zeros=False), a.dtype)
 
 
 @elementwise(values=lambda a: np.tan(a.astype(np.float64)), types=FLOATS, constraints=REAL)
-@in_f32
 def tan(p: VectorProgram, a: Value) -> Value:
     """Tangent of an angle in radians, the sine over the cosine; error below 5 ulp, and what 2^-35
     makes of it where the cosine is nearly 0."""
-    angle = folded(p, a)
-    cosine = p.mul(sine_beyond(p, angle, 0.5), -1.0)
-    return p.choose("eq", a, 0.0, a, p.div(sine_beyond(p, angle, 0.0), cosine))
+    angle = angle_in(p, a)
+    halves = p.add(angle.turns, angle.turns)
+    sine = odd_keeping_zeros(p, within(p, angle, halves), SINE)
+    cosine = odd(p, within(p, angle, p.add(halves, -WORD // 2)), SINE)
+    return p.convert(p.div(sine, p.mul(cosine, sign_of(p, halves))), a.dtype)
+
+
+def angle_in(p: VectorProgram, a: Value) -> Angle:
+    """An operand as an angle."""
+    return folded(p, p.convert(a, "f32", exact=True), LARGEST_EXPONENT[a.dtype])
 
 
 def angle_of(y: Array, x: Array) -> Array:

@@ -461,6 +461,7 @@ def test_every_operation_has_an_instruction() -> None:
         ("clear_l1", [memref("3x48", "f16", "L1")], "MTE2", 0, 1),
         ("vadds", [ub("5"), "f32", ub("5")], "V", 1, 1),
         ("vaxpy", [ub("5"), "f32", ub("5")], "V", 2, 1),
+        ("vmadd", [ub("5"), ub("5"), ub("5")], "V", 3, 1),
         ("vector_dup", ["f32", ub("5")], "V", 0, 1),
     ],
 )

@@ -21,6 +21,7 @@ from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.chunk_choice import ChunkChoice
 from davinci.schedule.vector.chunks import Run
+from davinci.schedule.vector.multiply_adds import fuse_multiply_adds
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
 from davinci.schedule.vector.row_parts import beside_each_other, in_tile
 from davinci.schedule.vector.row_places import block_lanes
@@ -157,6 +158,7 @@ class _Chooser:
         self.block = program.row_block
         self.room = machine.buffers.UB.bytes
         self.beside = beside_each_other(graph, space, program)  # reorders steps
+        fuse_multiply_adds(program, machine)
         self._phased = PhasedChooser(graph, space, program, machine, cores)
         self._chunks = ChunkChoice(space, program, machine)
 

@@ -1,6 +1,7 @@
 """The buffers of a tile: which values of a program lie in which.
 
-A step's result takes over the buffer of a source that ends there, or another that is free. Of
+A step's result takes over the buffer of a source that ends there, or another that is free; what
+adds into its first operand has that one's. Of
 these it takes the one whose *half* of the bank groups suits best: the two sources of an instruction
 must begin in different halves, or every repeat takes a cycle more. Halves are given to buffers when
 their addresses are planned; here it is seen to that this can be done, as a graph whose edges join
@@ -146,8 +147,8 @@ class _Assignment:
         if in_place:
             for value in ends:
                 self._release(value)
-        for value in results:
-            self._take(value)
+        for step in steps:
+            self._take(step.result, self.of[step.sources[0]] if step.accumulates else None)
         if not in_place:
             for value in ends:
                 self._release(value)
@@ -161,7 +162,8 @@ class _Assignment:
         if self.kept.isdisjoint(row) and self.ended.issuperset(row):
             self.pool[value].append(self.of[value])
 
-    def _take(self, value: Value) -> None:
+    def _take(self, value: Value, place: int | None = None) -> None:
+        """Gives a value a buffer, which is `place` if the step that makes it adds there."""
         wanted = self.kind[value]
         taken = next((self.of[v] for v in self.together.get(value, ()) if v in self.of), None)
         self.pool[value] = numbers = self.free.setdefault(wanted, [])
@@ -169,7 +171,7 @@ class _Assignment:
             if not numbers:
                 numbers.append(len(self.found))
                 self.found.append(wanted)
-            taken = self._cheapest(value, numbers)
+            taken = self._cheapest(value, numbers) if place is None else place
             numbers.remove(taken)
         self.of[value] = taken
         if value in self.crossing:
