@@ -75,6 +75,7 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 
 F32 = np.array([*SPECIAL, 3.0, -7.25, 100.0, -100.0, 1e5, -1e5, 3e38, 1e-30, 2.0**23, 9.1], "f4")
 F16 = np.array([*SPECIAL, 3.0, -7.25, 10.0, -10.0, 300.0, -300.0, 65504.0, 6e-8, 2048.0, 9.1], "f2")
 I32 = np.array([0, 1, -1, 2, -2, 7, -7, 100, -100, 2**31 - 1, -(2**31), 65536, 3], "i4")
+BITS_ALONE = np.array([(1 << i) + d for i in range(31) for d in (-1, 0, 1)], "i4")
 I16 = np.array([0, 1, -1, 2, -2, 7, -7, 100, -100, 2**15 - 1, -(2**15), 255, 3], "i2")
 I1 = np.array([False, True, True, False, True], np.bool_)
 
@@ -120,7 +121,8 @@ UNARY = [
         for x in FLOATS
     ),
     *(case("not", x) for x in (I1, I16, I32, LONG)),
-    *(case("popcnt", x) for x in (I32, LONG)),
+    *(case(n, x) for n in ("popcnt", "count_leading_zeros") for x in (I32, LONG)),
+    case("count_leading_zeros", BITS_ALONE),
     Case("from_bfloat", (BRAIN_BITS,), Tensor(BRAIN_BITS.shape, "f32")),
     Case("to_bfloat", (BRAIN_TIES,), Tensor(BRAIN_TIES.shape, "i16")),
     *(

@@ -75,6 +75,7 @@ SAME = {
 SAME |= {name: name for name in ("add", "and", "or", "xor", "abs", "sign", "log", "sqrt", "rsqrt")}
 SAME |= {name: name for name in ("sine", "cosine", "tan", "cbrt", "atan2")}
 SAME |= {name: name for name in ("tanh", "logistic", "floor", "ceil", "not")}
+SAME |= {"count_leading_zeros": "count_leading_zeros"}
 SAME |= {name: name for name in ("remainder", "shift_left", "shift_right_logical", "popcnt")}
 """Operations on values of one type, by the ascend operator."""
 

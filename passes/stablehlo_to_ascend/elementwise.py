@@ -56,6 +56,7 @@ UNARY = {
     "log_plus_one": "log1p",
     "cbrt": "cbrt",
     "popcnt": "popcnt",
+    "count_leading_zeros": "count_leading_zeros",
 }
 
 NAMED = {"chlo.erf": "erf", "mhlo.erf": "erf"}

@@ -22,6 +22,7 @@ from davinci.operators.words import (
     both,
     either,
     inverted,
+    leading_zeros,
     shifted_by,
     shifted_left,
     shifted_right,
@@ -153,6 +154,24 @@ def popcnt(p: VectorProgram, a: Value) -> Value:
         low, high = (bits_set(p, half) for half in p.halves(a))
         return p.join(p.add(low, high), 0)
     return bits_set(p, a)
+
+
+def zeros_in_front(a: Array) -> Any:
+    width = a.dtype.itemsize * 8
+    bits = a.view(f"u{a.dtype.itemsize}")
+    for step in (1 << i for i in range(width.bit_length() - 1)):
+        bits = bits | bits >> bits.dtype.type(step)
+    return (width - np.bitwise_count(bits).astype(np.int64)).astype(a.dtype)
+
+
+@elementwise(values=zeros_in_front, types=SHIFTED, constraints=WHOLE)
+def count_leading_zeros(p: VectorProgram, a: Value) -> Value:
+    """How many bits are not set in front of the first one that is; all of 0."""
+    if a.dtype == "s64":
+        low, high = (leading_zeros(p, half) for half in p.halves(a))
+        none = p.max(p.sub(high, WIDTH - 1), 0)
+        return p.join(p.add(high, p.mul(low, none)), 0)
+    return leading_zeros(p, a)
 
 
 def same_width(call: Call) -> None:

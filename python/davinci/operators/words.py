@@ -119,6 +119,22 @@ COUNTED = ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F))
 """Shifts, and bits that stay, of the sums of neighbours by which set bits are counted."""
 
 
+def leading_zeros(p: VectorProgram, x: Value) -> Value:
+    """How many bits of s32 are not set in front of the first one that is: by the exponent of f32,
+    which holds the lowest byte and what is above it exactly. Below zero there are none."""
+    upper, lower = (p.convert(mask(p, x, bits), "f32") for bits in (-256, 255))
+    greater = p.max(upper, lower)
+    exponent = mask(p, p.step("vor", [greater, greater], "s32"), EXPONENT_BITS)
+    bits = p.convert(p.mul(p.convert(exponent, "f32"), 2.0**-MANTISSA_BITS), "s32", "rint")
+    zeros = p.min(p.sub(EXPONENT_OF_SIGN, bits), WIDTH)
+    return p.step("vand", [zeros, p.unary("vnot", sign_mask(p, x))])
+
+
+EXPONENT_BITS, MANTISSA_BITS = 0x7F800000, 23
+EXPONENT_OF_SIGN = 127 + WIDTH - 1
+"""What the exponent of f32 says of 2^31."""
+
+
 def bits_set(p: VectorProgram, x: Value) -> Value:
     """How many bits of s32 are set."""
     for count, kept in COUNTED:
