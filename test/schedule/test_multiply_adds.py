@@ -51,6 +51,16 @@ def test_what_is_needed_later_stays() -> None:
     assert [step.name for step in p.steps] == ["vmuls", "vadd"]
 
 
+def test_what_tiles_of_other_axes_read_stays() -> None:
+    p = TileProgram(lane=1)
+    row, rows = p.load("f32", (1,)), p.load("f32", (0, 1))
+    base = p.mul(row, -1.0)
+    product = p.mul(rows, base)
+    p.stores = {0: p.store(product, (0, 1)), 1: p.store(p.add(p.mul(row, 2.0), base), (1,))}
+    fuse_multiply_adds(p, CHIP)
+    assert not any(step.accumulates for step in p.steps)
+
+
 def test_a_second_time_changes_nothing() -> None:
     p, (x, y) = program("x", "y")
     first = fused(p, p.add(p.mul(p.add(p.mul(x, y), 3.0), y), 1.0))

@@ -106,7 +106,11 @@ class _Fusion:
             return False
         if (into in self.program.packed) != (result in self.program.packed):
             return False
-        return not any(into in other.sources for other in self.program.steps[place + 1 :])
+        if any(into in other.sources for other in self.program.steps[place + 1 :]):
+            return False
+        # Steps of another form may be done for every tile, and this one once before them.
+        readers = (other for other in self.program.steps if into in other.sources)
+        return all(forms[other.result] == forms[into] for other in readers)
 
 
 def _forms(
