@@ -101,7 +101,10 @@ def float_remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
     times = modulus.product(modulus.reduced(number), low)
     rest = modulus.reduced(modulus.product(rest, times))
     rest = p.add(rest, p.binary("vand", sign_mask(p, rest), by))
-    unit = _as_float(p, p.add(lower, HIDDEN) if isinstance(lower, Value) else lower + HIDDEN)
+    if isinstance(lower, Value):
+        unit: Operand = _as_float(p, p.add(lower, HIDDEN))
+    else:
+        unit = float(np.int32(lower + HIDDEN).view(np.float32))
     found = p.mul(p.mul(p.convert(rest, "f32"), 2.0**-MANTISSA_BITS), unit)
     below = sign_mask(p, steps)
     left = p.step("vand", [found, p.unary("vnot", below)])
@@ -131,11 +134,9 @@ def _power_of_two(p: VectorProgram, exponent: Value) -> tuple[Value, Value]:
     return p.convert(found, "s32", "rint"), found
 
 
-def _as_float(p: VectorProgram, bits: Operand) -> Operand:
+def _as_float(p: VectorProgram, bits: Value) -> Value:
     """s32 as the f32 that has these bits."""
-    if isinstance(bits, Value):
-        return p.step("vor", [bits, bits], "f32")
-    return float(np.int32(bits).view(np.float32))
+    return p.step("vor", [bits, bits], "f32")
 
 
 def _times_zero(p: VectorProgram, x: Operand) -> Operand:
