@@ -265,6 +265,10 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target
     try:
         schedule, own = None, target
         group = read_group(graph, target.machine)
+        if given is None and not target.all_cores:
+            name = symbol_name(kernel)
+            found = target.counts.get(name) or count_of(graph, target)
+            target = replace(target, counts={name: found})
         split = _split_of(group, graph, target, kernel, given)
         if split is not None:
             kernel.attributes["ascend.schedule"] = builder.as_attribute(str(split))
@@ -298,9 +302,9 @@ def _split_of(
     asked = wanted(target)
     if target.all_cores or asked != Wanted():
         return None
-    found = target.counts.get(symbol_name(kernel)) or count_of(graph, target)
+    least = target.counts[symbol_name(kernel)].total
     price = LaunchPrice(target.machine, target.phases)
-    return split_of(group, graph, target.machine, target.cores, asked, price, found.total)
+    return split_of(group, graph, target.machine, target.cores, asked, price, least)
 
 
 def _build_whole(

@@ -11,6 +11,9 @@ import pytest
 
 import davinci
 from davinci.errors import InputError
+from davinci.operators import Tensor
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.products.split_k import sums_of
 
 PRODUCT = """
 func.func @main(%a: tensor<{a}x{t}>, %b: tensor<{b}x{t}>, %bias: tensor<{n}xf32>)
@@ -117,3 +120,21 @@ def test_given_again(tmp_path: Path) -> None:
     file.write_text(data)
     with pytest.raises(InputError, match="7 parts of a k of 8192"):
         davinci.compile(text, schedules=str(file))
+
+
+def test_what_stands_in_front_of_the_product() -> None:
+    """A bias is made wider before the product that it is added to."""
+    graph = Graph()
+    a, b, bias = (graph.add(Tensor(shape, "f16")) for shape in ((64, 8192), (8192, 64), (64,)))
+    wide, c, out = (graph.add(Tensor((64, 64), "f32")) for _ in range(3))
+    row = graph.add(Tensor((64,), "f32"))
+    graph.nodes = [
+        Node("cast", (bias,), row),
+        Node("broadcast", (row,), wide, {"dims": (1,)}),
+        product_node := Node("matmul", (a, b), c),
+        Node("add", (c, wide), out),
+    ]
+    graph.inputs, graph.outputs = [a, b, bias], [out]
+    sums, inputs = sums_of(graph, product_node, 8)
+    assert inputs == (bias,)
+    assert [node.name for node in sums.nodes] == ["reduce", "cast", "broadcast", "add"]

@@ -180,10 +180,13 @@ def partial_product(product: Product, parts: int) -> Product:
 
 
 def sums_of(graph: Graph, node: Node, parts: int) -> tuple[Graph, tuple[int, ...]]:
-    """What adds partial products up, and all that follows the product in its group; and which of
-    the group's inputs it takes besides."""
-    number = graph.nodes.index(node)
-    behind = graph.nodes[number + 1 :]
+    """What adds partial products up, and all else that the group's outputs need, whether it stands
+    behind the product or in front of it; and which of the group's inputs that takes."""
+    needed, behind = set(graph.outputs), list[Node]()
+    for other in reversed(graph.nodes):
+        if other.result in needed and other is not node:
+            needed.update(other.values)
+            behind.insert(0, other)
     made = Graph()
     result = graph.arrays[node.result]
     partial = made.add(Tensor((parts, *result.shape), "f32"))
@@ -194,7 +197,7 @@ def sums_of(graph: Graph, node: Node, parts: int) -> tuple[Graph, tuple[int, ...
     if result.element != "f32":
         known[node.result] = made.add(result)
         made.nodes.append(Node("cast", (total,), known[node.result], members=node.members))
-    inputs = tuple(v for v in graph.inputs if any(v in other.values for other in behind))
+    inputs = tuple(value for value in graph.inputs if value in needed)
     for value in inputs:
         known[value] = made.add(graph.arrays[value])
     for other in behind:
