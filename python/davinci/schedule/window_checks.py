@@ -90,7 +90,8 @@ def _near(dim: Dim, indices: Sequence[int], wanted: int) -> Sequence[int]:
 
 
 def _read(node: Node, graph: Graph) -> Iterator[tuple[int, Point, Point]]:
-    """Followed of operands, by their numbers, that a kernel reads for elements of the result."""
+    """Elements of operands, by their numbers, that a kernel reads for elements of the result: the
+    number, the element of the result, and the one that is read for it."""
     if node.name in RULES:
         yield from _read_by_moves(node, graph)
         return
