@@ -4,46 +4,38 @@
     two[i] = f(x[i], x[i + 1])     four[i] = f(two[i], two[i + 2])
 
 The function is associative, as StableHLO asks, but need not be commutative: what comes first stays
-first. A window of k elements takes at most 2 log2(k) applications of the function to the tensor; a
-running reduction (`cumlogsumexp`) is one with windows that reach back to the first element. Windows
-whose function is one operation that the vector unit reduces by are left to `convert-stablehlo-to-
-ascend`.
+first. One that is not so for random numbers (`associativity`), acc + x x for example, is applied to
+one element after the other, on the scalar unit. A window of k elements takes at most 2 log2(k)
+applications of the function to the tensor; a running reduction (`cumlogsumexp`) is one with windows
+that reach back to the first element. Windows whose function is one operation that the vector unit
+reduces by are left to `convert-stablehlo-to-ascend`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from davinci.mlir import Op, ir
 from davinci.operators.parts import pad_shape
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.associativity import is_associative
+from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_elementwise
 from davinci.passes.stablehlo_to_ascend.movement import kind_of_body
 from davinci.passes.stablehlo_to_ascend.reduce_window import Windows
 
-ELEMENTWISE = frozenset(
-    [
-        *("abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "convert", "cosine"),
-        *("divide", "exponential", "exponential_minus_one", "floor", "log", "log_plus_one"),
-        *("logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power"),
-        *("remainder", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
-    ]
-)
-"""Operations of a function that mean the same on tensors."""
 
-Values = list[Any]
-
-
-def expand_reduce_window(op: Op) -> Values | None:
+def expand_reduce_window(op: Op) -> list[Any] | None:
     """The results of a `stablehlo.reduce_window`; None of those that have an operator, and of
-    functions that are more than elementwise operations."""
+    functions that are more than elementwise operations or not associative."""
     count = len(op.results)
     operands, starts = list(op.operands)[:count], list(op.operands)[count:]
     static = all(v.type.has_static_shape for v in (*operands, *op.results))
     if not static or not all(math.prod(v.type.shape) for v in (*operands, *op.results)):
         return None
     if (count == 1 and kind_of_body(op) is not None) or not is_elementwise(op.regions[0]):
+        return None
+    if not is_associative(op.regions[0]):
         return None
     windows = Windows.of(op)
     found = [padded(x, start, windows) for x, start in zip(operands, starts, strict=True)]
@@ -54,42 +46,6 @@ def expand_reduce_window(op: Op) -> Values | None:
     kinds = [ir.RankedTensorType.get(shape, v.type.element_type) for v in starts]
     first = [t.broadcast(v, kind, []) for v, kind in zip(starts, kinds, strict=True)]
     return applied(op.regions[0], [*first, *found])
-
-
-def is_elementwise(region: ir.Region) -> bool:
-    """Whether a function of scalars is made of elementwise operations and constants."""
-    *inner, _ = (view.operation for view in region.blocks[0].operations)
-    names = (op.name.removeprefix("stablehlo.") for op in inner)
-    return all(name in ELEMENTWISE or name == "constant" for name in names)
-
-
-def applied(region: ir.Region, arguments: Sequence[ir.Value]) -> Values:
-    """What a function of scalars gives for the elements of tensors of one shape."""
-    block, shape = region.blocks[0], arguments[0].type.shape
-    values: dict[Any, Any] = dict(zip(block.arguments, arguments, strict=True))
-
-    def value(scalar: ir.Value) -> Any:
-        if scalar not in values:  # from outside of the function
-            kind = ir.RankedTensorType.get(shape, scalar.type.element_type)
-            values[scalar] = t.broadcast(scalar, kind, [])
-        return values[scalar]
-
-    *inner, end = (view.operation for view in block.operations)
-    for op in inner:
-        if op.name == "stablehlo.constant":
-            (number,) = op.clone().operation.results
-            kind = ir.RankedTensorType.get(shape, number.type.element_type)
-            values[op.results[0]] = t.broadcast(number, kind, [])
-            continue
-        kinds = [ir.RankedTensorType.get(shape, r.type.element_type) for r in op.results]
-        made = ir.Operation.create(
-            op.name,
-            results=kinds,
-            operands=[value(v) for v in op.operands],
-            attributes={name: op.attributes[name] for name in op.attributes},
-        )
-        values.update(zip(op.results, made.results, strict=True))
-    return [value(v) for v in end.operands]
 
 
 def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
@@ -105,11 +61,11 @@ def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
 
 
 def combined(
-    region: ir.Region, xs: Values, dim: int, size: int, step: int, stride: int, count: int
-) -> Values:
+    region: ir.Region, xs: list[Any], dim: int, size: int, step: int, stride: int, count: int
+) -> list[Any]:
     """Windows of `size` elements, `step` apart, along a dimension: `count` of them."""
     length, reach = xs[0].type.shape[dim], (count - 1) * stride + 1
-    result: Values | None = None
+    result: list[Any] | None = None
     at, covered = 0, 1
     while True:
         if size & covered:

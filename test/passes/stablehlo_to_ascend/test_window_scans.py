@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import davinci
+from davinci.mlir import ir, make_context
 from davinci.passes.stablehlo_to_ascend.small_products import LANES_OF_CORES, LEAST_BATCH
+from davinci.reference import interpreter
 
 LINEAR = """%r:2 = "stablehlo.reduce_window"(%a, %b, %one, %zero) ({
   ^bb0(%p: tensor<f32>, %q: tensor<f32>, %x: tensor<f32>, %y: tensor<f32>):
@@ -51,6 +53,45 @@ def test_functions_that_do_not_commute(size: tuple[int, int], steps: tuple[int, 
     (found,) = executable.run(a, b).values()
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     assert {k["unit"] for k in executable.profile["kernels"]} == {"vector"}
+
+
+FUNCTIONS = {
+    "a sum of squares": ("%1 = stablehlo.multiply %y, %y : tensor<T>", "add %x, %1", False),
+    "a mean": ("%1 = stablehlo.add %x, %y : tensor<T>", "multiply %1, %h", False),
+    "a difference": ("", "subtract %x, %y", False),
+    "a sum of more than either": ("%1 = stablehlo.add %x, %y : tensor<T>", "add %1, %h", True),
+    "the first": ("", "maximum %x, %x", True),
+}
+"""Functions of x and y, in which h is a constant from outside: how they begin, their last
+operation, and whether they are associative."""
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "i32"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_element_after_the_other_where_order_matters(name: str, kind: str) -> None:
+    first, last, associative = FUNCTIONS[name]
+    zero, half = ("0", "2") if kind == "i32" else ("0.0", "0.5")
+    text = f"""func.func @main(%a: tensor<3x9xT>) -> tensor<3x5xT> {{
+      %z = stablehlo.constant dense<{zero}> : tensor<T>
+      %h = stablehlo.constant dense<{half}> : tensor<T>
+      %r = "stablehlo.reduce_window"(%a, %z) ({{
+      ^bb0(%x: tensor<T>, %y: tensor<T>):
+        {first}
+        %2 = stablehlo.{last} : tensor<T>
+        stablehlo.return %2 : tensor<T>
+      }}) {{window_dimensions = array<i64: 1, 5>}} : (tensor<3x9xT>, tensor<T>) -> tensor<3x5xT>
+      return %r : tensor<3x5xT> }}"""
+    text = text.replace("<T>", f"<{kind}>").replace("xT>", f"x{kind}>")
+    executable = davinci.compile(text)
+    dtype = {"f32": np.float32, "f16": np.float16, "i32": np.int32}[kind]
+    x = np.random.default_rng(0).integers(-3, 4, (3, 9)).astype(dtype)
+    (found,) = executable.run(x).values()
+    with make_context():
+        module = ir.Module.parse(text)
+        wanted = interpreter.evaluate(module, {"a": x}, ["r"])["r"]
+    np.testing.assert_allclose(found, wanted, rtol=2e-3)
+    units = {k["unit"] for k in executable.profile["kernels"]}
+    assert ("scalar" in units) is not associative
 
 
 def product(batch: int, m: int, k: int, n: int, kind: str) -> str:
