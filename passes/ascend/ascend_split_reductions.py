@@ -8,7 +8,7 @@ after:
     %p = "ascend.reduce"(%s) {kind = "add", dims = array<i64: 1, 2>} : (..) -> tensor<32xf32>
     %m = "ascend.reduce"(%p) {kind = "add", dims = array<i64: 0>} : (..) -> tensor<f32>
 
-Cores cannot hand values over inside a launch, so what one value comes from is one core's. A reduced
+Cores hand nothing over inside a kernel, so what one value comes from is one core's. A reduced
 dimension is split in equal parts, a kernel reduces each, and another one what they leave, where the
 two with their launches take less time than one. f16 that accumulates in f32 does so in both. Where
 all readers of an elementwise operator are split alike, its operands are parted in its place: what
