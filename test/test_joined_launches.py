@@ -99,6 +99,23 @@ def test_kernels_compute_the_same_in_one_launch(size: tuple[int, int, int], core
     assert len(meetings(joined)) == len(joined.launches) - launches > 0
 
 
+def test_counters_are_saved_as_they_begin(tmp_path: Path) -> None:
+    """The numbers that a loaded program's cores count to begin with one again."""
+    executable = davinci.compile(CHAIN.format(m=64, k=256, n=128), launches="joined")
+    _, before = executable.image()
+    arrays = inputs(executable)
+    wanted = executable.run(*arrays)
+    executable.run(*arrays)
+    _, after = executable.image()
+    assert before.keys() == after.keys()
+    for name, data in before.items():
+        np.testing.assert_array_equal(after[name], data)
+    executable.save(tmp_path / "net.davinci")
+    found = davinci.load(tmp_path / "net.davinci").run(*arrays)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
 def test_a_launch_in_phases_takes_less_time() -> None:
     text = CHAIN.format(m=64, k=256, n=128)
     many, joined = pair(text)

@@ -123,6 +123,8 @@ class HostProgram:
         self.initial = initial_of(self._module)
         self._places: dict[Any, int] = {}
         self._constants: dict[str, tuple[int, int]] = {}
+        self._counters = set[int]()
+        """Addresses of what meetings count in, which begins with 0 as the numbers of the host do."""
         self._unfilled: dict[int, str] = {}
         self._stage: int | None = None
         self.meetings: list[tuple[list[int], int]] = []
@@ -237,9 +239,12 @@ class HostProgram:
         return from_stored(stored, spec.dtype)
 
     def constants(self) -> dict[str, Array]:
-        """The bytes of the constants that are on the device, by name."""
+        """The bytes of the constants that are on the device, by name: those of counters as they are
+        in front of the first run."""
         return {
-            name: self.device.read(address, np.uint8, (size,))
+            name: np.zeros(size, np.uint8)
+            if address in self._counters
+            else self.device.read(address, np.uint8, (size,))
             for name, (address, size) in self._constants.items()
             if address not in self._unfilled
         }
@@ -399,7 +404,9 @@ class HostProgram:
         places = library.locations
         call = KernelCall(name, programs, arguments, blocks, places, alone, talks, queued)
         if MEETING in op.attributes:
-            self.meetings.append((arguments, add_meeting(self.launches, op, call)))
+            place = add_meeting(self.launches, op, call)
+            self.meetings.append((arguments, place))
+            self._counters.update(arguments[:place])
             return
         # What a scalar unit accesses is not compared with what other kernels do.
         stage = attribute(op, STAGE, None) if not alone else None
