@@ -124,7 +124,7 @@ class HostProgram:
         self._places: dict[Any, int] = {}
         self._constants: dict[str, tuple[int, int]] = {}
         self._counters = set[int]()
-        """Addresses of what meetings count in, which begins with 0 as the numbers of the host do."""
+        """Addresses of what meetings count in: it begins with 0, as the numbers of the host do."""
         self._unfilled: dict[int, str] = {}
         self._stage: int | None = None
         self.meetings: list[tuple[list[int], int]] = []
