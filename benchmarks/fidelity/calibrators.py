@@ -8,6 +8,7 @@ the ratio of signal to noise, in decibels, of the values as integers of 8 bits i
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 from collections.abc import Callable
@@ -73,6 +74,9 @@ def others(samples: list[Values]) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     random = np.random.default_rng(0)
     print(f"{'values':24}{'method':24}{'from':>9}{'to':>9}{'dB':>7}")
     for name, draw in DISTRIBUTIONS.items():

@@ -20,7 +20,8 @@ func.func @everything(%x: tensor<4096x1024xf32>) -> tensor<f32> {
 
 // f16 is added in f32 all the way.
 // CHECK-LABEL: func.func @half
-// CHECK: %[[W:.*]] = "ascend.cast"(%arg0) : (tensor<2x4194304xf16>) -> tensor<2x4194304xf32>
+// CHECK: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<2x4194304xf16>) -> tensor<2x[[PARTS:.*]]xf16>
+// CHECK: "ascend.cast"(%[[S]]) : (tensor<2x[[PARTS]]xf16>) -> tensor<2x[[PARTS]]xf32>
 // CHECK: "ascend.reduce"{{.*}} -> tensor<2x{{[0-9]+}}xf32>
 // CHECK: %[[R:.*]] = "ascend.reduce"{{.*}} -> tensor<2xf32>
 // CHECK: "ascend.cast"(%[[R]]) : (tensor<2xf32>) -> tensor<2xf16>
