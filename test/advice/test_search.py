@@ -146,6 +146,7 @@ def test_candidates_are_what_the_run_may_change() -> None:
     assert words == [
         "--quantize random",
         "--batch 4",
+        "--launches auto",
         "--precision mixed",
         "--cores 1",
         "--core-choice all",

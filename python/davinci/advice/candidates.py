@@ -65,6 +65,8 @@ def candidates(facts: Facts) -> Iterator[Candidate]:
         yield Candidate({"quantize": "random"}, exact=False)
     if facts.batchable:
         yield Candidate({"batch": BATCH}, samples=BATCH)
+    if given.get("launches", "many") == "many" and facts.cores > 1:
+        yield Candidate({"launches": "auto"}, exact=False)
     for precision in PRECISIONS:
         if precision != given.get("precision", "mixed"):
             yield Candidate({"precision": precision}, exact=False)
