@@ -123,8 +123,6 @@ class HostProgram:
         self.initial = initial_of(self._module)
         self._places: dict[Any, int] = {}
         self._constants: dict[str, tuple[int, int]] = {}
-        self._counters = set[int]()
-        """Addresses of what meetings count in: it begins with 0, as the numbers of the host do."""
         self._unfilled: dict[int, str] = {}
         self._stage: int | None = None
         self.meetings: list[tuple[list[int], int]] = []
@@ -239,14 +237,12 @@ class HostProgram:
         return from_stored(stored, spec.dtype)
 
     def constants(self) -> dict[str, Array]:
-        """The bytes of the constants that are on the device, by name: those of counters as they are
-        in front of the first run."""
+        """The bytes of the constants on the device by name; of counters as before the first run."""
+        counters = {a for arguments, place in self.meetings for a in arguments[:place]}
         return {
-            name: np.zeros(size, np.uint8)
-            if address in self._counters
-            else self.device.read(address, np.uint8, (size,))
-            for name, (address, size) in self._constants.items()
-            if address not in self._unfilled
+            name: self.device.read(at, np.uint8, (size,)) * np.uint8(at not in counters)
+            for name, (at, size) in self._constants.items()
+            if at not in self._unfilled
         }
 
     def _main(self) -> Any:
@@ -404,9 +400,7 @@ class HostProgram:
         places = library.locations
         call = KernelCall(name, programs, arguments, blocks, places, alone, talks, queued)
         if MEETING in op.attributes:
-            place = add_meeting(self.launches, op, call)
-            self.meetings.append((arguments, place))
-            self._counters.update(arguments[:place])
+            self.meetings.append((arguments, add_meeting(self.launches, op, call)))
             return
         # What a scalar unit accesses is not compared with what other kernels do.
         stage = attribute(op, STAGE, None) if not alone else None
