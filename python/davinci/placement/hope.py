@@ -17,7 +17,7 @@ from davinci.placement.schedule import Schedule
 
 def integer_parts(
     problem: PlacementProblem,
-    seconds: float = 10.0,
+    seconds: float = 8.0,
     largest: int = LARGEST_PART,
     short: float = SHORT,
 ) -> Placement:
