@@ -89,6 +89,25 @@ def alloc(shape: Sequence[int], element: ir.Type, memory: str) -> ir.Value:
     ).result
 
 
+def global_of_zeros(name: str, kind: Any) -> None:
+    """`memref.global` of a name, private, of a memref type, that holds zeros in the beginning."""
+    element = kind.element_type
+    zero = (
+        ir.FloatAttr.get(element, 0.0)
+        if isinstance(element, ir.FloatType)
+        else ir.IntegerAttr.get(element, 0)
+    )
+    values = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(kind.shape, element), zero)
+    op(
+        "memref.global",
+        [],
+        sym_name=name,
+        sym_visibility="private",
+        type=ir.TypeAttr.get(kind),
+        initial_value=values,
+    )
+
+
 def subview(
     source: Any,
     offsets: Sequence[IndexLike],

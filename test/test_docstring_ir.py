@@ -24,7 +24,7 @@ LEAST_STATEMENTS = 80
 CONTEXT = make_context()
 
 NOTE = re.compile(r" {3,}| *//")
-"""What stands in front of a note that is no IR."""
+"""Separates a line of IR in a docstring from a remark behind it: three spaces, or `//`."""
 
 NAME = re.compile(r"%[\w']+(?:#\d+)?")
 

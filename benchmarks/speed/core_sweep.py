@@ -56,7 +56,7 @@ def time_us(network: str, **options: Any) -> float:
 
 
 def simulated_us(network: str, **options: Any) -> float:
-    """The same in this process."""
+    """Simulated microseconds of a network of the zoo, compiled and run in this process."""
     return float(timed(zoo.find(network), **options).profile["time_us"])
 
 

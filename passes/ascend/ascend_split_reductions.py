@@ -31,7 +31,13 @@ from davinci.operators.tensors import ND
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.grouping import Judge
-from davinci.passes.ascend.tensor_ops import TensorOps, is_elementwise, tensor_functions, users_of
+from davinci.passes.ascend.tensor_ops import (
+    TensorOps,
+    is_elementwise,
+    merged_reshape,
+    tensor_functions,
+    users_of,
+)
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.graph import Graph, Node
 
@@ -111,14 +117,10 @@ def part_operands(block: ir.Block, parted: Sequence[ir.Value]) -> None:
         for reshape, value in zip(reshapes, values, strict=True):
             value.replace_all_uses_with(op.results[0])
             reshape.erase()
-    first: dict[tuple[ir.Value, ir.Type], ir.Value] = {}
+    first: dict[tuple[ir.Value, ir.Type], Any] = {}
     for operation in list(block.operations):
-        op = operation.operation
-        if op.name == "ascend.reshape":
-            same = first.setdefault((op.operands[0], op.result.type), op.result)
-            if same != op.result:
-                op.result.replace_all_uses_with(same)
-                op.erase()
+        if operation.operation.name == "ascend.reshape":
+            merged_reshape(operation.operation, first)
 
 
 def split(op: Any, judge: Judge, cores: int) -> ir.Value | None:

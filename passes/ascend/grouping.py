@@ -17,7 +17,7 @@ from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.image_parts import joins_images
 from davinci.passes.ascend.layout_support import IN_PLACE, joins_in_place, joins_rows
 from davinci.passes.ascend.product_grouping import is_widening, outputs_of
-from davinci.passes.ascend.tensor_ops import defining_op, users_of
+from davinci.passes.ascend.tensor_ops import defining_op, merged_reshape, users_of
 from davinci.schedule.graph import Graph
 from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.side_by_side import cycles_of
@@ -272,14 +272,8 @@ class Grouping:
             first: dict[Any, Any] = {}
             kept = []
             for op in group.ops:
-                same = op
-                if op.name == "ascend.reshape":
-                    same = first.setdefault((op.operands[0], op.result.type), op)
-                if same is op:
+                if op.name != "ascend.reshape" or merged_reshape(op, first) is op:
                     kept.append(op)
-                else:
-                    op.result.replace_all_uses_with(same.result)
-                    op.erase()
             group.ops = kept
         # What an operation is called in a dictionary depends on its operands.
         self._read_block()
@@ -301,10 +295,7 @@ class Grouping:
                 continue
             group.ops = [op for op in group.ops if op not in begins]
             for op in begins:
-                same = first.setdefault((op.operands[0], op.result.type), op)
-                if same is not op:
-                    op.result.replace_all_uses_with(same.result)
-                    op.erase()
+                merged_reshape(op, first)
         shared = [Group([op]) for op in first.values()]
         self._read_block()
         self._group = {op: group for group in (*groups, *shared) for op in group.ops}

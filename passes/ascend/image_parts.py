@@ -15,7 +15,7 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, symbols
+from davinci.mlir import ir, root_of, symbols
 from davinci.operators.tensors import NZ
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.layout_support import joins_nz
@@ -123,9 +123,5 @@ def _is_written_apart(value: ir.Value) -> bool:
 
 def _kernel(call: ir.Operation) -> Any:
     """The kernel that a call means."""
-    root = call
-    while root.parent is not None:
-        root = root.parent
-    root = root.operation
     name = str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
-    return dict(symbols(dict(symbols(root))["kernels"])).get(name, call)
+    return dict(symbols(dict(symbols(root_of(call)))["kernels"])).get(name, call)

@@ -285,6 +285,19 @@ def is_elementwise(op: Any) -> bool:
     return record is not None and record.elementwise
 
 
+def merged_reshape(op: Any, first: dict[tuple[ir.Value, ir.Type], Any]) -> Any:
+    """The first of the reshapes that are equal to `op`; any other is replaced by it and erased.
+
+    Args:
+        first: reshapes that stay, by their operand and the type of their result.
+    """
+    kept = first.setdefault((op.operands[0], op.result.type), op)
+    if kept is not op:
+        op.result.replace_all_uses_with(kept.result)
+        op.erase()
+    return kept
+
+
 def users_of(op: Any) -> list[Any]:
     """The operations that read the result of one."""
     return readers_of(op.results[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from davinci.isa.counters import LINE_BYTES
-from davinci.mlir import ir, memref, operations, symbol_name, symbols, unique
+from davinci.mlir import ir, memref, operations, root_of, symbol_name, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import launched_kernels
 
@@ -23,10 +23,7 @@ def add_arguments(kernel: ir.Operation, kinds: Sequence[Any]) -> list[Any]:
         made = [block.add_argument(kind, kernel.location) for kind in kinds]
         taken = [argument.type for argument in block.arguments]
         kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, []))
-    root = kernel
-    while root.parent is not None:
-        root = root.parent
-        root = root.operation
+    root = root_of(kernel)
     declared = {d for d, launched in launched_kernels(root).items() if launched == name}
     for _, function in symbols(root):
         if symbol_name(function) in declared:
@@ -46,23 +43,9 @@ def add_arguments(kernel: ir.Operation, kinds: Sequence[Any]) -> list[Any]:
 def _zeros(root: ir.Operation, kind: Any) -> str:
     """A global array of zeros in front of the host's function; its name."""
     name: str = unique("exchange", dict(symbols(root)))
-    element = kind.element_type
-    zero = (
-        ir.FloatAttr.get(element, 0.0)
-        if isinstance(element, ir.FloatType)
-        else ir.IntegerAttr.get(element, 0)
-    )
-    values = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(kind.shape, element), zero)
     main = dict(symbols(root))["main"]
     with ir.Location.unknown(), ir.InsertionPoint(main):
-        builder.op(
-            "memref.global",
-            [],
-            sym_name=name,
-            sym_visibility="private",
-            type=ir.TypeAttr.get(kind),
-            initial_value=values,
-        )
+        builder.global_of_zeros(name, kind)
     return name
 
 

@@ -152,20 +152,10 @@ class MeetingBuilder:
         i32, i64 = (ir.IntegerType.get_signless(width) for width in (32, 64))
         kind = ir.MemRefType.get([cores, LANES], i32)
         with ir.Location.unknown():
-            zeros = ir.DenseElementsAttr.get_splat(
-                ir.RankedTensorType.get(kind.shape, i32), ir.IntegerAttr.get(i32, 0)
-            )
             with ir.InsertionPoint(self._main):
                 declared = func.FuncOp(kernel, ([kind, i64], []), visibility="private")
                 declared.attributes["ascend.launch"] = ir.SymbolRefAttr.get(["kernels", kernel])
-                builder.op(
-                    "memref.global",
-                    [],
-                    sym_name=counters,
-                    sym_visibility="private",
-                    type=ir.TypeAttr.get(kind),
-                    initial_value=zeros,
-                )
+                builder.global_of_zeros(counters, kind)
             with ir.InsertionPoint(module.regions[0].blocks[0]):
                 _build_kernel(kernel, kind, cores)
             with ir.InsertionPoint.at_block_begin(self._main.regions[0].blocks[0]):

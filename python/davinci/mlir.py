@@ -110,6 +110,14 @@ def symbol_name(operation: Op) -> str:
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
 
 
+def root_of(op: Op) -> ir.Operation:
+    """The outermost operation around `op`, which may be itself."""
+    root = op.operation
+    while root.parent is not None:
+        root = root.parent.operation
+    return root
+
+
 def symbols(module: Op) -> list[tuple[str, ir.Operation]]:
     """Names and operations of the symbols directly in `module`."""
     found = [op.operation for op in module.regions[0].blocks[0].operations]

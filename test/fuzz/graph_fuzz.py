@@ -38,7 +38,7 @@ CORES = (1, 2, 3, 8, 31, 32)
 """That a network may use; more than a machine has are all of its."""
 
 LAUNCHES = ("many", "joined")
-"""Whether kernels have a launch each, or are phases of one."""
+"""Values of `--launches` that networks are compiled with."""
 
 EXACT, ROUNDED = 1e-5, 2e-3
 """Errors as a share of an output's largest value that are always allowed, without and with f16:

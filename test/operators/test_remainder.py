@@ -25,7 +25,7 @@ def without_exponent() -> Array:
 
 
 def require_bits(found: Array, wanted: Array) -> None:
-    """All bits are equal, but for those of what is no number in both."""
+    """Fails unless results have the bits that are wanted; NaN of any bits where NaN is wanted."""
     alike = (found.view(np.int32) == wanted.view(np.int32)) | (np.isnan(found) & np.isnan(wanted))
     assert alike.all(), (found[~alike][:4], wanted[~alike][:4])
 

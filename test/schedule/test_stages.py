@@ -162,7 +162,8 @@ def test_equal_kernels_are_priced_alike() -> None:
 
 
 def test_tasks_that_could_change_places_are_searched_once() -> None:
-    """Of 24 equal branches it only counts how many of them are done."""
+    """The search of stages tells states with 24 equal branches apart by the number of branches that
+    are done, not by which they are."""
     asked = set()
 
     class Watched(Prices):

@@ -36,7 +36,7 @@ SCALING = 20
 """Numbers are scaled down by this power of two where the sum with 1.5 2^23 units would overflow."""
 
 WORD = 1 << 32
-"""What a turn is in s32."""
+"""Units of 2^-32 turns in a whole turn: s32 wraps around where an angle does."""
 
 
 def digits_of_pi(bits: int) -> Fraction:

@@ -132,7 +132,7 @@ def leading_zeros(p: VectorProgram, x: Value) -> Value:
 
 EXPONENT_BITS, MANTISSA_BITS = 0x7F800000, 23
 EXPONENT_OF_SIGN = 127 + WIDTH - 1
-"""What the exponent of f32 says of 2^31."""
+"""The biased exponent of the f32 2^31."""
 
 
 def bits_set(p: VectorProgram, x: Value) -> Value:

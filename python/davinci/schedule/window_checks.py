@@ -68,7 +68,8 @@ def _indices(windows: Windows, point: Point) -> list[Sequence[int]]:
 
 
 def _holds(dim: Dim, indices: Sequence[Sequence[int]], wanted: int) -> bool:
-    """Whether a window has a position of a dimension."""
+    """Whether the window of a dimension reaches the index `wanted` of the operand, for one of the
+    indices of its axis."""
     for index in (0,) if dim.axis is None else _near(dim, indices[dim.axis], wanted):
         rest = wanted - dim.offset - dim.stride * index
         if dim.inner is not None:
@@ -162,14 +163,14 @@ def _reduction(node: Node, graph: Graph) -> list[Followed]:
 
 
 def _any(node: Node, graph: Graph, *first: Followed) -> list[Followed]:
-    """All of operands, but of the first ones as given."""
+    """Any element of each operand, but of the first ones what `first` says."""
     others = node.operands[len(first) :]
     ranks = (0 if isinstance(v, Scalar) else graph.arrays[v].rank for v in others)
     return [*first, *((ALL,) * rank for rank in ranks)]
 
 
 def _rows(node: Node, graph: Graph) -> list[Followed]:
-    """All of the first operand's row, and of the others."""
+    """Any element of the row of the first operand, and any element of the others."""
     return _any(node, graph, (graph.arrays[node.result].rank - 2, ALL))
 
 

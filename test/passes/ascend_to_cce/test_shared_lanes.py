@@ -36,7 +36,7 @@ def run(kind: str, steps: int, batch: int, hidden: int, **more: Any) -> davinci.
 
 
 def blocks_of_loop(executable: davinci.Executable) -> int:
-    """How many cores the kernel of the loop takes."""
+    """The number of blocks of the kernel that holds the loop."""
     kernels = executable.profile["kernels"]
     return max(k["blocks"] for k in kernels if k["name"].startswith("loop_"))
 

@@ -60,7 +60,7 @@ class SplitProduct:
 
     @property
     def choices(self) -> Choices:
-        """What was decided, as plain data."""
+        """The number of cores and of parts of k, as a file of schedules has them."""
         return (PartChoice(cores=self.cores, choice=SplitChoice(parts=self.parts)),)
 
     def __str__(self) -> str:
