@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -22,7 +23,9 @@ from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_group import group_of_kernel
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
 from davinci.planning import Piece, Step, Work, lowest
-from davinci.schedule.kernel_cores import ways_of_group
+from davinci.schedule.core_count import CoreCount
+from davinci.schedule.graph import Graph
+from davinci.schedule.kernel_cores import count_alone, ways_of_group
 from davinci.schedule.stages import (
     Prices,
     Stage,
@@ -30,7 +33,7 @@ from davinci.schedule.stages import (
     Way,
     fastest,
     in_groups,
-    independent,
+    partners,
     sequential,
 )
 from davinci.schedule.vector.space import NoSpace
@@ -122,11 +125,11 @@ class Staging:
         self._cores = machines.vector_cores_for(machine, cores)
         self._chip, self._chip_cores = machine, cores
         self._needs = needs_of(launches)
-        self._ways: dict[str, tuple[Way, ...] | None] = {}
+        self._kernels: dict[str, KernelWays | None] = {}
 
     def plans(self, plan: str) -> list[Staged]:
         """What may be taken, by a name of a plan: one, or several of which the arena decides."""
-        if plan == SEQUENTIAL or not any(independent(self._needs)):
+        if plan == SEQUENTIAL or not any(partners(self._needs)):
             return [self._apart()]
         prices = self._all_prices
         if (groups := groups_of(plan)) is not None:
@@ -144,7 +147,7 @@ class Staging:
         """Yields plans from one launch after the other to layers whose kernels all share a launch,
         by the names of `davinci.passes.pipeline.plans`; none where every kernel waits for
         another. Plans of as many launches as the one before are left out."""
-        if not any(independent(self._needs)):
+        if not any(partners(self._needs)):
             return
         prices = self._all_prices
         apart = sequential(prices)
@@ -182,16 +185,14 @@ class Staging:
     def with_launches(self, launches: list[Launch]) -> Staging:
         """Decides of other launches of the same kernels."""
         other = Staging(self._root, launches, self._chip, self._chip_cores)
-        other._ways = self._ways
+        other._kernels = self._kernels
         return other
 
     def cycles_alone(self, launch: Launch) -> float | None:
         """Estimated cycles of a launch that shares nothing; None for kernels of the scalar unit
         and for loops."""
-        ways = self._ways_of(launch.kernel)
-        if ways is None:
-            return None
-        return min(way.cycles + self._machine.queued_cycles(way.cores) for way in ways)
+        kernel = self._kernel(launch.kernel)
+        return kernel.alone.total if kernel else None
 
     def cycles_of(self, staged: Staged) -> float:
         """Estimated cycles of all launches, those of unknown length counted as none."""
@@ -205,6 +206,21 @@ class Staging:
     def _all_prices(self) -> Prices:
         return Prices(self._machine, self._cores, self._tasks())
 
+    def _worth(self) -> dict[str, float]:
+        """Cycles beyond which a kernel has too few cores to share a launch: it and all that may
+        share it take as long one after the other."""
+        least = self._machine.queued_cycles(min(2, self._cores))
+        beside = partners(self._needs)
+        alone = [
+            (self.cycles_alone(launch) or 0.0) if others else 0.0
+            for launch, others in zip(self._launches, beside, strict=True)
+        ]
+        worth: dict[str, float] = {}
+        for launch, own, others in zip(self._launches, alone, beside, strict=True):
+            apart = own - least + sum(c for n, c in enumerate(alone) if others >> n & 1)
+            worth[launch.kernel] = max(apart, worth.get(launch.kernel, 0.0))
+        return worth
+
     def _apart(self) -> Staged:
         stages = [Stage((number,)) for number in range(len(self._launches))]
         return self._staged(stages)
@@ -213,13 +229,15 @@ class Staging:
         return Staged([[self._launches[n] for n in stage.tasks] for stage in stages], stages)
 
     def _tasks(self) -> list[Task]:
-        parallel = independent(self._needs)
-        tasks = []
-        for launch, needs, beside in zip(self._launches, self._needs, parallel, strict=True):
-            ways = self._ways_of(launch.kernel) if beside else None
-            if ways is None:
+        tasks, worth = [], self._worth()
+        for launch, needs, beside in zip(
+            self._launches, self._needs, partners(self._needs), strict=True
+        ):
+            kernel = self._kernel(launch.kernel) if beside else None
+            if kernel is None:
                 tasks.append(Task((Way(1, 0.0),), needs, shares=False))
                 continue
+            ways = kernel.ways(worth[launch.kernel])
             if self._chip.split:
                 tasks.append(Task(ways, needs, shares=False))
                 continue
@@ -231,17 +249,17 @@ class Staging:
             tasks.append(Task(ways, needs, brought, total))
         return tasks
 
-    def _ways_of(self, name: str) -> tuple[Way, ...] | None:
-        """The kernel on several numbers of cores; None if it shares no launch."""
-        if name not in self._ways:
+    def _kernel(self, name: str) -> KernelWays | None:
+        """A kernel on several numbers of cores; None if it shares no launch."""
+        if name not in self._kernels:
             kernel = dict(symbols(dict(symbols(self._root))["kernels"]))[name]
             try:
                 seen = seen_by(kernel, self._chip)
                 cores = self._cores * seen.cores // self._machine.cores
-                self._ways[name] = ways_of(kernel, seen, cores)
+                self._kernels[name] = ways_of(kernel, seen, cores)
             except (NoSpace, CompileError):  # said again, with its place, where it is lowered
-                self._ways[name] = None
-        return self._ways[name]
+                self._kernels[name] = None
+        return self._kernels[name]
 
     def apply(self, staged: Staged) -> list[Launch]:
         """The launches in order, each with the number of its stage if it shares that, and with a
@@ -298,10 +316,34 @@ def needs_of(launches: Sequence[Launch]) -> list[frozenset[int]]:
     return needs
 
 
-def ways_of(kernel: ir.Operation, machine: Machine, cores: int) -> tuple[Way, ...] | None:
-    """Estimated cycles of a kernel by its number of cores; None of a kernel that shares no launch:
-    loops that stay on a core, and what the scalar unit does, whose accesses nobody compares with
-    those of other kernels.
+class KernelWays:
+    """A kernel on several numbers of cores: on fewer of them only as asked for.
+
+    Attributes:
+        alone: the number that it takes with a launch of its own.
+    """
+
+    def __init__(self, graph: Graph, machine: Machine, cores: int, alone: CoreCount) -> None:
+        self.alone = alone
+        self._graph, self._machine, self._cores = graph, machine, cores
+        self._weighed: tuple[Way, ...] = ()
+        self._most = -math.inf
+
+    def ways(self, most: float) -> tuple[Way, ...]:
+        """On as many cores as it takes alone, and on all fewer on which it takes at most so many
+        cycles; see `davinci.schedule.stages.Task.ways`."""
+        if self._most < most:
+            graph, machine, cores = self._graph, self._machine, self._cores
+            self._weighed = ways_of_group(graph, machine, cores, self.alone, most)
+            self._most = most
+        least = self._weighed[-1]
+        return tuple(way for way in self._weighed if way is least or way.cycles <= most)
+
+
+def ways_of(kernel: ir.Operation, machine: Machine, cores: int) -> KernelWays | None:
+    """A kernel on several numbers of cores; None of a kernel that shares no launch: loops that stay
+    on a core, and what the scalar unit does, whose accesses nobody compares with those of other
+    kernels.
 
     Raises:
         NoSpace, CompileError: no kernel can compute the group.
@@ -313,11 +355,12 @@ def ways_of(kernel: ir.Operation, machine: Machine, cores: int) -> tuple[Way, ..
     if key not in known:
         if len(known) == WAYS_KEPT:
             known.clear()
-        known[key] = ways_of_group(group.graph, machine, cores)
+        alone = count_alone(group.graph, machine, cores)
+        known[key] = KernelWays(group.graph, machine, cores, alone) if alone else None
     return known[key]
 
 
 @lru_cache(maxsize=4)
-def _known_ways(machine: Machine, cores: int) -> dict[Any, tuple[Way, ...] | None]:
+def _known_ways(machine: Machine, cores: int) -> dict[Any, KernelWays | None]:
     """What was found for groups, from one module to the next."""
     return {}

@@ -16,7 +16,7 @@ from davinci.schedule.stages import (
     Way,
     fastest,
     in_groups,
-    independent,
+    partners,
     pruned,
     sequential,
 )
@@ -139,9 +139,9 @@ def test_a_group_without_cores_for_all_is_cut() -> None:
     assert [stage.tasks for stage in in_groups(given, 1)] == [(0, 1), (2, 3, 4)]
 
 
-def test_who_is_independent_of_another() -> None:
+def test_who_may_run_beside_whom() -> None:
     needs = [frozenset[int](), frozenset({0}), frozenset({0}), frozenset({1, 2})]
-    assert independent(needs) == [False, True, True, False]
+    assert partners(needs) == [0, 0b100, 0b010, 0]
 
 
 def test_ways_that_cost_cores_for_nothing_are_left_out() -> None:

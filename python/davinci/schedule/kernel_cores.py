@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.schedule.attention import choice as attention_choice
 from davinci.schedule.attention.attention import Attention
@@ -65,25 +66,35 @@ def cores_of(
     return cheapest(price or LaunchPrice(machine), cores, weigh, _has_pieces(graph))
 
 
-def ways_of_group(graph: Graph, machine: Machine, cores: int) -> tuple[Way, ...] | None:
-    """A group on several numbers of cores, at most those that it takes with a launch of its own;
-    None where its scalar unit accesses memory.
+def count_alone(graph: Graph, machine: Machine, cores: int) -> CoreCount | None:
+    """The number of cores, at most `cores`, that a group takes with a launch of its own; None where
+    its scalar unit accesses memory.
 
     Raises:
         NoSpace: no kernel can compute the group.
         CompileError: no schedule of a product fits.
     """
-    if _on_scalar_unit(graph, machine, cores):
-        return None
+    return None if _on_scalar_unit(graph, machine, cores) else cores_of(graph, machine, cores)
+
+
+def ways_of_group(
+    graph: Graph, machine: Machine, cores: int, alone: CoreCount, most: float
+) -> tuple[Way, ...]:
+    """A group on several numbers of cores, at most those that it takes with a launch of its own:
+    these, and fewer as long as it takes at most `most` cycles.
+
+    Args:
+        alone: what `count_alone` found for as many cores.
+    """
     weigh = weigher_of(graph, machine, Wanted(), IMPROVED)
-    alone = cheapest(LaunchPrice(machine), cores, weigh, _has_pieces(graph)).cores
     found: list[Way] = []
-    for count in reversed([count for count in counts(cores) if count <= alone]):
+    for count in reversed([count for count in counts(cores) if count <= alone.cores]):
         try:
-            weighed = weigh(count, math.inf)
-        except NoSpace:  # as parts that are more than so few cores
+            weighed = alone.tried.get(count) or weigh(count, most if found else math.inf)
+        except (NoSpace, CompileError):  # as parts that are more than so few cores
             break
-        assert weighed is not None, "a limit without one"
+        if weighed is None or (found and weighed.cycles > most):
+            break
         found.append(Way(max(1, min(count, weighed.blocks)), weighed.cycles))
         if weighed.cycles > SLOW * found[0].cycles:
             break

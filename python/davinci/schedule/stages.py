@@ -315,16 +315,17 @@ def reachable(tasks: Sequence[Task]) -> list[int]:
     return found
 
 
-def independent(needs: Sequence[frozenset[int]]) -> list[bool]:
-    """Whether there is another task, for each, that it neither waits for nor that waits for it."""
+def partners(needs: Sequence[frozenset[int]]) -> list[int]:
+    """Of each task the tasks that it neither waits for nor that wait for it, as bits of a number.
+
+    Args:
+        needs: numbers of the tasks that each waits for, all of them before it.
+    """
     before = reachable([Task((Way(1, 0),), each) for each in needs])
-    count = len(needs)
-    after = [0] * count
+    after = [0] * len(needs)
     for number, bits in enumerate(before):
         for other in range(number):
             if bits >> other & 1:
                 after[other] |= 1 << number
-    return [
-        before[number].bit_count() + after[number].bit_count() < count - 1
-        for number in range(count)
-    ]
+    every = (1 << len(needs)) - 1
+    return [every & ~(before[number] | after[number] | 1 << number) for number in range(len(needs))]

@@ -10,7 +10,7 @@ from itertools import product
 from davinci.machine import Machine
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.cost import estimate, takes_windows
-from davinci.schedule.attention.footprint import footprint, sum_bytes
+from davinci.schedule.attention.footprint import holds_factors, sum_bytes, ub_bytes
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div, even_cuts
 
@@ -193,17 +193,13 @@ def in_ub(
 ) -> Iterator[AttentionSchedule]:
     """With as many tiles of scores in L0C as fit, ways to share out UB; none if other memories are
     too small."""
-
-    def excess(found: AttentionSchedule) -> str:
-        return footprint(attention, found, machine).excess(machine)
-
     ways = [schedule.sums] if schedule.together else sorted({schedule.sums, 1}, reverse=True)
     tiles = list(l0c)
-    if not tiles or not footprint(attention, schedule, machine).fits(machine, "L0A", "L0B", "L1"):
-        return  # These memories hold no tiles of scores.
+    if not tiles or not holds_factors(attention, schedule, machine):
+        return
     tried = (replace(schedule, l0c=count, sums=sums) for sums in ways for count in tiles)
-    room = machine.buffer("L0C").bytes
-    held = next((found for found in tried if sum_bytes(attention, found) <= room), None)
+    l0c_bytes, room = (machine.buffer(name).bytes for name in ("L0C", "UB"))
+    held = next((found for found in tried if sum_bytes(attention, found) <= l0c_bytes), None)
     if held is None:
         return
     buffers = (3, 2, 1) if schedule.itemsize(attention) > 2 else (1,)
@@ -211,6 +207,6 @@ def in_ub(
         for weights in buffers:
             for feed in (8, 4, 3, 2, 1):
                 found = replace(held, scores=scores, weights=weights, feed=feed)
-                if not excess(found):
+                if ub_bytes(attention, found, machine) <= room:
                     yield found
                     break

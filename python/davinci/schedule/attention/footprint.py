@@ -18,29 +18,39 @@ from davinci.schedule.attention.cost import (
 )
 from davinci.schedule.attention.dense import dense_buffers
 from davinci.schedule.attention.fold import result_lanes
-from davinci.schedule.products.cost import Footprint
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
-def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> Footprint:
-    """Bytes that the buffers of a schedule take."""
+def holds_factors(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> bool:
+    """Whether L1, L0A and L0B have room for what both products read, however UB is shared out."""
+    l0a, l0b = _factors(attention, schedule)
+    return (
+        l0a <= machine.buffer("L0A").bytes
+        and l0b <= machine.buffer("L0B").bytes
+        and _l1_bytes(attention, schedule) <= machine.buffer("L1").bytes
+    )
+
+
+def _l1_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    rows, block, twice = schedule.rows, schedule.block, schedule.twice
+    l1 = sum(p.fractals * p.slots for p in pieces_of(attention, schedule).values())
+    l1 += schedule.p_slots * rows * block + twice * STAGES * rows
+    l1 += max(schedule.tile, rows)
+    if _has_columns(attention, schedule):
+        l1 += block * column_slots(attention)
+    return l1 * FRACTAL_BYTES
+
+
+def ub_bytes(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> int:
+    """Bytes of UB."""
     sizes, rows, tile = attention.fractals, schedule.rows, schedule.tile
     chain, block = attention.chain, schedule.block
     item, twice = schedule.itemsize(attention), schedule.twice
     lanes = result_lanes(schedule.dtype(attention))
-    pieces = pieces_of(attention, schedule)
-    l1 = sum(p.fractals * p.slots for p in pieces.values())
-    l1 += schedule.p_slots * rows * block + twice * STAGES * rows
-    l1 += max(tile, rows)
-    parts = sum(dense_buffers(attention, pieces, rows).values())
+    parts = sum(dense_buffers(attention, pieces_of(attention, schedule), rows).values())
     if schedule.together:
-        return Footprint(
-            l1 * FRACTAL_BYTES,
-            *_factors(attention, schedule),
-            sum_bytes(attention, schedule),
-            _together_bytes(attention, schedule) + parts,
-        )
+        return _together_bytes(attention, schedule) + parts
     ub = parts + schedule.scores * rows * block * FRACTAL * item
     ub += sum(shared_bytes(attention, schedule))
     ub += rows * lanes * item
@@ -53,28 +63,26 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
         ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
         ub += spread_cost("f32", rows * SIDE, machine)[0]
     ub += attention.whole_masks * STAGES * rows * tile * FRACTAL * item
-    columns = twice and bool(chain.extras)
+    columns = _has_columns(attention, schedule)
     if columns:
         ub += column_bytes(attention, schedule)
-        l1 += block * column_slots(attention)
     for extra in chain.extras:
         if extra.whole or columns:
             continue
         ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
         ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
-    ub += (len(chain.numbers) + 2 * attention.guarded) * BLOCK_BYTES
-    return Footprint(
-        l1 * FRACTAL_BYTES,
-        *_factors(attention, schedule),
-        sum_bytes(attention, schedule),
-        ub,
-    )
+    return ub + (len(chain.numbers) + 2 * attention.guarded) * BLOCK_BYTES
+
+
+def _has_columns(attention: Attention, schedule: AttentionSchedule) -> bool:
+    """Whether a mask of keys is a column beside K, which a product adds."""
+    return schedule.twice and bool(attention.chain.extras)
 
 
 def _factors(attention: Attention, schedule: AttentionSchedule) -> tuple[int, int]:
     """Bytes of L0A and L0B."""
     sizes, rows, tile, twice = attention.fractals, schedule.rows, schedule.tile, schedule.twice
-    columns = twice and bool(attention.chain.extras)
+    columns = _has_columns(attention, schedule)
     l0a = schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows
     l0a += (twice + columns * STAGES) * tile
     l0b = schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns

@@ -99,10 +99,6 @@ class Footprint:
                 return name
         return ""
 
-    def fits(self, machine: Machine, *names: str) -> bool:
-        """Whether those memories have room for this."""
-        return all(getattr(self, name) <= machine.buffer(name).bytes for name in names)
-
 
 def crossing_bytes(operand: Operand, pieces: Pieces) -> tuple[int, int]:
     """Bytes in UB of rows that come at once, and of the fractals made of them; 0 of fractals."""
