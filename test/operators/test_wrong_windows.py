@@ -11,10 +11,11 @@ from davinci import compiler, frontends
 from davinci.mlir import make_context
 from davinci.operators import OPERATORS, Call
 from davinci.operators.core import SCALAR
+from davinci.operators.tensors import Tensor
 from davinci.operators.windows import Axis, Dim, Window, Windows
 from davinci.passes.pipeline import pipelines
-from davinci.schedule.graph import Graph, Node
-from davinci.schedule.node_windows import WrongWindows
+from davinci.schedule.graph import Graph, Node, Operand, Scalar
+from davinci.schedule.node_windows import WrongWindows, windows_of
 from davinci.schedule.window_checks import check_windows
 from operator_cases import CASES, tensor_of
 from operator_forms import ascend_text
@@ -99,3 +100,16 @@ def test_wrong_windows_are_noticed(
 @pytest.mark.parametrize("name", ["add", "matmul", "transpose", "sort", "pool", "reshape"])
 def test_right_windows_are_taken(name: str) -> None:
     lower(name)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_windows_of_a_number_that_is_joined(number: int) -> None:
+    """It has what the result has beside the other operand."""
+    values = [Tensor((4, 6), "f32"), Tensor((4, 9), "f32")]
+    operands: list[Operand] = [0, 0]
+    operands[number] = Scalar(2.5)
+    node = Node("concat", tuple(operands), 1, {"dim": 1})
+    windows = windows_of(node, Graph(values, [node], [0], [1]))
+    starts = [-window[1].offset for window in windows.operands if window]
+    assert starts == [0, 3 if number == 0 else 6]
+    check_windows(Graph(values, [node], [0], [1]))

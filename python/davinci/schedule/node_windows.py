@@ -7,11 +7,13 @@ reads other elements than its operator means.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from davinci.operators import OPERATORS
 from davinci.operators.call import Call
 from davinci.operators.tensors import Tensor
 from davinci.operators.windows import PARALLEL, Dim, Windows
-from davinci.schedule.graph import Graph, Node, Operand, Scalar
+from davinci.schedule.graph import Graph, Node, Scalar
 
 
 class WrongWindows(Exception):
@@ -23,13 +25,12 @@ class WrongWindows(Exception):
 
 
 def windows_of(node: Node, graph: Graph) -> Windows:
-    """The axes of a node, and the windows of its operands; an operand of which only its number is
-    known has the shape of the result.
+    """The axes of a node, and the windows of its operands.
 
     Raises:
         WrongWindows: they do not fit the shapes of the node's values.
     """
-    inputs = tuple(_operand(v, node, graph) for v in node.operands)
+    inputs = tuple(_operand(node, place, graph) for place in range(len(node.operands)))
     result = graph.arrays[node.result]
     windows = OPERATORS[node.name].windows(Call(inputs, (result,), node.attributes))
     if len(windows.result) != result.rank or len(windows.operands) != len(inputs):
@@ -79,7 +80,22 @@ def reduced_axes(windows: Windows) -> list[int]:
     return [i for i, axis in enumerate(windows.axes) if axis.kind != PARALLEL]
 
 
-def _operand(operand: Operand, node: Node, graph: Graph) -> Tensor:
-    if isinstance(operand, Scalar):
-        return graph.arrays[node.result]
-    return graph.arrays[operand]
+def shape_of_number(node: Node, place: int, graph: Graph) -> tuple[int, ...]:
+    """The shape of an operand of which only its number is known: that of the result, but for a
+    number that pads, and for what is joined with another operand."""
+    result = graph.arrays[node.result].shape
+    if node.name == "pad" and place == 1:
+        return ()
+    others = [v for i, v in enumerate(node.operands) if i != place and not isinstance(v, Scalar)]
+    if node.name != "concat" or not others:
+        return result
+    dim = node.attributes["dim"]
+    known = sum(graph.arrays[other].shape[dim] for other in others)
+    return (*result[:dim], result[dim] - known, *result[dim + 1 :])
+
+
+def _operand(node: Node, place: int, graph: Graph) -> Tensor:
+    operand = node.operands[place]
+    if not isinstance(operand, Scalar):
+        return graph.arrays[operand]
+    return replace(graph.arrays[node.result], shape=shape_of_number(node, place, graph))

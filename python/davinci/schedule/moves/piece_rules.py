@@ -23,6 +23,7 @@ from davinci.schedule.moves.index_maps import (
     transposed,
     whole,
 )
+from davinci.schedule.node_windows import shape_of_number
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE, ceil_div, row_major
 
@@ -177,23 +178,12 @@ def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
 
 
 def _shapes_of_operands(node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+    numbers = [isinstance(v, Scalar) for v in node.operands]
+    if any(numbers) and node.name not in ("pad", "copy", "concat"):
+        raise NoSpace(f"{node.name} of a number")
+    if node.name == "concat" and all(numbers):
+        raise NoSpace("numbers only")
     return tuple(
-        _shape_of_number(node, i, graph) if isinstance(v, Scalar) else graph.arrays[v].shape
+        shape_of_number(node, i, graph) if isinstance(v, Scalar) else graph.arrays[v].shape
         for i, v in enumerate(node.operands)
     )
-
-
-def _shape_of_number(node: Node, place: int, graph: Graph) -> tuple[int, ...]:
-    """The shape of an operand of which only its number is known."""
-    result = graph.arrays[node.result].shape
-    if node.name == "pad" and place == 1:
-        return ()
-    if node.name == "copy":
-        return result
-    if node.name != "concat":
-        raise NoSpace(f"{node.name} of a number")
-    (other,) = (v for i, v in enumerate(node.operands) if i != place)
-    if isinstance(other, Scalar):
-        raise NoSpace("numbers only")
-    dim, known = node.attributes["dim"], graph.arrays[other].shape
-    return (*result[:dim], result[dim] - known[dim], *result[dim + 1 :])
