@@ -210,7 +210,7 @@ def joined(g: Graph, x: Value) -> Value | None:
     other[dim] = g.pick(SIZES)
     if math.prod(x.shape) + math.prod(other) > g.most:
         return None
-    y = g.near(tuple(other))
+    y = g.full(g.pick((0.0, 1.5)), other) if g.chance(0.2) else g.near(tuple(other))
     return g.concatenate(*((x, y) if g.chance(0.5) else (y, x)), dim)
 
 
