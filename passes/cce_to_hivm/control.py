@@ -39,7 +39,10 @@ def lower_block_number(emitter: Emitter, op: Op) -> None:
 def lower_load(emitter: Emitter, op: Op) -> None:
     """memref.load in GM or UB."""
     address = element_address(emitter, op, op.operands[0], list(op.operands)[1:])
-    built = builder.op("hivm.ld", [address.pointer()], [op.results[0].type])
+    kind = op.results[0].type
+    if isinstance(kind, ir.IntegerType):
+        kind = ir.IntegerType.get_signless(kind.width)
+    built = builder.op("hivm.ld", [address.pointer()], [kind])
     op.results[0].replace_all_uses_with(built.result)
 
 
@@ -48,6 +51,11 @@ def lower_store(emitter: Emitter, op: Op) -> None:
     value, target, *indices = list(op.operands)
     address = element_address(emitter, op, target, indices)
     builder.op("hivm.st", [address.pointer(), value])
+
+
+def lower_sign(emitter: Emitter, op: Op) -> None:
+    """A byte with a sign, or without one, whose bits are the same: at hivm it has none."""
+    op.results[0].replace_all_uses_with(op.operands[0])
 
 
 def element_address(emitter: Emitter, op: Op, memref: ir.Value, indices: list[ir.Value]) -> Address:

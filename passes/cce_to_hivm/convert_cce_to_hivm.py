@@ -32,6 +32,7 @@ from davinci import machine as machines
 from davinci.isa import Space
 from davinci.mlir import Op, ir, operations, run_unverified
 from davinci.passes import cce_to_hivm
+from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.cce_to_hivm import LOWERINGS
@@ -82,9 +83,7 @@ def lower_kernel(kernel: Op, emitter: Emitter) -> None:
         for argument in entry.arguments:
             if not isinstance(argument.type, ir.MemRefType):
                 continue
-            cast = ir.Operation.create(
-                "builtin.unrealized_conversion_cast", [pointer_type(Space.GM)], [argument]
-            )
+            cast = ir.Operation.create(CONVERSION, [pointer_type(Space.GM)], [argument])
             emitter.addresses.set(argument, Address(Space.GM, cast.result, Shift()))
             casts.append((argument, cast))
     dead: list[Any] = []
@@ -138,6 +137,8 @@ def lowering_of(op: Op) -> Any:
         return control.lower_load
     if name == "memref.store":
         return control.lower_store
+    if name == CONVERSION and isinstance(op.results[0].type, ir.IntegerType):
+        return control.lower_sign
     if name.startswith("ascend."):
         fail(op, "is not at the cce level", hint="run ascend-to-cce first")
     if not name.startswith("cce."):

@@ -6,6 +6,7 @@ from typing import Any
 
 from davinci.mlir import ir, memref
 from davinci.operators.vector_program import DTYPE_OF
+from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import IndexLike, add, as_value, op, restride, subview
@@ -29,7 +30,7 @@ def load_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: in
         _fill(array, held, dtype, 0)
         for i in range(count):
             value = memref.LoadOp(array, [as_value(add(start, i))]).result
-            memref.StoreOp(value, held, [as_value(i)])
+            memref.StoreOp(_element(value, held), held, [as_value(i)])
         return
     if count < block:
         _fill(array, held, dtype, round_up(count, block_lanes(dtype)))
@@ -44,11 +45,19 @@ def store_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: i
     if count < block and total != count:
         for i in range(count):
             value = memref.LoadOp(held, [as_value(i)]).result
-            memref.StoreOp(value, array, [as_value(add(start, i))])
+            memref.StoreOp(_element(value, array), array, [as_value(add(start, i))])
         return
     for piece in pieces_of(count, block):
         gm = subview(array, [add(start, piece.first)], [piece.count])
         _copy(subview(held, [piece.place], [piece.count]), gm)
+
+
+def _element(value: ir.Value, buffer: ir.Value) -> ir.Value:
+    """The same bits as an element of a buffer: bytes have no sign in GM, and one in UB."""
+    element = ir.MemRefType(buffer.type).element_type
+    if value.type == element:
+        return value
+    return op(CONVERSION, [value], [element]).result
 
 
 def _copy(source: ir.Value, destination: ir.Value) -> None:

@@ -335,3 +335,26 @@ def test_parts_of_rows_of_another_type() -> None:
     x = np.arange(256, dtype=np.float32).reshape(16, 16)
     (found,) = run_text(text, x)
     assert (found == np.roll(x, 8, axis=1)).all()
+
+
+def test_bytes_without_sign_beside_rows() -> None:
+    """A column that other cores take parts of comes and leaves by the scalar unit at its end."""
+    text = """
+    func.func @main(%x: tensor<50x1xui8>, %y: tensor<50x19xui8>)
+        -> (tensor<50x19xui8>, tensor<50xui8>) {
+      %a = "ascend.cast"(%x) : (tensor<50x1xui8>) -> tensor<50x1xf32>
+      %b = "ascend.cast"(%y) : (tensor<50x19xui8>) -> tensor<50x19xf32>
+      %c = "ascend.broadcast"(%a) {dims = array<i64: 0, 1>} :
+        (tensor<50x1xf32>) -> tensor<50x19xf32>
+      %m = "ascend.max"(%c, %b) : (tensor<50x19xf32>, tensor<50x19xf32>) -> tensor<50x19xf32>
+      %n = "ascend.reduce"(%m) {dims = array<i64: 1>, kind = "min"} :
+        (tensor<50x19xf32>) -> tensor<50xf32>
+      %r = "ascend.cast"(%m) : (tensor<50x19xf32>) -> tensor<50x19xui8>
+      %s = "ascend.cast"(%n) : (tensor<50xf32>) -> tensor<50xui8>
+      return %r, %s : tensor<50x19xui8>, tensor<50xui8>
+    }"""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(0, 256, (50, n)).astype(np.uint8) for n in (1, 19))
+    expected = np.maximum(x, y)
+    found, least = run_text(text, x, y)
+    assert (found == expected).all() and (least == expected.min(1)).all()
