@@ -302,6 +302,13 @@ def gru(g: OnnxGraph, x: str) -> str:
     return g.parts("GRU", x, w, r, count=2, hidden_size=128)[0]
 
 
+@network("attention", 12, 128, 64)
+def scores(g: OnnxGraph, x: str) -> str:
+    """Self-attention of 12 heads over 128 rows."""
+    keys = g.node("Transpose", x, perm=[0, 2, 1])
+    return g.node("MatMul", g.node("Softmax", g.node("MatMul", x, keys), axis=2), x)
+
+
 @network("product-epilogues")
 def product_with_bias(g: OnnxGraph, x: str) -> str:
     """MatMul + bias."""

@@ -103,9 +103,10 @@ class AscendFusePass(Pass):
                 expand(block)
             sink(block)
             outliner = Outliner(op)
-            if together and not chip.split:
+            if "attention" in names and not chip.split:
                 for ops in attention_groups(block, machine, cores):
                     outliner.outline(Group(ops))
+                    counts["attention"] += 1
             for ops in product_groups(block, behind, of_cube):
                 outliner.outline(Group(ops))
                 counts["product-epilogues"] += len(ops) > 1

@@ -272,6 +272,13 @@ REWRITES: dict[str, Rewrite] = {
         "all steps as one kernel",
         "the product of the state is of f16 and the state stays f32",
     ),
+    "attention": Rewrite(
+        KERNELS,
+        "ascend-fuse",
+        "matmul, then scale, mask and softmax, then matmul",
+        "one kernel",
+        "sums of a row of probabilities in another order",
+    ),
     "product-epilogues": Rewrite(
         KERNELS,
         "ascend-fuse",
