@@ -303,7 +303,7 @@ def gru(g: OnnxGraph, x: str) -> str:
 
 
 @network("attention", 12, 128, 64)
-def scores(g: OnnxGraph, x: str) -> str:
+def self_attention(g: OnnxGraph, x: str) -> str:
     """Self-attention of 12 heads over 128 rows."""
     keys = g.node("Transpose", x, perm=[0, 2, 1])
     return g.node("MatMul", g.node("Softmax", g.node("MatMul", x, keys), axis=2), x)

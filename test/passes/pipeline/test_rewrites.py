@@ -65,3 +65,14 @@ def test_what_was_applied_is_in_the_record_and_what_is_off_is_not() -> None:
     assert "gelu" not in less
     assert less["merge-products"] == counts["merge-products"]
     assert davinci.compile(model, timing_only=True, rewrites="none").details["rewrites"] == {}
+
+
+def test_without_attention_its_products_and_softmax_are_kernels_of_their_own() -> None:
+    model = zoo.build("bert-tiny").proto
+    whole = davinci.compile(model, timing_only=True)
+    apart = davinci.compile(model, timing_only=True, rewrites="all,-attention")
+    assert whole.details["rewrites"]["attention"] == 2
+    assert "attention" not in apart.details["rewrites"]
+    for executable in (whole, apart):
+        executable.run()
+    assert len(apart.launches) >= len(whole.launches) + 4
