@@ -92,7 +92,8 @@ def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pi
 def staged_bytes(
     attention: Attention, schedule: AttentionSchedule, names: str = "kv"
 ) -> tuple[int, int]:
-    """Bytes of UB for rows that came, and for fractals made of them; 0 if none come."""
+    """Bytes of UB for the rows of a piece, and for the fractals made of them: as the largest of
+    `names` needs, which take turns; 0 of those that come in fractals."""
     came, made = 0, 0
     for name, pieces in pieces_of(attention, schedule).items():
         if name in names and not (name == "k" and schedule.windows):

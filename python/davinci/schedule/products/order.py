@@ -102,7 +102,8 @@ def groups_of(share: Share, product: Product, schedule: ProductSchedule) -> list
 def steps_of(
     groups: Sequence[Sequence[TileOfC]], k: int, product: Product, schedule: ProductSchedule
 ) -> list[Step]:
-    """The mads of all tiles, `k` fractals deep, in their order."""
+    """The mads of all tiles, `k` fractals deep, in their order: the tiles of a group take turns,
+    each with `schedule.turn` steps of k."""
     along_k = spans(k, schedule.tile.k)
     turns = [along_k[i : i + schedule.turn] for i in range(0, len(along_k), schedule.turn)]
     return [

@@ -260,7 +260,7 @@ class KeySteps:
         yield self.step("vadd", rank, moved, rank)
 
     def _quiet(self, rank: View) -> Iterator[NetworkStep]:
-        """The rank of a quiet NaN for those behind infinity."""
+        """Every rank behind infinity becomes that of the quiet NaN."""
         work = self.plane(WORK)
         yield self.step("vrelu", rank, work)
         yield self.by("vsub", work, INFINITY, work)

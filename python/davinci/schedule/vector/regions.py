@@ -190,6 +190,7 @@ class _Cutter:
         return tuple(frozenset[int]().union(*cuts) for cuts in zip(*every, strict=True))
 
     def _cuts_of_concat(self, node: Node) -> Cuts:
+        """Where operands are cut, and where they meet."""
         dim, start = node.attributes["dim"], 0
         found = [set[int]() for _ in self.shapes[node.result]]
         for operand in node.operands:
