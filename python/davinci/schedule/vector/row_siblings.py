@@ -114,8 +114,8 @@ class Siblings:
             self.row_of |= dict.fromkeys(row, row)
 
     def _can_lie_beside(self, values: Beside, new: Sequence[Beside]) -> bool:
-        """Whether values can be made as parts of one wider row: alike, made here, and in no row yet,
-        nor in those of `new`."""
+        """Whether values can be made as parts of one wider row: alike, made here, and in no row
+        yet, nor in those of `new`."""
         forms = {(value.dtype, self.program.forms[value]) for value in values}
         taken = {value for row in new for value in row}
         free = all(value in self.maker and value not in self.row_of for value in values)
