@@ -144,9 +144,9 @@ def test_candidates_are_what_the_run_may_change() -> None:
     )
     words = [" ".join(arguments(each.settings)) for each in candidates(full)]
     assert words == [
+        "--launches auto",
         "--quantize random",
         "--batch 4",
-        "--launches auto",
         "--precision mixed",
         "--cores 1",
         "--core-choice all",

@@ -61,12 +61,12 @@ class Facts:
 def candidates(facts: Facts) -> Iterator[Candidate]:
     """All changes that are tried, one argument each."""
     given = facts.settings
+    if given.get("launches", "many") == "many" and facts.cores > 1:
+        yield Candidate({"launches": "auto"}, exact=False)
     if facts.quantizable:
         yield Candidate({"quantize": "random"}, exact=False)
     if facts.batchable:
         yield Candidate({"batch": BATCH}, samples=BATCH)
-    if given.get("launches", "many") == "many" and facts.cores > 1:
-        yield Candidate({"launches": "auto"}, exact=False)
     for precision in PRECISIONS:
         if precision != given.get("precision", "mixed"):
             yield Candidate({"precision": precision}, exact=False)
