@@ -43,17 +43,29 @@ class PipeLog:
         return np.array([0 if clock is None else clock[pipe] for clock in clocks], dtype=np.int64)
 
 
+class GmAccesses:
+    """Some accesses of a program to global memory, and the ranges that they touch."""
+
+    def __init__(self, reads: list[GmAccess], writes: list[GmAccess]) -> None:
+        self.reads, self.writes = by_pipe(reads), by_pipe(writes)
+        self.read_ranges, self.write_ranges = merged(reads), merged(writes)
+
+
 class GmLog:
-    """Ranges of global memory that one program has read and written."""
+    """What one program has read and written in global memory.
+
+    Attributes:
+        plain: its accesses.
+        counting: those of lines of counters, which are unordered only with plain ones.
+    """
 
     def __init__(self, seat: Seat, core: Core, counters: Collection[int] = ()) -> None:
         self.seat, self.describe = seat, core.describer()
-        reads, writes = (
-            [access for access in accesses if not counters or not counts(access, counters)]
-            for accesses in (core.gm_reads, core.gm_writes)
-        )
-        self.reads, self.writes = by_pipe(reads), by_pipe(writes)
-        self.read_ranges, self.write_ranges = merged(reads), merged(writes)
+        parts: list[tuple[list[GmAccess], list[GmAccess]]] = [([], []), ([], [])]
+        for number, accesses in enumerate((core.gm_reads, core.gm_writes)):
+            for access in accesses:
+                parts[bool(counters) and counts(access, counters)][number].append(access)
+        self.plain, self.counting = (GmAccesses(reads, writes) for reads, writes in parts)
 
 
 def counts(access: GmAccess, counters: Collection[int]) -> bool:
@@ -111,12 +123,20 @@ class CoreRaces:
 
     def _compare_all(self, sides: list[GmLog]) -> None:
         for a, b in combinations(sides, 2):
-            if meet(a.write_ranges, b.write_ranges):
-                self._compare(a, a.writes, b, b.writes, "writes", "writes")
-            if meet(a.write_ranges, b.read_ranges):
-                self._compare(a, a.writes, b, b.reads, "writes", "reads")
-            if meet(a.read_ranges, b.write_ranges):
-                self._compare(a, a.reads, b, b.writes, "reads", "writes")
+            for one, other in (
+                (a.plain, b.plain),
+                (a.plain, b.counting),
+                (a.counting, b.plain),
+            ):
+                self._compare_some(a, one, b, other)
+
+    def _compare_some(self, a: GmLog, one: GmAccesses, b: GmLog, other: GmAccesses) -> None:
+        if meet(one.write_ranges, other.write_ranges):
+            self._compare(a, one.writes, b, other.writes, "writes", "writes")
+        if meet(one.write_ranges, other.read_ranges):
+            self._compare(a, one.writes, b, other.reads, "writes", "reads")
+        if meet(one.read_ranges, other.write_ranges):
+            self._compare(a, one.reads, b, other.writes, "reads", "writes")
 
     def _compare(
         self,

@@ -4,8 +4,9 @@ Made from docs/architecture.md ("Ordering that the machine gives by itself") and
 records alone, so that the simulator's race check can be held against it. Every instruction has a
 read event and a write event: it reads all its sources, then writes all its results. A flag or
 barrier has one event. Edges are what the machine guarantees; everything else follows transitively.
-Several cores of a split machine make one graph: their steps one core after the other, the flags
-between the cores as edges.
+Several cores make one graph: their steps one core after the other, the flags between the cores of a
+split machine as edges, or the counters by which those of a coupled one wait for each other. A line
+of counters only grows, so who waits for a number comes after the first post that reaches it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from davinci.isa.core import Pipe
-from fuzz.stream_steps import AWAIT, SCALAR, SIGNAL, Conflicts, Step
+from davinci.isa.counters import LINE_BYTES
+from fuzz.stream_steps import AWAIT, END_POLL, POLL, POST, SCALAR, SIGNAL, Conflicts, Step
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Verdict:
         unordered: pairs of steps that conflict and that nothing orders as the program does.
         reused: set_flags that may come before the wait for the same flag before is over, and sets
             of a flag between cores that may come before the same core's set before.
-        unmatched: flags set and waited for unequally often, or set from several sides.
+        unmatched: flags set and waited for unequally often, or set from several sides; lines in
+            which a counter does not grow, or in which several cores count.
         stuck: steps that can never happen, however long the queues are.
     """
 
@@ -110,12 +113,17 @@ class Order:
         """Core, mode and flag -> sets of a flag between cores."""
         self._awaits: dict[tuple[int, ...], list[int]] = defaultdict(list)
         """Core and flag -> waits for it."""
+        self._posts: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        """Line of a counter -> numbers, and when they are there."""
+        self._looks: list[tuple[range, int, int]] = []
+        """Lines that a core looks at, the number that it waits for, and the end of the look."""
         self._uneven: list[tuple[int, ...]] = []
         self._lonely: list[int] = []
         """Waits that nothing answers."""
         self._build()
         self._answer_flags()
         self._answer_other_cores()
+        self._answer_counters()
         self.known: list[int] = [0] * len(self._before)
         """For each event, 2 i reads of step i and 2 i + 1 writes, the events before it: a bit each,
         writes of all steps from bit 0 on, then their reads."""
@@ -123,6 +131,7 @@ class Order:
 
     def _build(self) -> None:
         cores: dict[int, _Core] = defaultdict(_Core)
+        polls: dict[int, Step] = {}
         for i in self._kept:
             step, core, read, write = self._steps[i], cores[self._steps[i].core], 2 * i, 2 * i + 1
             pipe, before = step.pipe, self._before[2 * i]
@@ -135,11 +144,11 @@ class Order:
                 core.running.clear()
                 continue
             before += core.gate[pipe]
-            if pipe in core.started and step.name not in ("set_flag", SIGNAL):
+            if pipe in core.started and step.name not in ("set_flag", SIGNAL, POST):
                 before.append(core.started[pipe])
-            if step.name in ("set_flag", SIGNAL, "pipe_barrier"):
+            if step.name in ("set_flag", SIGNAL, POST, "pipe_barrier"):
                 before += core.running[pipe]
-                if step.name != SIGNAL:
+                if step.name not in (SIGNAL, POST):
                     core.running[pipe] = [write]
             elif step.name == SCALAR or (
                 pipe in self._sequential and pipe != Pipe.S and step.name != "wait_flag"
@@ -147,14 +156,23 @@ class Order:
                 before += core.running[pipe][-1:]
             if step.name == "set_flag":
                 self._sets[(step.core, *step.event)].append(write)
+            elif step.name == POST:
+                self._posts[step.values["line"]].append((step.values["value"], write))
+            elif step.name == POLL:
+                polls[step.core] = step
             elif step.name == SIGNAL:
                 self._signals[step.core, step.values["mode"], step.values["flag"]].append(write)
-            elif step.name in ("wait_flag", AWAIT, "pipe_barrier"):
+            elif step.name in ("wait_flag", AWAIT, END_POLL, "pipe_barrier"):
                 core.started[pipe], core.gate[pipe] = write, [write]
                 if step.name == "wait_flag":
                     self._waits[(step.core, *step.event)].append(write)
                 elif step.name == AWAIT:
                     self._awaits[step.core, step.values["flag"]].append(write)
+                elif step.name == END_POLL:
+                    poll = polls.pop(step.core).values
+                    last = poll["lines"] + poll["count"] * LINE_BYTES
+                    lines = range(poll["lines"], last, LINE_BYTES)
+                    self._looks.append((lines, poll["value"], write))
                 if pipe == Pipe.S:
                     core.issue = [write]
             elif step.name == SCALAR:
@@ -198,6 +216,20 @@ class Order:
             for wait, fired in zip(waits, counts[key], strict=False):
                 self._before[wait - 1] += fired
             self._lonely += waits[len(counts[key]) :]
+
+    def _answer_counters(self) -> None:
+        """Who has seen counters comes after the first posts that reach what it waits for."""
+        for line, posts in self._posts.items():
+            cores = {self._steps[event // 2].core for _, event in posts}
+            if len(cores) > 1 or any(b <= a for (a, _), (b, _) in pairwise(posts)):
+                self._uneven.append((line,))
+        for lines, wanted, end in self._looks:
+            for line in lines:
+                found = next((event for value, event in self._posts[line] if value >= wanted), None)
+                if found is None:
+                    self._lonely.append(end)
+                else:
+                    self._before[end - 1].append(found)
 
     def _close(self) -> list[int]:
         """Fills `known` in an order that respects the edges; returns steps in circles."""

@@ -6,7 +6,7 @@ Made from the instruction records alone; it shares nothing with the simulator.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -26,6 +26,7 @@ from davinci.isa.core import (
     Registers,
     Space,
 )
+from davinci.isa.counters import LINE_BYTES
 
 Ints = npt.NDArray[np.int64]
 Event = tuple[int, int, int]
@@ -34,6 +35,8 @@ SYNC = (*FLAGS, "pipe_barrier")
 SIGNAL, AWAIT = "ffts_cross_core_sync", "wait_flag_dev"
 """Set and wait of a flag between cores."""
 SCALAR = "scalar_access"
+POST, POLL, END_POLL = "post_counter", "poll_counters", "end_poll"
+"""A counter is in its line, a load looks at counters, and the scalar unit has seen them."""
 
 
 def opcode_of(row: Sequence[int]) -> int:
@@ -150,11 +153,15 @@ class Conflicts:
     Attributes:
         after_write: for each step the earlier ones that write what it reads or writes, a bit each.
         after_read: for each step the earlier ones that read what it writes.
+
+    Args:
+        counters: addresses of the lines of counters, in which cores need no order among each other.
     """
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Step], counters: Collection[int] = ()) -> None:
+        self._counters = frozenset(counters)
         self._numbers: dict[tuple[Any, ...], int] = {}
-        self._prints: list[tuple[int, Footprint, int]] = []
+        self._prints: list[tuple[int, Footprint, int, int]] = []
         self._meeting: list[set[int]] = []
         self._readers: dict[int, int] = defaultdict(int)
         self._writers: dict[int, int] = defaultdict(int)
@@ -175,25 +182,40 @@ class Conflicts:
             for n in numbers:
                 masks[n] |= bit
 
+    def _counts(self, wanted: Footprint) -> bool:
+        """Whether all its bytes are lines of counters."""
+        return (
+            wanted.space == Space.GM
+            and bool(self._counters)
+            and all(
+                line in self._counters
+                for start, end in zip(wanted.starts.tolist(), wanted.ends.tolist(), strict=True)
+                for line in range(start - start % LINE_BYTES, end, LINE_BYTES)
+            )
+        )
+
     def _number(self, wanted: Footprint, step: Step) -> int:
         # Each core has memories of its own, and all have the same GM.
         owner = 0 if wanted.space == Space.GM else step.core
         # Additions to GM, which read it too, need no order among each other.
         stores = bool(step.writes) and step.writes[0].space == Space.GM
         adds = step.registers.atomic if stores and wanted.space == Space.GM else 0
-        key = (owner, wanted.space, wanted.starts.tobytes(), wanted.ends.tobytes(), adds)
+        # Nor do cores in lines of counters.
+        counts = 1 + step.core if self._counts(wanted) else 0
+        key = (owner, wanted.space, wanted.starts.tobytes(), wanted.ends.tobytes(), adds, counts)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._prints)
             meeting = {
                 n
-                for n, (other_owner, other, other_adds) in enumerate(self._prints)
+                for n, (other_owner, other, other_adds, other_counts) in enumerate(self._prints)
                 if other_owner == owner
                 and not (adds and other_adds == adds)
+                and not (counts and other_counts and counts != other_counts)
                 and wanted.meets(other)
             }
             for n in meeting:
                 self._meeting[n].add(found)
-            self._prints.append((owner, wanted, adds))
+            self._prints.append((owner, wanted, adds, counts))
             self._meeting.append(meeting if adds else meeting | {found})
         return found

@@ -1,0 +1,112 @@
+"""Mutants of launches whose blocks wait for each other, judged without running and by running."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from davinci import zoo
+from fuzz.group_kernels import GroupModel
+from fuzz.talking_kernels import TalkingKernel, talking
+from fuzz.talking_launches import Launch, fault, judge, mutants, random_launch
+from talking_support import Talking
+
+OUTCOMES = ("unsafe, refused", "safe, accepted", "unsafe, accepted", "safe, refused")
+"""What became of a mutant: what it is by the simulator, and by the graph alone."""
+
+
+@dataclass
+class Tally:
+    """Of all mutants.
+
+    Attributes:
+        launches: that were mutated, all of them safe.
+        kernels: the same of compiled ones.
+        counts: (kind, one of `OUTCOMES`) -> number.
+        messages: first words of the simulator -> number.
+        wrong: a line for each on which both disagree.
+    """
+
+    launches: int = 0
+    kernels: int = 0
+    blocks: int = 0
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    messages: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+def judged(count: int, rng: np.random.Generator, new_asm: Callable[[], Any]) -> Tally:
+    """Judges so many mutants, all of some random launches that are safe."""
+    tally, rig = Tally(), Talking(new_asm)
+    while sum(tally.counts.values()) < count:
+        launch = random_launch(rng)
+        if not _agreed(rig, launch, new_asm, "unchanged", tally):
+            continue
+        tally.launches += 1
+        tally.blocks += len(launch)
+        for mutant in mutants(launch, rng):
+            _agreed(rig, mutant.launch, new_asm, mutant.kind, tally)
+    return tally
+
+
+def _agreed(
+    rig: Talking, launch: Launch, new_asm: Callable[[], Any], kind: str, tally: Tally
+) -> bool:
+    """Judges a launch both ways; whether it is safe by both."""
+    said, found = judge(rig, launch, new_asm), fault(rig, launch)
+    if _note(not said, found, kind, tally):
+        tally.wrong.append(f"{kind}: the graph says {said!r}, the simulator {found!r}: {launch}")
+    return not said and not found
+
+
+def _note(sound: bool, found: str, kind: str, tally: Tally) -> bool:
+    """Counts what both say; returns whether they disagree."""
+    outcome = ("unsafe, " if found else "safe, ") + ("accepted" if sound else "refused")
+    tally.counts[kind, outcome] += 1
+    tally.messages.update([found] if found else [])
+    return sound == bool(found)
+
+
+PRODUCT = """
+func.func @main(%a: tensor<16x8192xf32>, %b: tensor<8192x64xf32>) -> tensor<16x64xf32> {
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<16x8192xf32>, tensor<8192x64xf32>) -> tensor<16x64xf32>
+  return %c : tensor<16x64xf32> }"""
+
+
+def compiled() -> list[TalkingKernel]:
+    """An LSTM whose cores share lanes, and a product whose cores share k."""
+    random = np.random.default_rng(1)
+    shapes = {"arg0": (16, 8192), "arg1": (8192, 64)}
+    inputs = {n: random.standard_normal(shape, dtype=np.float32) for n, shape in shapes.items()}
+    lstm = zoo.build("lstm,steps=3,features=16,hidden=256")
+    return [*talking(lstm, 4), *talking(GroupModel(PRODUCT, 8, inputs), 8)]
+
+
+def judge_compiled(kernel: TalkingKernel, tally: Tally, every: int = 1) -> None:
+    """Judges a kernel as it is, then its mutants, or each `every`th of them."""
+    tally.kernels += 1
+    chosen = [("unchanged", set()), *islice(kernel.mutants(), 0, None, every)]
+    for kind, left_out in chosen:
+        if _note(kernel.sound(left_out), kernel.fault(left_out), kind, tally):
+            tally.wrong.append(f"{kind}: {kernel.name} without {sorted(left_out)}")
+
+
+def table(tally: Tally) -> list[str]:
+    """Lines of the figures."""
+    lines = [f"{tally.launches} random launches of {tally.blocks} blocks, {tally.kernels} compiled"]
+    kinds = list(dict.fromkeys(kind for kind, _ in tally.counts))
+    lines.append(f"{'':<10}" + "".join(f"{name:>18}" for name in ("mutants", *OUTCOMES)))
+    for kind in (*kinds, "together"):
+        own = [
+            sum(n for (k, o), n in tally.counts.items() if o == name and kind in (k, "together"))
+            for name in OUTCOMES
+        ]
+        lines.append(f"{kind:<10}" + "".join(f"{n:>18}" for n in (sum(own), *own)))
+    said = ", ".join(f"{text} {count}" for text, count in tally.messages.most_common())
+    return [*lines, f"reported as: {said}"]

@@ -1,0 +1,62 @@
+"""Launches whose cores meet: judged without running them as the simulator judges them.
+
+`benchmarks/proofs/launch_mutations.py` does the same for thousands of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from davinci import zoo
+from fuzz.talking_kernels import talking
+from fuzz.talking_launches import OVER_LINES, Launch, fault, judge, load, poll, post, write
+from fuzz.talking_mutation import Tally, judge_compiled, judged
+from talking_support import Talking
+
+MEETING: Launch = tuple((write(i, i), post(i, 1), poll(0, 2, 1), load(1 - i, 0)) for i in range(2))
+
+
+def test_random_launches_with_one_thing_changed(new_asm: Callable[[], Any]) -> None:
+    tally = judged(100, np.random.default_rng(3), new_asm)
+    assert tally.wrong == []
+    kinds = {kind for kind, outcome in tally.counts if outcome == "unsafe, refused"}
+    assert kinds >= {"flag", "count", "core set", "placement", "order"}
+    assert any(outcome == "safe, accepted" for kind, outcome in tally.counts if kind == "order")
+
+
+def test_compiled_cores_that_share_lanes() -> None:
+    tally = Tally()
+    for kernel in talking(zoo.build("lstm,steps=2,features=16,hidden=256"), 4):
+        judge_compiled(kernel, tally, every=80)
+    assert (tally.kernels, tally.wrong) == (1, [])
+    assert tally.counts["flag", "unsafe, refused"] > 5
+
+
+@pytest.mark.parametrize(
+    ("unit", "message", "said"),
+    [
+        (write(OVER_LINES, 5), "race", "race between cores"),
+        (load(OVER_LINES, 1), "", ""),
+        (poll(0, 2, 2), "deadlock", "deadlock"),
+        (poll(0, 3, 1), "deadlock", "deadlock"),
+        (post(0, 1), "flags or counters", "a counter that other blocks wait for does not grow"),
+        ((), "", ""),
+    ],
+)
+def test_what_is_wrong_is_found_both_ways(
+    new_asm: Callable[[], Any], unit: Any, message: str, said: str
+) -> None:
+    rig = Talking(new_asm)
+    launch = ((*MEETING[0], unit), MEETING[1])
+    assert (judge(rig, launch, new_asm), fault(rig, launch)) == (message, said)
+
+
+def test_more_blocks_than_cores_never_all_come(new_asm: Callable[[], Any]) -> None:
+    rig = Talking(new_asm)
+    launch: Launch = tuple((post(i, 1), poll(0, 33, 1)) for i in range(33))
+    assert judge(rig, launch, new_asm) == "more blocks than cores"
+    assert fault(rig, launch).startswith("blocks that wait for each other do not all run")
