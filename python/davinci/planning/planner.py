@@ -1,7 +1,7 @@
 """The best of all algorithms, within a budget.
 
-Algorithms are tried from the fastest to the slowest, until one meets the lower bound. They take
-buffers as whole; what the pieces of buffers give is found from the best of their plans by `settle`.
+Algorithms are tried in turn, until one meets the lower bound. They take buffers as whole; what the
+pieces of buffers give is found from the best of their plans by `settle`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from davinci.planning.greedy import by_size, first_fit
 from davinci.planning.pieces import settle
 from davinci.planning.problem import Plan, Problem
 from davinci.planning.search import search
+from davinci.planning.simulated import simulated
 
 ALGORITHMS: Mapping[str, Callable[[Problem], list[int]]] = {
     "greedy-by-size": by_size,
     "first-fit": first_fit,
     "dives": dives,
+    "simulated": simulated,
 }
-"""Algorithms that take a fixed time, by name, the fastest ones first."""
+"""Algorithms that take a fixed time, by name, in the order in which they are tried."""
 
 SEARCH = "search"
 """The name of the algorithm that improves on what others found for as long as it may."""
@@ -55,7 +57,7 @@ COMPILE = Budget(20_000)
 
 
 def algorithms_for(problem: Problem) -> list[str]:
-    """The names of the algorithms that a problem is not too large for, the fastest ones first."""
+    """The names of the algorithms that a problem is not too large for, in order."""
     large = len(problem.buffers) > MOST_FOR_DIVES
     return [name for name in ALGORITHMS if not (large and name == "dives")]
 
