@@ -1,0 +1,375 @@
+"""Kernels that the compiler makes for the 910B beside programs tuned by hand.
+
+    python benchmarks/speed/tuned.py [row ...] [--check] [--write]
+
+A row of the first table is one operator, or a few that become one kernel: cycles on all cores,
+simulated without data and without the task's head, with the L2 empty ("cold") or as a run before
+left it ("warm"), and the most that it may take, which is what a program written by hand for this
+machine takes and a few per cent more. `row` is a regular expression that chooses names of rows.
+--check runs each row's smaller size with data instead, compares it with NumPy, and fails where one
+is wrong. The second table has published schedules, as `benchmarks/fidelity` rebuilds them, and what
+their boards took, both with the task's head. --write writes both into docs/tuned.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import pi, sqrt
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper
+
+import davinci
+from davinci import machine as machines
+from davinci.files import write_atomically
+from davinci.reference import check
+from davinci.simulator.core.device import Device
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "tuned.md"
+MACHINE = "ascend910b"
+PRECISION = "mixed"
+
+Array = npt.NDArray[Any]
+Sizes = tuple[int, ...]
+Values = Callable[..., Array]
+
+
+@dataclass(frozen=True)
+class Operators:
+    """A model of f16 arrays, and what it computes.
+
+    Attributes:
+        inputs: names and shapes, for given sizes.
+        nodes: of ONNX, the last of which makes `y`.
+        values: the same in NumPy, of f32 arrays in the order of the inputs.
+        weights: names of inputs that are constants of the model.
+        result: shape of `y`, for given sizes; by default the sizes themselves.
+    """
+
+    inputs: Callable[[Sizes], dict[str, Sizes]]
+    nodes: tuple[onnx.NodeProto, ...]
+    values: Values
+    weights: tuple[str, ...] = ()
+    result: Callable[[Sizes], Sizes] = lambda sizes: sizes
+
+    def arrays(self, sizes: Sizes) -> dict[str, Array]:
+        """Random arrays; those of constants are small, as weights of networks are."""
+        random = np.random.default_rng(0)
+        scales = {name: 0.05 if name in self.weights else 1.0 for name in self.inputs(sizes)}
+        return {
+            name: (random.standard_normal(shape) * scales[name]).astype(np.float16)
+            for name, shape in self.inputs(sizes).items()
+        }
+
+    def model(self, sizes: Sizes, arrays: Mapping[str, Array]) -> onnx.ModelProto:
+        given = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT16, array.shape)
+            for name, array in arrays.items()
+            if name not in self.weights
+        ]
+        kept = [onnx.numpy_helper.from_array(arrays[name], name) for name in self.weights]
+        output = helper.make_tensor_value_info("y", TensorProto.FLOAT16, self.result(sizes))
+        graph = helper.make_graph(list(self.nodes), "tuned", given, [output], kept)
+        opset = helper.make_opsetid("", 23)
+        return helper.make_model(graph, opset_imports=[opset], ir_version=10)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table.
+
+    Attributes:
+        name: without the sizes.
+        operators: what is computed.
+        sizes: that are timed.
+        small: that are computed and compared.
+        state: of the L2, "cold" or "warm".
+        most: cycles.
+        kernel: only kernels whose name begins so count; "": all.
+    """
+
+    name: str
+    operators: Operators
+    sizes: Sizes
+    small: Sizes
+    state: str
+    most: int
+    kernel: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {'x'.join(map(str, self.sizes))} {self.state}"
+
+
+def softmax(x: Array) -> Array:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def gelu(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))))
+
+
+def layer_norm(x: Array, scale: Array, bias: Array) -> Array:
+    apart = x - x.mean(-1, keepdims=True)
+    return np.asarray(apart / np.sqrt((apart**2).mean(-1, keepdims=True) + 1e-5) * scale + bias)
+
+
+def rms_norm(x: Array, scale: Array) -> Array:
+    return np.asarray(x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * scale)
+
+
+def attention(q: Array, k: Array, v: Array) -> Array:
+    scores = q @ k.swapaxes(-1, -2) / sqrt(q.shape[-1])
+    return np.asarray(softmax(scores) @ v)
+
+
+def causal_attention(q: Array, k: Array, v: Array) -> Array:
+    scores = q @ k.swapaxes(-1, -2) / sqrt(q.shape[-1])
+    seen = np.tril(np.ones(scores.shape[-2:], dtype=np.bool_))
+    return np.asarray(softmax(np.where(seen, scores, -np.inf)) @ v)
+
+
+def convolution(x: Array, w: Array) -> Array:
+    """Of 3 x 3 with a padding of one."""
+    height, width = x.shape[2:]
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    parts = (
+        np.einsum("nc,bchw->bnhw", w[:, :, i, j], padded[:, :, i : i + height, j : j + width])
+        for i in range(3)
+        for j in range(3)
+    )
+    return np.asarray(sum(parts))
+
+
+def node(operator: str, inputs: str, result: str = "y", **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(operator, inputs.split(), [result], name=operator, **attributes)
+
+
+def operands(sizes: Sizes) -> dict[str, Sizes]:
+    m, k, n = sizes
+    return {"a": (m, k), "b": (k, n)}
+
+
+def outer(sizes: Sizes) -> Sizes:
+    """The shape of a product."""
+    return sizes[0], sizes[2]
+
+
+def one_batch(sizes: Sizes) -> Sizes:
+    return (1, *sizes)
+
+
+def heads(sizes: Sizes) -> dict[str, Sizes]:
+    return dict.fromkeys("qkv", (1, *sizes))
+
+
+def filters(sizes: Sizes) -> dict[str, Sizes]:
+    """Of batch, channels, height and width."""
+    return {"x": sizes, "w": (sizes[1], sizes[1], 3, 3)}
+
+
+PRODUCT = Operators(operands, (node("MatMul", "a b"),), lambda a, b: a @ b, result=outer)
+WITH_GELU = Operators(
+    lambda sizes: {**operands(sizes), "bias": sizes[2:]},
+    (
+        node("MatMul", "a b", "c"),
+        node("Add", "c bias", "d"),
+        node("Gelu", "d", approximate="tanh"),
+    ),
+    lambda a, b, bias: gelu(a @ b + bias),
+    ("b", "bias"),
+    outer,
+)
+ATTENTION = Operators(heads, (node("Attention", "q k v"),), attention, result=one_batch)
+CAUSAL = Operators(
+    heads, (node("Attention", "q k v", is_causal=1),), causal_attention, result=one_batch
+)
+LAYER_NORM = Operators(
+    lambda sizes: {"x": sizes, "scale": sizes[1:], "bias": sizes[1:]},
+    (node("LayerNormalization", "x scale bias", axis=-1),),
+    layer_norm,
+)
+RMS_NORM = Operators(
+    lambda sizes: {"x": sizes, "scale": sizes[1:]},
+    (node("RMSNormalization", "x scale", axis=-1),),
+    rms_norm,
+)
+SOFTMAX = Operators(lambda sizes: {"x": sizes}, (node("Softmax", "x", axis=-1),), softmax)
+GELU = Operators(lambda sizes: {"x": sizes}, (node("Gelu", "x", approximate="tanh"),), gelu)
+CONVOLUTION = Operators(
+    filters,
+    (node("Conv", "x w", pads=[1, 1, 1, 1]),),
+    convolution,
+    ("w",),
+)
+
+ROWS = (
+    Row("product", PRODUCT, (4096, 4096, 4096), (512, 1024, 1536), "cold", 770_000),
+    Row("product", PRODUCT, (8192, 8192, 8192), (768, 1024, 1024), "cold", 6_050_000),
+    Row("product", PRODUCT, (1024, 1024, 1024), (384, 512, 768), "warm", 19_500),
+    Row("product", PRODUCT, (128, 3072, 768), (128, 1024, 256), "warm", 10_500),
+    Row("product", PRODUCT, (1, 4096, 4096), (1, 512, 1024), "cold", 45_500),
+    Row("product", PRODUCT, (16, 4096, 11008), (16, 512, 1376), "cold", 121_000),
+    Row("gelu(product + bias)", WITH_GELU, (4096, 4096, 4096), (512, 512, 768), "cold", 775_000),
+    Row("gelu(product + bias)", WITH_GELU, (512, 768, 3072), (256, 384, 768), "cold", 25_500),
+    Row("attention", ATTENTION, (32, 4096, 128), (4, 512, 128), "cold", 1_950_000),
+    Row("causal attention", CAUSAL, (32, 4096, 128), (4, 512, 128), "cold", 1_120_000),
+    Row("attention", ATTENTION, (1, 8192, 128), (1, 1024, 128), "warm", 365_000),
+    Row("attention", ATTENTION, (12, 512, 64), (3, 512, 64), "warm", 16_000),
+    Row("layer norm", LAYER_NORM, (512, 768), (64, 768), "warm", 5_200),
+    Row("softmax", SOFTMAX, (6144, 512), (192, 512), "warm", 9_700),
+    Row("gelu", GELU, (512, 3072), (64, 3072), "warm", 10_000),
+    Row("RMS norm", RMS_NORM, (4096, 4096), (96, 4096), "cold", 54_000),
+    Row("convolution 3x3", CONVOLUTION, (16, 64, 56, 56), (2, 64, 28, 28), "warm", 25_500, "conv"),
+)
+
+
+def compiled(row: Row, sizes: Sizes, timing_only: bool) -> tuple[davinci.Executable, Any]:
+    """The executable for all cores, and its arrays by name."""
+    arrays = row.operators.arrays(sizes)
+    model = row.operators.model(sizes, arrays)
+    options = {"machine": MACHINE, "precision": PRECISION, "core_choice": "all"}
+    return davinci.compile(model, timing_only=timing_only, **options), arrays
+
+
+def cycles(row: Row) -> int:
+    """Simulated cycles of a row, without heads of tasks."""
+    executable, _ = compiled(row, row.sizes, timing_only=True)
+    # Between runs the L2 is left with lines that runs before wrote. Here it begins empty, and stays
+    # as the first run leaves it.
+    with mock.patch.object(Device, "flush"):
+        for _ in range(2 if row.state == "warm" else 1):
+            executable.run()
+    kernels = executable.profile["kernels"]
+    return sum(int(x["cycles"]) for x in kernels if x["name"].startswith(row.kernel))
+
+
+def compared(row: Row) -> dict[str, float]:
+    """Errors of the smaller size against NumPy.
+
+    Raises:
+        CheckError: they are too large.
+    """
+    executable, arrays = compiled(row, row.small, timing_only=False)
+    given = {name: x for name, x in arrays.items() if name not in row.operators.weights}
+    found = executable.run(given)
+    wanted = row.operators.values(*(x.astype(np.float32) for x in arrays.values()))
+    errors = check.compare(found, {"y": wanted})
+    check.require(errors, PRECISION)
+    return errors
+
+
+def lines(rows: tuple[Row, ...]) -> Iterator[str]:
+    """The first table."""
+    yield "| row | cycles | at most | of it |"
+    yield "|---|---:|---:|---:|"
+    for row in rows:
+        taken = cycles(row)
+        yield f"| {row.title} | {taken:,} | {row.most:,} | {taken / row.most:.2f} |"
+
+
+def published() -> Iterator[tuple[str, Row, float, float]]:
+    """Names, the same work for the compiler, and microseconds of tasks: as simulated with the
+    published schedule, and of boards."""
+    sys.path.insert(0, str(ROOT / "benchmarks" / "fidelity"))
+    import published_attention as rows_of_attention
+    import published_products as products
+
+    def product(*sizes: int, state: str = "cold") -> Row:
+        return Row("product", PRODUCT, sizes, sizes, state, 0)
+
+    name, how, columns, measured = products.PRODUCTS[8]
+    yield name, product(8192, 8192, 8192), products.product(how, columns).task, measured[-1]
+    size = products.PTO_SIZE
+    *_, task = products.pto_product()
+    yield "PTO's product", product(size, size, size), task.simulated, task.measured
+    title, tiled, times = products.TUNING[3]
+    for pipe, name, simulated in (("task", title, products.product(tiled).task),):
+        yield name, product(4096, 4096, 5120), simulated, times.get(pipe, 0.0)
+    for found, (keys, board) in zip(
+        rows_of_attention.pto_attention(), rows_of_attention.LENGTHS, strict=True
+    ):
+        row = Row("attention", ATTENTION, (1, keys, 128), (1, 128, 128), "warm", 0)
+        yield "PTO's attention", row, found.simulated, board
+
+
+def published_lines() -> Iterator[str]:
+    """The second table."""
+    machine = machines.load(MACHINE)
+    launch = machine.launch
+    head_us = launch.head_us + launch.head_of_all_cores_us
+    yield "| schedule | work | compiled, us | schedule, us | board, us | compiled / schedule |"
+    yield "|---|---|---:|---:|---:|---:|"
+    for name, row, schedule, board in published():
+        ours = cycles(row) / machine.clock_mhz + head_us
+        measured = f"{board:,.1f}" if board else ""
+        yield (
+            f"| {name} | {row.title} | {ours:,.1f} | {schedule:,.1f} | {measured} "
+            f"| {ours / schedule:.2f} |"
+        )
+
+
+PAGE_TEXT = """# Compiled kernels beside tuned ones
+
+Made by `python benchmarks/speed/tuned.py --write`; do not edit. All on the simulated
+`{machine}`, f16 arrays, precision `{precision}`, all cores.
+
+## Programs by hand
+
+Cycles of the compiler's kernels, and the most that they should take: what a program written by hand
+for the row takes, and a few per cent. Below one in the last column is as wanted. Heads of tasks are
+not counted; *cold*: nothing is in the L2; *warm*: what a run before left. Smaller sizes of each row
+are computed and compared with NumPy by `--check`.
+
+{first}
+
+## Published schedules
+
+Microseconds of tasks, their heads among them: of the compiler's kernel, of the published schedule
+as a program on the same simulated machine (`benchmarks/fidelity`), and of the board, where its time
+was published. C8 and 4096x4096x5120 have other layouts than the compiler's kernel has: B of C8 has
+k along its rows.
+
+{second}
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
+    parser.add_argument("rows", nargs="*", metavar="row", help="default: all")
+    parser.add_argument("--check", action="store_true", help="compute smaller sizes and compare")
+    parser.add_argument("--write", action="store_true", help="write docs/tuned.md")
+    options = parser.parse_args()
+    chosen = re.compile("|".join(options.rows))
+    rows = tuple(row for row in ROWS if chosen.search(row.title))
+    if options.check:
+        for row in rows:
+            errors = compared(row)
+            print(f"{row.name} {row.small}: cosine {errors['cosine']:.7f}", flush=True)
+        return 0
+    tables: list[list[str]] = []
+    for table in (lines(rows), () if options.rows else published_lines()):
+        tables.append([])
+        for line in table:
+            print(line, flush=True)
+            tables[-1].append(line)
+    if options.write:
+        first, second = ("\n".join(table) for table in tables)
+        text = PAGE_TEXT.format(machine=MACHINE, precision=PRECISION, first=first, second=second)
+        write_atomically(PAGE, text.encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
