@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -352,9 +353,11 @@ def test_wrong_values_are_noticed(
         if (CASES[i].attributes.get(attribute) if attribute else CASES[i].name) == key
     ]
     table = TABLES[attribute] if attribute else OPERATORS
-    field = {"": "formula", "kind": "values"}.get(attribute)
     found = table[key]
-    worse = replace(found, **{field: broken(getattr(found, field))}) if field else broken(found)
+    if attribute == "kind":
+        worse = replace(found, combine=SimpleNamespace(reduce=broken(found.combine.reduce)))
+    else:
+        worse = broken(found) if attribute else replace(found, formula=broken(found.formula))
     monkeypatch.setitem(table, key, worse)
     with pytest.raises(AssertionError):
         for number in numbers:

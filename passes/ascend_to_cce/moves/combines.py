@@ -9,6 +9,7 @@ from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir, memref, scf
+from davinci.operators.reduce import REDUCTIONS
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.blocks import BlockFinder, compare, part
 from davinci.passes.ascend_to_cce.moves.transfers import element_of
@@ -38,7 +39,6 @@ from davinci.schedule.moves.combines import (
     OWNED,
     OWNED_BY_SCALARS,
     SCALARS,
-    VECTOR,
     WINDOWS,
     CombinePlan,
     portions_of,
@@ -268,7 +268,7 @@ class CombineBuilder(BlockFinder):
     def _owned(self) -> list[Part]:
         """Rows in UB, by the vector unit."""
         combine, schedule = self.combine, self.schedule
-        operation = getattr(cce, VECTOR[combine.by])
+        operation = getattr(cce, REDUCTIONS[combine.by].step)
         sizes = {size for _, _, size in portions_of(combine.run, schedule.portion)}
         own = {size: self._pieces(size, schedule.rows) for size in sizes}
         held = {size: self._pieces(size, schedule.tile) for size in sizes}

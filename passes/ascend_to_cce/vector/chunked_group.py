@@ -15,11 +15,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import unflatten
-from davinci.passes.ascend_to_cce.vector.fold_axes import OPERATIONS
 from davinci.passes.ascend_to_cce.vector.group import VectorBuilder
 from davinci.passes.ascend_to_cce.vector.tile_builder import tile_buffer
 from davinci.passes.builder import IndexLike, add, for_loop, mul, op, restride
@@ -139,4 +139,4 @@ class ChunkBuilder(VectorBuilder):
         held = (self.lasting[step.result], self._held(step.result))
         total, part = (restride(buffer, size, [1]) for buffer in held)
         with serving(*step.members):
-            op(f"cce.{OPERATIONS[str(step.attributes['kind'])]}", [total, part, total])
+            op(f"cce.{REDUCTIONS[str(step.attributes['kind'])].step}", [total, part, total])

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from davinci.operators.reduce import REDUCTIONS
 from davinci.passes.builder import alloc, as_attribute, op, subview
-
-OPERATIONS = {"add": "vadd", "max": "vmax", "min": "vmin", "mul": "vmul"}
 
 
 def fold_axis(kind: str, source: Any, result: Any, axis: int, slots: int) -> None:
@@ -31,7 +30,7 @@ def fold_axis(kind: str, source: Any, result: Any, axis: int, slots: int) -> Non
         return subview(buffer, at, sizes)
 
     def combine(a: Any, b: Any, to: Any) -> None:
-        op(f"cce.{OPERATIONS[kind]}", [a, b, to])
+        op(f"cce.{REDUCTIONS[kind].step}", [a, b, to])
 
     half = total // 2
     if half == 1:

@@ -22,11 +22,11 @@ from dataclasses import replace
 from typing import Any
 
 from davinci.mlir import arith, ir
+from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
-from davinci.passes.ascend_to_cce.vector.fold_axes import OPERATIONS
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
 from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride
@@ -183,4 +183,4 @@ class PhasedBuilder(TileBuilder):
             for first, last in self._void(shape[-1]):
                 fill_lanes(dtype, rows, first, last, neutral(kind, dtype))
         operands = [restride(x, [size], [1]) for x in (buffer, held, buffer)]
-        op(f"cce.{OPERATIONS[kind]}", operands)
+        op(f"cce.{REDUCTIONS[kind].step}", operands)

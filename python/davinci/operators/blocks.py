@@ -23,13 +23,11 @@ from davinci.operators.call import Call
 from davinci.operators.constraints import require_dims
 from davinci.operators.core import Array, operator
 from davinci.operators.parts import one_each
+from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
 from davinci.operators.work import Work, partly_read
 
 Positions = npt.NDArray[np.int64]
-
-COMBINATIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-"""How `combine_blocks` makes an element of the one that was there and its update."""
 
 COMBINED_TYPES = ("f32", "i32", "i64")
 """Element types that `combine_blocks` computes in."""
@@ -111,9 +109,9 @@ def array_as_before(call: Call) -> None:
 
 
 def known_combination(call: Call) -> None:
-    """`by` is "add", "mul", "max" or "min", and the element type f32, i32 or i64."""
+    """`by` is "add", "max", "min" or "mul", and the element type f32, i32 or i64."""
     element = call.inputs[0].element
-    call.choice("by", tuple(COMBINATIONS))
+    call.choice("by", tuple(REDUCTIONS))
     legal = element in COMBINED_TYPES
     require(legal, "element type of the array", element, ", ".join(COMBINED_TYPES))
 
@@ -273,5 +271,5 @@ def combine_blocks(
     begins = positions(indices, array.shape, axes, starts, batch, wrap)
     with np.errstate(all="ignore"):
         for place, update in placed(begins, updates, array.shape, skip=True):
-            combined[place] = COMBINATIONS[by](combined[place], update)
+            combined[place] = REDUCTIONS[by].combine(combined[place], update)
     return combined

@@ -132,4 +132,4 @@ def pool(
             slice(z, z + (columns - 1) * sw + 1, sw),
         )
         parts.append(padded[:, down, across])
-    return reduction.values(np.stack(parts), axis=0).reshape(result.shape)
+    return reduction.combine.reduce(np.stack(parts), axis=0).reshape(result.shape)

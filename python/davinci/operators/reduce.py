@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +24,17 @@ class Reduction:
 
     Attributes:
         step: the vector instruction that combines two values.
-        values: all of it in NumPy.
+        combine: the same in NumPy.
         rounded: partial results are rounded, so f16 accumulates in f32.
         first: what leaves others as they are, of floats.
+        of_block: the instruction that combines the lanes of a block, "" if there is none.
     """
 
     step: str
-    values: Callable[..., Any]
+    combine: np.ufunc
     rounded: bool
     first: float
+    of_block: str = ""
 
     def start(self, element: str) -> float:
         """The value of an element type that leaves others as they are."""
@@ -47,10 +49,10 @@ class Reduction:
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "add": Reduction("vadd", np.sum, True, 0.0),
-    "max": Reduction("vmax", np.max, False, -math.inf),
-    "min": Reduction("vmin", np.min, False, math.inf),
-    "mul": Reduction("vmul", np.prod, True, 1.0),
+    "add": Reduction("vadd", np.add, True, 0.0, "vcgadd"),
+    "max": Reduction("vmax", np.maximum, False, -math.inf, "vcgmax"),
+    "min": Reduction("vmin", np.minimum, False, math.inf, "vcgmin"),
+    "mul": Reduction("vmul", np.multiply, True, 1.0),
 }
 
 
@@ -95,4 +97,4 @@ def combined(call: Call) -> Windows:
 def reduce(a: Array, *, kind: str, dims: Sequence[int]) -> Any:
     """Combines the elements along `dims`, which are dropped."""
     wide = a.astype(np.float32) if a.dtype == np.float16 else a
-    return REDUCTIONS[kind].values(wide, axis=tuple(dims))
+    return REDUCTIONS[kind].combine.reduce(wide, axis=tuple(dims))

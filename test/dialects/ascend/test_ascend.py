@@ -65,7 +65,7 @@ BLOCKS = [
     (COMBINED.replace("5x1x4x", "5x1x5x"), {"by": "add"}, "C4: length of a block along 1"),
     (COMBINED.replace("5x1x4x", "5x2x4x"), {"by": "add"}, "C5: length of the blocks along 0"),
     (COMBINED.replace("5x1x4x", "4x1x4x"), {"by": "add"}, "C6: number of updates; found .4,."),
-    (COMBINED, {"by": "xor"}, "C7: attribute 'by'; found xor; expected one of add, mul, max, min"),
+    (COMBINED, {"by": "xor"}, "C7: attribute 'by'; found xor; expected one of add, max, min, mul"),
     (COMBINED, {}, "C7: attribute 'by'; found none"),
     (COMBINED.replace("f32", "f16"), {"by": "add"}, "C7: element type of the array; found f16"),
     (COMBINED.replace("9x4xf32,", "9x4xf32:nz,"), {"by": "add"}, "C8: layout of operand 0"),

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from davinci.machine import Machine, prices
+from davinci.operators.reduce import REDUCTIONS
 from davinci.schedule.graph import Graph
 from davinci.schedule.moves.blocks import COMBINE, BlockMove, move_of, node_of
 from davinci.schedule.moves.transfers import Costs, blocks_of_run
@@ -38,9 +39,6 @@ ADDED, WINDOWS, OWNED, OWNED_BY_SCALARS, SCALARS = (
     "in rows that a core owns, by the scalar unit",
     "by the scalar unit",
 )
-
-VECTOR = {"add": "vadd", "mul": "vmul", "max": "vmax", "min": "vmin"}
-"""The vector unit's instruction for each combination."""
 
 LANES = {"f32": "f32", "i32": "s32"}
 """The type of an element in the names of instructions, if they know it."""
@@ -196,7 +194,7 @@ class _Candidates:
                 yield self._added()
             elif combine.move.array.count >= self.block:
                 yield self._windows()
-        if long and kind in have.get(VECTOR[combine.by], ()):
+        if long and kind in have.get(REDUCTIONS[combine.by].step, ()):
             yield self._owned()
         if combine.width * self.size <= self.room // 4:
             yield self._owned_by_scalars()
@@ -266,7 +264,7 @@ class _Candidates:
         tile = self._tile(held, self.room // 4, combine.lines)
         units = ceil_div(combine.rows, rows) * times
         repeats = ceil_div(portion * self.size, machine.vector.repeat_bytes)
-        computed = prices.vector(machine, VECTOR[combine.by], "", repeats)
+        computed = prices.vector(machine, REDUCTIONS[combine.by].step, "", repeats)
         computed += machine.sync.barrier_cycles + STEPS
         tiles, row_bytes = ceil_div(combine.lines, tile), portion * self.size
         per_unit = (

@@ -15,12 +15,11 @@ lane l of 16 rows is one block; those are folded before the second transposition
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
+from davinci.operators.reduce import REDUCTIONS
 from davinci.schedule.vector.row_places import Places, block_lanes, places_of, use_cycles
 from davinci.schedule.vector.row_steps import DIGITS, Blocks, Digits, RowSteps, Way
 from davinci.schedule.vector.steps import (
@@ -154,10 +153,7 @@ def best_places(
 
 def neutral(kind: str, dtype: str) -> float:
     """The value of lanes that a reduction must not see."""
-    if kind in ("add", "mul"):
-        return float(kind == "mul")
-    low = -math.inf if dtype[0] == "f" else -(2.0 ** (8 * DTYPES[dtype].itemsize - 1))
-    return low if kind == "max" else -low - (dtype[0] != "f")
+    return float(REDUCTIONS[kind].start(dtype.replace("s", "i")))
 
 
 def _by_lanes(steps: RowSteps, source: Blocks, places: Places) -> Steps:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from davinci.isa.core import DTYPES
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
+from davinci.operators.reduce import REDUCTIONS
 from davinci.schedule.vector.row_places import Places, block_lanes
 from davinci.schedule.vector.steps import (
     OF_BLOCKS,
@@ -39,7 +40,6 @@ from davinci.schedule.vector.steps import (
 )
 from davinci.units import REPEAT_BLOCKS, round_up
 
-OPERATIONS = {"add": "vadd", "max": "vmax", "min": "vmin", "mul": "vmul"}
 DIGITS = 4
 MOST_STRIDE = 255
 """Blocks from the results of a repeat to those of the next, at most."""
@@ -356,7 +356,7 @@ class RowSteps:
     # Helpers.
 
     def _combine(self, a: View, b: View, result: View) -> None:
-        self.steps.append(Step(OPERATIONS[self.kind], (a, b, result)))
+        self.steps.append(Step(REDUCTIONS[self.kind].step, (a, b, result)))
 
     def array(self, blocks: Blocks, dims: Sequence[tuple[int, int]], start: int = 0) -> View:
         """Blocks of a buffer: dimensions as (size, stride in blocks), from block `start` on."""

@@ -16,6 +16,7 @@ from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, plan_vector
 from davinci.isa.vector_plan import cost_of as cycles_of
 from davinci.machine import Machine
+from davinci.operators.reduce import REDUCTIONS
 from davinci.units import BLOCK_BYTES, MAX_REPEAT
 
 TRANSPOSITION, TRANSPOSITION_RECORD = "vnchwconv", "scatter_vnchwconv"
@@ -23,7 +24,7 @@ ROW_SUM = "vcadd"
 SPREAD = "vbrcb"
 """Elements to all lanes of a block each; of machines that have it."""
 
-OF_BLOCKS = {"add": "vcgadd", "max": "vcgmax", "min": "vcgmin"}
+OF_BLOCKS = {kind: each.of_block for kind, each in REDUCTIONS.items() if each.of_block}
 """Reductions of the lanes of a block to one, by kind."""
 
 BY_ROWS = {TRANSPOSITION: -2, ROW_SUM: 0, SPREAD: 0, **dict.fromkeys(OF_BLOCKS.values(), 0)}
