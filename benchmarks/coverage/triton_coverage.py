@@ -83,7 +83,10 @@ def main() -> None:
     for path in files:
         outcome = run(path.resolve(), options.seconds)
         outcomes.append(outcome)
-        print(f"{outcome.name:44} {outcome.kind:8} {outcome.seconds:6.1f} s  {outcome.detail}")
+        print(
+            f"{outcome.name:44} {outcome.kind:8} {outcome.seconds:6.1f} s  {outcome.detail}",
+            flush=True,
+        )
     kinds = Counter(outcome.kind for outcome in outcomes)
     print(", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))
     operations: Counter[str] = Counter()

@@ -57,6 +57,34 @@ def test_a_grid_may_be_a_function_of_the_parameters() -> None:
     np.testing.assert_array_equal(out, 2 * x)
 
 
+@pytest.mark.parametrize("options", [{}, {"force_simt_template": True}])
+def test_autotuners_choose_by_simulated_time(options: dict[str, bool]) -> None:
+    x, out = np.arange(3000, dtype=np.float32), np.zeros(3000, np.float32)
+    configs = [triton.Config({"BLOCK": block}, **options) for block in (64, 1024)]
+    restore = davinci.triton.activate()  # autotuners ask for the driver when they are made
+    try:
+        tuned = triton.autotune(configs, key=["n"])(kernels.add)
+    finally:
+        restore()
+
+    def launched() -> None:
+        davinci.triton.run(tuned, lambda meta: (triton.cdiv(3000, meta["BLOCK"]),), x, x, out, 3000)
+
+    if options:
+        with pytest.raises(InputError, match="force_simt_template=True; expected"):
+            launched()
+        return
+    launched()
+    np.testing.assert_array_equal(out, 2 * x)
+    times = {
+        block: davinci.triton.run(
+            kernels.add, (triton.cdiv(3000, block),), x, x, out, 3000, BLOCK=block
+        ).time_us
+        for block in (64, 1024)
+    }
+    assert tuned.best_config.kwargs["BLOCK"] == min(times, key=lambda block: times[block])
+
+
 def test_tensors() -> None:
     torch = pytest.importorskip("torch", reason="needs pip install '.[torch]'")
     x = torch.arange(300, dtype=torch.float32)

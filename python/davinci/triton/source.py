@@ -29,6 +29,10 @@ GPU_OPTIONS = (
 )  # fmt: skip
 """Options of a launch that mean nothing here: triton-ascend ignores them too."""
 
+OFF_OPTIONS = ("force_simt_template", "enable_linearize")
+"""Options that every `triton.Config` of triton-ascend hands on, off unless its author says so; on,
+they choose passes that are not run here."""
+
 
 class ArrayArgument:
     """What Triton sees of an array: an element type and an address."""
@@ -61,11 +65,12 @@ def bound(kernel: Any, args: Sequence[Any], named: Mapping[str, Any]) -> dict[st
     """The values of all parameters, and the options of the compilers under their names.
 
     Raises:
-        InputError: a parameter has no value, two, or there is none of that name.
+        InputError: a parameter has no value, two, or there is none of that name; or an option is
+            on that is not supported.
     """
     signature = inspect.signature(kernel.fn)
     names = list(signature.parameters)
-    known = [*names, *OPTIONS, *GPU_OPTIONS]
+    known = [*names, *OPTIONS, *GPU_OPTIONS, *OFF_OPTIONS]
     for name in named:
         if name not in known:
             raise InputError(
@@ -73,6 +78,12 @@ def bound(kernel: Any, args: Sequence[Any], named: Mapping[str, Any]) -> dict[st
                 found=name,
                 expected=", ".join(names),
                 hint=did_you_mean(name, known),
+            )
+        if name in OFF_OPTIONS and name not in names and named[name]:
+            raise InputError(
+                f"{kernel.fn.__name__}: an option that is not supported",
+                found=f"{name}={named[name]}",
+                expected=f"{name}=False",
             )
     own = {name: value for name, value in named.items() if name in names}
     try:
