@@ -19,6 +19,7 @@ from fuzz.happens_before import Order
 from fuzz.recorded_kernels import Kernel, Recordable, record
 from fuzz.stream_steps import END_POLL, POLL, POST, SCALAR, SYNC, Conflicts, Step, decode, matched
 from fuzz.sync_mutation import sequential_pipes
+from fuzz.talking_launches import said
 
 Place = tuple[int, int]
 """A block, and the number of a step of it."""
@@ -74,7 +75,7 @@ class TalkingKernel:
         try:
             kernel.device.launch("again", program, [], len(kernel.streams), talks=True)
         except DeviceFault as error:
-            return str(error.message).split(":")[0]
+            return said(error)
         return ""
 
     def _run(self, core: Any, block: int, absent: Collection[int]) -> None:

@@ -212,9 +212,14 @@ def fault(rig: Talking, launch: Launch) -> str:
     try:
         rig.run(build, len(launch))
     except DeviceFault as error:
-        text = str(error.message)
-        return "a wait without a set" if text.startswith("wait_flag") else text.split(":")[0]
+        return said(error)
     return ""
+
+
+def said(error: DeviceFault) -> str:
+    """The first words of a fault, without the flag that it names."""
+    text = str(error.message)
+    return "a wait without a set" if text.startswith("wait_flag") else text.split(":")[0]
 
 
 def random_launch(rng: np.random.Generator) -> Launch:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -109,4 +110,4 @@ def table(tally: Tally) -> list[str]:
         ]
         lines.append(f"{kind:<10}" + "".join(f"{n:>18}" for n in (sum(own), *own)))
     said = ", ".join(f"{text} {count}" for text, count in tally.messages.most_common())
-    return [*lines, f"reported as: {said}"]
+    return [*lines, *wrap(f"reported as: {said}", 120)]
