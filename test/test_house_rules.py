@@ -164,7 +164,7 @@ def test_every_number_of_a_machine_file_has_a_source(path: Path) -> None:
     """A section of docs/hardware.md or `assumed`, on its line or on the line of its table. Where a
     part of the page has sections, one of them: the article "a" is none."""
     page = (ROOT / "docs" / "hardware.md").read_text().lower()
-    found = re.findall(r"^###? \(?([a-e]\d?)\)?[. ]", page, re.MULTILINE)
+    found = re.findall(r"^###? \(?([a-g]\d?)\)?[. ]", page, re.MULTILINE)
     sections = {name for name in found if len(name) > 1 or f"{name}1" not in found}
     table_source = ""
     for line in path.read_text().splitlines():
@@ -174,7 +174,7 @@ def test_every_number_of_a_machine_file_has_a_source(path: Path) -> None:
         if not re.search(r"=[^\"]*\d", value):
             continue
         source = comment.strip() or table_source.strip()
-        cited = re.match(r"([a-e]\d?)(?=,|;|$| *\()", source)
+        cited = re.match(r"([a-g]\d?)(?=,|;|$| *\()", source)
         known = source.startswith("assumed")
         assert known or (cited and cited[1] in sections), line
 
@@ -270,8 +270,9 @@ def test_files_beside_modules_are_installed() -> None:
     assert not left_out
 
 
-ORDINARY = {*range(65), 128, 255, 256, 512, 1000, 2000, 4096}
-"""Numbers of machine files that code has for other reasons: blocks, bits, bytes, milliseconds."""
+ORDINARY = {*range(65), 100, 128, 255, 256, 512, 1000, 2000, 4096, 8192, 16384}
+"""Numbers of machine files that code has for other reasons: blocks, bits, bytes, milliseconds,
+percents, lanes of the host."""
 
 MACHINES_KNOW_NOTHING = ("dialects", "passes", "simulator", "python/davinci/schedule")
 """Rooms of product code that may ask a machine file, and may not know what it says."""

@@ -21,7 +21,7 @@ TEXT = {name: (machines.DIRECTORY / f"{name}.toml").read_text() for name in mach
 
 
 def test_the_files_of_the_package() -> None:
-    assert machines.names() == ["ascend310", "ascend310p", "ascend910", "ascend910b"]
+    assert machines.names() == ["ascend310", "ascend310p", "ascend910", "ascend910b", "ascend950"]
 
 
 def test_split_machine() -> None:

@@ -41,6 +41,12 @@ class Stream:
         if len(self._rows) == CHUNK:
             self.flush()
 
+    def extend(self, rows: Sequence[list[int]]) -> None:
+        """Instructions that `rows_of` has made."""
+        self._rows.extend(rows)
+        if len(self._rows) >= CHUNK:
+            self.flush()
+
     def flush(self) -> None:
         """Hands over what is left."""
         if self._rows:
@@ -67,6 +73,13 @@ class Stream:
         """`owner` takes all buffers back at the end."""
         for event in range(events):
             self.wait(user, owner, event)
+
+
+def rows_of(issue: Callable[[Stream], None]) -> list[list[int]]:
+    """The instructions that a function issues, for `Stream.extend`: fewer than a chunk of them."""
+    stream = Stream(None)
+    issue(stream)
+    return stream._rows
 
 
 Body = Callable[[Stream, int], None]

@@ -16,6 +16,7 @@ from statistics import median
 
 import foretelling
 import published
+import published_950
 import published_attention
 import published_convolution
 import published_kernels
@@ -45,6 +46,9 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
     published_memory.data_copy,
     published_kernels.on_310,
     published_kernels.on_910,
+    published_950.addition,
+    published_950.gelu_of_f32,
+    published_950.reading,
 ]
 
 CHIPS: dict[str, str] = {
@@ -58,6 +62,7 @@ CHIPS: dict[str, str] = {
     "V7 other products": "20 cores, 910B3 or 910B4",
     published_kernels.GROUP_310: "310",
     published_kernels.GROUP_910: "910A",
+    **dict.fromkeys(published_950.GROUPS, "950PR"),
 }
 """The chip that a group was measured on; all others were on a 910B1."""
 
@@ -65,12 +70,12 @@ INTRODUCTION = """\
 # Simulated and measured times
 
 Made by `benchmarks/fidelity/validate_timing.py`; do not edit. The measurements are those of
-[hardware.md](hardware.md) (b, d); but for the last two groups all are of the 910B generation,
+[hardware.md](hardware.md) (b, d, f); but for the last five groups all are of the 910B generation,
 with programs that are written by hand in `published*.py` beside it and run without data on the
-machine `ascend910b`. The last two have kernels of libraries on a 310 and a 910A, of which only the
-operator is known: beside them stand the kernels that this compiler makes. An error is
-simulated / measured - 1. For the 910 and 310 no measurements of single instructions are public:
-their files carry the mechanisms over.
+machine `ascend910b`; three are of the 950, in the same way. Two have kernels of libraries on a 310
+and a 910A, of which only the operator is known: beside them stand the kernels that this compiler
+makes. An error is simulated / measured - 1. For the 910 and 310 no measurements of single
+instructions are public: their files carry the mechanisms over.
 
 A row is *fitted* if the keys of the machine file that its mark names were set with it in view, and
 *seen* if it set no number but was known when the form of a mechanism that decides it was chosen.
@@ -106,6 +111,9 @@ All measurements are from the pages that the model was made from, so no row is i
   alone, taken for loads that follow each other because these rows agree with it.
 
 Ports, the shares of memory and L2 and what is not named here are the vendor's or PTO's.
+
+Of the 950 three numbers were fitted, each to one row: `mte2.start_cycles`, `mte2.issue_cycles` and
+`vector.functions.window`; all others are the vendor's, PTO's or the 910B's.
 
 How the programs were rebuilt where the publication leaves it open:
 

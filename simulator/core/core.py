@@ -25,7 +25,7 @@ from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Race
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.counting import Counter, alone
-from davinci.simulator.core.events import EVENTS, flags_left, set_twice
+from davinci.simulator.core.events import EVENTS, flags_left, out_of_order
 from davinci.simulator.core.forms import ALL_BITS, Form
 from davinci.simulator.core.half_range import NOTHING
 from davinci.simulator.core.memory import GlobalMemory, Memory, on_chip
@@ -225,8 +225,8 @@ class Core:
             self._tables.locate(form, words)
             self._bounds(form, words)
             raise AssertionError("compiled code and the core differ in what is out of bounds")
-        elif stop == Stop.SET_TWICE:
-            raise set_twice(form.values)
+        elif stop in (Stop.SET_TWICE, Stop.FUNCTION):
+            raise out_of_order(form.record, form.values)
         elif stop == Stop.CROSS:
             self._cross(form, index)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from davinci.isa.core import Pipe
+from davinci.isa.core import Instruction, Pipe
 from davinci.native import Ints
 from davinci.simulator.core.problems import Problem
 
@@ -43,8 +43,17 @@ def name_of(event: Event) -> str:
     return f"event {number} from PIPE_{Pipe(source).name} to PIPE_{Pipe(destination).name}"
 
 
-def set_twice(values: Mapping[str, int]) -> Problem:
-    """A flag holds one event, so it is not set again before a wait clears it."""
+def out_of_order(record: Instruction, values: Mapping[str, int]) -> Problem:
+    """A flag holds one event, so it is not set again before a wait clears it; instructions on
+    registers are those of a function, and nothing else is."""
+    if record.name != "set_flag":
+        inside = "a register instruction outside of a function"
+        other = "another instruction before a function is over"
+        return Problem(
+            inside if record.timing == "register" else other,
+            found=record.mnemonic,
+            hint="vf_call says how many instructions on registers follow it",
+        )
     return Problem(
         "flag set twice without a wait between",
         found=name_of((values["src_pipe"], values["dst_pipe"], values["event"])),

@@ -43,6 +43,10 @@ PROBE = 1 << 44
 """Distance of the made-up operand addresses that show which operand a region belongs to."""
 
 
+WHOLE_ADDRESS = 1 << 30
+"""In place of the bytes of an operand of whose address all matters for its time."""
+
+
 @dataclass(frozen=True)
 class Port:
     """A region an instruction touches: at `offset` from the address in word `word`."""
@@ -138,7 +142,10 @@ class Form:
         ]
         self._machine = machine
         self._strided = _strided_operands(record, values, reads, writes)
-        self.strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
+        whole = WHOLE_ADDRESS if record.timing == "register" else 0
+        self.strided_places = tuple(
+            (port.word, whole or port.region.high) for port, _ in self._strided
+        )
         self._layout = BankLayout.of(machine.vector)
         self._fmatrix = registers.fmatrix
 
@@ -201,7 +208,14 @@ class Form:
 def _strided_operands(
     record: Instruction, values: dict[str, int], reads: list[Port], writes: list[Port]
 ) -> list[tuple[Port, StridedOperand]]:
-    """The operands of a vector instruction that are spread over blocks at a stride."""
+    """The operands of a vector instruction that are spread over blocks at a stride; all of an
+    instruction on vector registers."""
+    if record.timing == "register":
+        return [
+            (port, StridedOperand(record.operands[port.word - 1].name, 1, written))
+            for ports, written in ((reads, False), (writes, True))
+            for port in ports
+        ]
     if record.timing != "vector":
         return []
     return [

@@ -152,13 +152,13 @@ class Memory:
 
 def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, Memory]:
     """The memories of one core of that kind; those it has not hold no bytes."""
-    spaces = (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.UB)
     there = machine.core_types[core].memories
-    buffers = {space: machine.buffer(space.name) for space in spaces}
-    return {
-        s: Memory(s, b.bytes if s.name in there else 0, b.align_bytes, shadowed)
-        for s, b in buffers.items()
-    }
+    found = {}
+    for space in (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.UB, Space.VREG):
+        buffer = machine.buffers.of(space.name)
+        size, align = (0, 1) if buffer is None else (buffer.bytes, buffer.align_bytes)
+        found[space] = Memory(space, size if space.name in there else 0, align, shadowed)
+    return found
 
 
 class GlobalMemory(Memory):

@@ -52,6 +52,7 @@ KINDS = {
     "set_flag": Kind.SET,
     "wait_flag": Kind.WAIT,
     "pipe_barrier": Kind.BARRIER,
+    "vf_call": Kind.FUNCTION,
     "ffts_cross_core_sync": Kind.CROSS_SET,
     "wait_flag_dev": Kind.CROSS_WAIT,
     "post_counter": Kind.POST,
@@ -215,7 +216,8 @@ class Tables:
             self._steps = _grown(self._steps)
             self._misses = np.concatenate([self._misses, np.zeros(count)])
         record, values = form.record, form.values
-        kind, event = KINDS.get(record.name, Kind.WORK), 0
+        other = Kind.REGISTER if record.timing == "register" else Kind.WORK
+        kind, event = KINDS.get(record.name, other), cost.event
         if kind in (Kind.SET, Kind.WAIT):
             event = number_of(event_named(values))
         elif kind == Kind.BARRIER and values["pipe"] == Pipe.ALL:

@@ -9,11 +9,13 @@ from math import ceil
 
 from davinci.native import Floats, Ints, floats_at, ints_at
 from davinci.simulator.core.events import EVENT_IDS, PIPES, S
+from davinci.simulator.timing.functions import call, register
 from davinci.simulator.timing.layout import (
     LIBRARY,
     MISSING,
     NOTHING,
     STRETCH,
+    FunctionWord,
     Kind,
     QueueColumn,
     StepColumn,
@@ -72,10 +74,25 @@ def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) ->
     pipe = steps[row + StepColumn.PIPE]
     kind = steps[row + StepColumn.KIND]
     t[Word.NOW] += ops * t[Word.ISSUE_CYCLES]
-    if kind < Kind.POST:  # the others are no instructions
+    if kind == Kind.REGISTER:
+        if not t[Word.FUNCTION_LEFT]:
+            return Stop.FUNCTION
+        register(t, step)
+        t[Word.FUNCTION_LEFT] -= 1
+        if t[Word.FUNCTION_LEFT]:
+            return Stop.END
+        function = t[Word.FUNCTION]
+        clear = t[function + FunctionWord.END] - t[function + FunctionWord.BASE]
+        clear += t[function + FunctionWord.START_CYCLES] + t[function + FunctionWord.DRAIN_CYCLES]
+    elif t[Word.FUNCTION_LEFT]:
+        return Stop.FUNCTION
+    elif kind < Kind.POST:  # the others are no instructions
         t[Word.NOW] += t[Word.ISSUE_CYCLES]
     if kind == Kind.BARRIER_ALL:
         return barrier_all(t, index)
+    if kind == Kind.FUNCTION:
+        call(t, steps[row + StepColumn.EVENT])
+        return Stop.END
     if pipe == S:
         stop = scalar(t, step, index)
         if stop == Stop.END:
@@ -202,7 +219,16 @@ def start(
     free = begin
     end = begin
     left = begin  # A wait or barrier leaves the queue when it is over, else when it starts.
-    if kind == Kind.WORK:
+    if kind == Kind.REGISTER:  # the last one of a function, which takes `clear` cycles
+        free = begin + clear
+        end = free
+        t[Word.FREE + pipe] = free
+        t[Word.WORKED + pipe] = NOTHING
+        t[Word.KEPT_BY + pipe] = index
+        t[Word.BUSY + pipe] += max(end - max(begin, done), 0)
+        t[Word.DONE + pipe] = max(end, done)
+        t[Word.DONE_BY + pipe] = index
+    elif kind == Kind.WORK:
         free = begin + steps[row + StepColumn.OCCUPANCY] - hidden
         end = begin + steps[row + StepColumn.LATENCY] - hidden
         if steps[row + StepColumn.FROM_L1]:

@@ -27,11 +27,13 @@ class Kind(enum.IntEnum):
     SET = 2
     BARRIER = 3
     BARRIER_ALL = 4
-    CROSS_SET = 5
-    CROSS_WAIT = 6
-    POST = 7
-    POLL = 8
-    END_POLL = 9
+    FUNCTION = 5
+    REGISTER = 6
+    CROSS_SET = 7
+    CROSS_WAIT = 8
+    POST = 9
+    POLL = 10
+    END_POLL = 11
 
 
 class StepColumn(enum.IntEnum):
@@ -122,6 +124,8 @@ class Word(enum.IntEnum):
     WRITTEN_HIGH = 59  # to here
     DEQSCALE = 60
     ATOMIC = 61
+    FUNCTION = 62  # offset of `FunctionWord`
+    FUNCTION_LEFT = 63  # register instructions of the function under way that are still to come
     # Lists of a number for each pipe.
     BUSY = 64
     FLAG_HELD = 80
@@ -135,6 +139,24 @@ class Word(enum.IntEnum):
     HELD_FIRST = 208
     WORKED = 224  # when the last instruction that is work left the pipe
     END = 240
+
+
+class FunctionWord(enum.IntEnum):
+    """Words of the schedule of a vector function; see `timing.functions`."""
+
+    ISSUED = 0  # its instructions so far
+    END = 1  # cycle in which the last of them is complete
+    BASE = 2  # cycle in which it begins, counted on from function to function
+    START_CYCLES = 3
+    DRAIN_CYCLES = 4
+    WINDOW = 5
+    WIDTH = 6
+    LAST_LOAD = 7  # cycle in which a load began, and a store
+    LAST_STORE = 8
+    READY = 9  # of each register
+    LATEST = READY + 64  # cycles in which as many instructions began as the unit holds, the latest
+    SLOTS = LATEST + 256
+    COLUMNS = SLOTS + 4096
 
 
 class QueueColumn(enum.IntEnum):
@@ -209,3 +231,4 @@ class Stop(enum.IntEnum):
     SET_TWICE = 10
     CROSS = 11  # before it
     POLLED = 12  # before the end of a poll
+    FUNCTION = 13  # a register instruction outside of a function, or another one inside

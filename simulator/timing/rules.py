@@ -20,6 +20,7 @@ from davinci.isa.sort import STRUCTURE_BYTES
 from davinci.machine import Machine, prices
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.simulator.core.regions import Region
+from davinci.simulator.timing.functions import packed
 from davinci.units import BLOCK_BYTES, ceil_div
 
 
@@ -30,7 +31,8 @@ class PipeCycles:
     `gm_read` and `gm_write` are the bytes that pass the global memory, which other transfers and
     other cores use too. `from_l1` and `to_l1`: a load out of L1, a transfer into it.
     `miss_cycles`: how much longer it takes if the L2 has none of its rows. `overlap`: cycles that
-    pass while the instruction before it ends, if it needs nothing of that one.
+    pass while the instruction before it ends, if it needs nothing of that one. `event`: of the call
+    of a vector function how many instructions it has, of such an instruction `functions.packed`.
     """
 
     occupancy: int
@@ -41,6 +43,7 @@ class PipeCycles:
     to_l1: bool = False
     miss_cycles: float = 0.0
     overlap: int = 0
+    event: int = 0
 
 
 @dataclass(frozen=True)
@@ -267,6 +270,22 @@ def fixpipe(work: UnitWork) -> PipeCycles:
     return PipeCycles(busy, result, *_gm_bytes(work))
 
 
+def vector_function(work: UnitWork) -> PipeCycles:
+    """The vector unit is told which instructions to fetch; what they take is known at the last."""
+    return PipeCycles(0, 0, event=work.values["count"])
+
+
+def register(work: UnitWork) -> PipeCycles:
+    """An instruction on vector registers: cycles that it keeps one of the units that do it, and
+    until its result can be read."""
+    unit = work.machine.vector.functions
+    assert unit is not None, "checked with the instructions that need it"
+    record = work.record
+    keeps, latency = unit.keeps(record.name, record.type), unit.after(record.name, record.type)
+    places = dict(zip([o.name for o in work.strided], work.bits, strict=True))
+    return PipeCycles(keeps, latency, event=packed(record, places, work.machine.vector))
+
+
 def nothing(work: UnitWork) -> PipeCycles:
     """Flags and barriers take no time of their own: the time line knows what they wait for."""
     return PipeCycles(0, 0)
@@ -304,6 +323,8 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "cross_core_flag": nothing,
     "counter": nothing,
     "barrier": nothing,
+    "vector_function": vector_function,
+    "register": register,
     "scalar": scalar,
     "scalar_access": scalar_access,
 }

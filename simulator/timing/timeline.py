@@ -25,9 +25,11 @@ from davinci.native import Bytes, Floats, Ints, address
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.core.columns import KEY_WORDS, VA_WORDS
 from davinci.simulator.core.events import EVENTS, PIPES, Event, event_of
+from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.regions import Region
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.timing.clock import FLAG_COLUMNS, STEP_MASK
+from davinci.simulator.timing.functions import beginning
 from davinci.simulator.timing.gm_model import Rates
 from davinci.simulator.timing.l2 import Touched
 from davinci.simulator.timing.layout import (
@@ -38,6 +40,7 @@ from davinci.simulator.timing.layout import (
     PART_COLUMNS,
     PARTS_AT,
     STRETCH,
+    FunctionWord,
     QueueColumn,
     Stop,
     TimelineColumn,
@@ -115,6 +118,7 @@ class Timeline:
             Word.VA: VA_WORDS,
             Word.KEY: KEY_WORDS,
             Word.SIZES: max(Space) + 1,
+            Word.FUNCTION: FunctionWord.COLUMNS if machine.vector.functions else 0,
             Word.EVENT_SETS: EVENTS,
             Word.FLAGS: EVENTS * FLAG_COLUMNS,
             Word.FLAG_TIMES: EVENTS * 2 * (depth + 2),  # last: the only one not zero at first
@@ -148,6 +152,10 @@ class Timeline:
             Word.ROW_BLOCKS: tables.row_blocks,
         }
         self.state[list(words)] = list(words.values())
+        if machine.vector.functions:
+            self.state[words[Word.FUNCTION] :][: FunctionWord.LAST_LOAD] = beginning(
+                machine.vector.functions
+            )
         self.doubles: Floats = np.zeros(PARTS_AT + PART_COLUMNS * len(rates.parts))
         self.doubles[STRETCH] = rates.stretch
         self.doubles[PARTS_AT:] = [
@@ -265,8 +273,13 @@ class Timeline:
         """Cycles until everything is complete.
 
         Raises:
-            Problem: a pipe still waits for a flag: a deadlock.
+            Problem: a pipe still waits for a flag: a deadlock; or a function lacks instructions.
         """
+        if left := int(self.state[Word.FUNCTION_LEFT]):
+            raise Problem(
+                "a function is not over at the end of the program",
+                found=f"{left} instructions on registers fewer than vf_call says",
+            )
         if any(self.each_pipe(Word.HELD_COUNT)):
             raise self.deadlock("the program has ended", None)
         state = self.state

@@ -20,25 +20,30 @@ def cores_with(mnemonic):
 
 COUPLED = {"ascend310 AICORE", "ascend310p AICORE", "ascend910 AICORE"}
 AIC, AIV = {"ascend910b AIC"}, {"ascend910b AIV"}
+AIC_950, AIV_950 = {"ascend950 AIC"}, {"ascend950 AIV"}
+SPLIT = AIC | AIV | AIC_950 | AIV_950
 
 
 @pytest.mark.parametrize(
     ("mnemonic", "cores"),
     [
-        ("fixpipe.f32", AIC),
+        ("fixpipe.f32", AIC | AIC_950),
         ("copy_gm_to_cbuf_multi_nd2nz.b16", AIC),
         ("copy_gm_to_ubuf_align.b8", AIV),
-        ("ffts_cross_core_sync", AIC | AIV),
-        ("wait_flag_dev", AIC | AIV),
+        ("ffts_cross_core_sync", SPLIT),
+        ("wait_flag_dev", SPLIT),
         ("copy_cbuf_to_ubuf", COUPLED),
         ("copy_ubuf_to_cbuf", COUPLED),
         ("copy_matrix_cc_to_ubuf.f32", COUPLED),
         ("copy_matrix_cc_to_ubuf.s322f16v", COUPLED),
         ("set_deqscale", COUPLED),
-        ("mad.f162f32", COUPLED | AIC),
+        ("mad.f162f32", COUPLED | AIC | AIC_950),
         ("mad.f162f16", COUPLED),
         ("vadd.f32", COUPLED | AIV),
-        ("set_flag", COUPLED | AIC | AIV),
+        ("set_flag", COUPLED | SPLIT),
+        ("vlds.f32", AIV_950),
+        ("vexp_reg.f16", AIV_950),
+        ("vf_call", AIV_950),
     ],
 )
 def test_who_has_it(mnemonic, cores):

@@ -27,6 +27,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     counters,
     compare_bits,
     vector_integers,
+    registers,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -82,6 +83,7 @@ __all__ = [
     "mte",
     "multiply_add",
     "reduce",
+    "registers",
     "sort",
     "transpose",
     "vector",

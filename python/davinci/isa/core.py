@@ -52,6 +52,7 @@ class Space(enum.IntEnum):
     L0B = 4
     L0C = 5
     UB = 6
+    VREG = 7
 
 
 class Pipe(enum.IntEnum):
@@ -89,6 +90,8 @@ TIMING_RULES: dict[str, str] = {
     "cross_core_flag": "ffts_cross_core_sync and wait_flag_dev",
     "counter": "post_counter, poll_counters and end_poll",
     "barrier": "pipe_barrier",
+    "vector_function": "the call of a function of the vector unit",
+    "register": "an instruction of such a function, on vector registers",
     "sort": "fixed cost and elements that are sorted in a cycle",
     "scalar": "one instruction of the scalar unit",
     "scalar_access": "loads and stores of the scalar unit, summed up",

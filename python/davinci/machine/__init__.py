@@ -1,6 +1,7 @@
 """Machine files: what a chip is like, read by compiler and simulator alike."""
 
 from davinci.machine.compiled import not_compilable
+from davinci.machine.functions import VectorFunctions
 from davinci.machine.reader import DIRECTORY, check_cores, load, names, parse, read, read_once
 from davinci.machine.schema import CrossCore, Machine, OnChipMemory, Vector
 from davinci.machine.vector_cores import SUFFIX as VECTOR_SUFFIX
@@ -13,6 +14,7 @@ __all__ = [
     "Machine",
     "OnChipMemory",
     "Vector",
+    "VectorFunctions",
     "check_cores",
     "for_cube",
     "for_vector",

@@ -26,6 +26,8 @@ NEEDS = (
     ("mad.f322f32", "cube", "k_b32"),
     ("vbitsort", "vector", "sorted_per_cycle"),
     ("vmrgsort4", "vector", "sorted_per_cycle"),
+    ("vf_call", "vector", "functions"),
+    ("vf_call", "buffers", "VREG"),
     ("copy_ubuf_to_cbuf", "mte3", "ub_to_l1_bytes_per_cycle"),
     ("copy_ubuf_to_cbuf", "mte3", "on_chip_start_cycles"),
 )
@@ -42,6 +44,9 @@ FIXED = {
 }
 """Keys of sections that the encoding fixes; a machine file says them for its readers."""
 
+
+MOST_REGISTERS, MOST_WINDOW = 63, 256
+"""Limits of the schedule of a function, see `simulator.timing.functions`."""
 
 LEAST_BYTES = {
     "L0A": 8 * FRACTAL_BYTES,
@@ -71,6 +76,7 @@ def check(machine: Machine, where: str) -> None:
     check_owners(machine, where)
     check_bypass(machine, where)
     check_launch(machine, where)
+    check_registers(machine, where)
 
 
 def check_core_types(machine: Machine, where: str) -> None:
@@ -136,6 +142,7 @@ def check_powers(machine: Machine, where: str) -> None:
     numbers = {
         f"buffers.{name}.align_bytes": (machine.buffer(name).align_bytes, 1)
         for name in OnChipMemories.model_fields
+        if machine.buffers.of(name) is not None
     }
     numbers["gm.align_bytes"] = machine.gm.align_bytes, 1
     numbers["gm.line_bytes"] = machine.gm.line_bytes, BLOCK_BYTES
@@ -218,3 +225,22 @@ def check_launch(machine: Machine, where: str) -> None:
             found=", ".join(f"{cost:g}" for cost in costs),
             expected="times in microseconds, each longer than the one before",
         )
+
+
+def check_registers(machine: Machine, where: str) -> None:
+    """Vector registers are as many as the schedule of a function can tell apart, and it holds no
+    more instructions than it remembers."""
+    registers, functions = machine.buffers.of("VREG"), machine.vector.functions
+    limits: list[tuple[str, int, int]] = []
+    if registers is not None:
+        limits.append(("buffers.VREG.bytes", registers.bytes, MOST_REGISTERS * REPEAT_BYTES))
+    if functions is not None:
+        limits.append(("vector.functions.window", functions.window, MOST_WINDOW))
+    for key, found, most in limits:
+        if found > most:
+            raise InputError(
+                f"bad value of {key!r}",
+                where=where,
+                found=str(found),
+                expected=f"at most {most}",
+            )

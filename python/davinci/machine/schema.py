@@ -10,29 +10,22 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from davinci.machine.functions import VectorFunctions
+from davinci.machine.section import (
+    Amount,
+    BufferBytes,
+    Cycles,
+    Ids,
+    MemoryBytes,
+    Positive,
+    Rate,
+    Section,
+)
+from davinci.machine.tables import entry_of
 from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div
 
-
-class Section(pydantic.BaseModel):
-    """A table of a machine file: frozen, no unknown keys, no silent conversion of types."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-MOST = 10**9
-"""The largest number that is no size: products of two such numbers are exact in 64 bits."""
-
-Positive = Annotated[int, pydantic.Field(gt=0, le=MOST)]
-Rate = Annotated[float, pydantic.Field(gt=0, le=MOST)] | Positive
-Cycles = Annotated[int, pydantic.Field(ge=0, le=MOST)]
-Amount = Annotated[float, pydantic.Field(ge=0, le=MOST)] | Cycles
-MemoryBytes = Annotated[int, pydantic.Field(gt=0, le=1 << 48)]
-BufferBytes = Annotated[int, pydantic.Field(gt=0, le=1 << 26)]
-Ids = Annotated[int, pydantic.Field(gt=0, le=16)]
-"""Events and flags: their instructions have four bits for the number."""
-
 PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
-MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB"]
+MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB", "VREG"]
 
 
 class OnChipMemory(Section):
@@ -49,13 +42,20 @@ class OnChipMemory(Section):
 
 
 class OnChipMemories(Section):
-    """The on-chip memories; of a split machine each is in the cores that list it."""
+    """The on-chip memories; of a split machine each is in the cores that list it. VREG are the
+    vector registers, where instructions name them."""
 
     L1: OnChipMemory
     L0A: OnChipMemory
     L0B: OnChipMemory
     L0C: OnChipMemory
     UB: OnChipMemory
+    VREG: OnChipMemory | None = None
+
+    def of(self, space: str) -> OnChipMemory | None:
+        """The memory of that name, None if no core has one."""
+        found: OnChipMemory | None = getattr(self, space)
+        return found
 
 
 class GlobalMemorySection(Section):
@@ -182,7 +182,8 @@ class Vector(Section):
         sorted_per_cycle: elements that are sorted or merged, where there are instructions for it.
         bank_groups: groups of the banks of UB; in a cycle each serves a read and a write.
         bank_bytes: of a bank.
-        fixed_cycles_of, cycles_per_repeat: by instruction, see `cycles_of`.
+        fixed_cycles_of, cycles_per_repeat: by instruction, see `tables.entry_of`.
+        functions: those on vector registers, where the unit has them.
     """
 
     block_bytes: Positive
@@ -199,20 +200,12 @@ class Vector(Section):
     bank_bytes: Positive
     fixed_cycles_of: dict[str, Positive]
     cycles_per_repeat: dict[str, Positive]
-
-    @staticmethod
-    def cycles_of(table: dict[str, int], name: str, type_: str, default: int) -> int:
-        """The entry of the instruction `name`.`type_`: of its name and type, its name, or of its
-        family, which is its name before the first underscore."""
-        for key in (f"{name}.{type_}", name, name.partition("_")[0]):
-            if key in table:
-                return table[key]
-        return default
+    functions: VectorFunctions | None = None
 
     def price(self, name: str, type_: str) -> tuple[int, int]:
         """Cycles of the instruction `name`.`type_` besides its repeats, and of each repeat."""
-        fixed = self.cycles_of(self.fixed_cycles_of, name, type_, self.fixed_cycles)
-        return fixed, self.cycles_of(self.cycles_per_repeat, name, type_, 1)
+        fixed = entry_of(self.fixed_cycles_of, name, type_, self.fixed_cycles)
+        return fixed, entry_of(self.cycles_per_repeat, name, type_, 1)
 
 
 class Cube(Section):
@@ -482,7 +475,8 @@ class Machine(Section):
 
     def buffer(self, space: str) -> OnChipMemory:
         """Capacity and alignment of the on-chip memory `space` ("L1", "L0A", ..., "UB")."""
-        found: OnChipMemory = getattr(self.buffers, space)
+        found = self.buffers.of(space)
+        assert found is not None, f"{self.name} has no {space}"
         return found
 
 

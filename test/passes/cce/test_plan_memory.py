@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from davinci import machine as machines
 from davinci.errors import CompileError
 from davinci.machine import checks
+from davinci.machine.tables import entry_of
 from davinci.mlir import ir, make_context, operations
 from davinci.passes.cce.placement import Free, Piece, Steps, place
 from davinci.passes.pipeline import runner
@@ -161,5 +162,5 @@ def test_operands_do_not_meet_in_banks(operation: str, size: int) -> None:
     inputs = [np.ones(size, np.float32)] * 2
     block = run_tiles(tile_loop(body, 1, size, 0, inputs=2), inputs).profile.per_block[0]
     unit, repeats = machines.load("ascend910").vector, size // 64
-    fixed = unit.cycles_of(unit.fixed_cycles_of, operation, "f32", unit.fixed_cycles)
+    fixed = entry_of(unit.fixed_cycles_of, operation, "f32", unit.fixed_cycles)
     assert block.unit_cycles[f"{operation}.f32"] <= 2 * fixed + 2.15 * repeats
