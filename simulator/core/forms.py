@@ -268,7 +268,7 @@ class OpcodeForms:
     def __init__(self, machine: Machine, core: str, record: Instruction) -> None:
         self.record = record
         self.illegal = illegal_instruction(machine, core, record)
-        self.alignments = tuple(alignments(machine, record))
+        self.alignments = () if self.illegal else tuple(alignments(machine, record))
         self.first = 1 + len(record.operands)
         self.end = self.first + record.words
         used = [0] * record.words

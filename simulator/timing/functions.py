@@ -54,7 +54,7 @@ def packed(record: Instruction, places: Mapping[str, int], vector: Vector) -> in
         vector: says which of its functions are special, and how UB is divided.
     """
     unit, number, shift = vector.functions, 0, FIRST_REGISTER
-    assert unit is not None
+    assert unit is not None, "no registers without functions"
     kind = SPECIAL if family_of(record.name) in unit.special else SIMPLE
     named = sorted(record.operands, key=lambda operand: not operand.writes)
     if all(operand.space != Space.VREG for operand in named if operand.writes):
