@@ -1,0 +1,19 @@
+"""The order of a product's steps, and the buffers that they fill in turn."""
+
+from __future__ import annotations
+
+from davinci.schedule.products.order import Places
+
+
+def test_the_oldest_content_makes_room() -> None:
+    places = Places(3)
+    assert [places.put(key, step) for step, key in enumerate("abc")] == [(0, -1), (1, -1), (2, -1)]
+    assert places.find("a", 3) == 0
+    assert places.put("d", 3) == (1, 1), "the first place is in use, the second holds the oldest"
+    assert [places.find(key, 4) for key in "abcd"] == [0, None, 2, 1]
+
+
+def test_places_are_filled_in_a_circle() -> None:
+    places = Places(2)
+    assert [places.put(key, key)[0] for key in range(5)] == [0, 1, 0, 1, 0]
+    assert places.find(2, 5) is None and places.find(3, 5) == 1
