@@ -26,7 +26,7 @@ def load_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: in
     """
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
-    if count < block and total != count:
+    if count < block and total != count and count % block_lanes(dtype):
         _fill(array, held, dtype, 0)
         for i in range(count):
             value = memref.LoadOp(array, [as_value(add(start, i))]).result
@@ -42,7 +42,8 @@ def load_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: in
 def store_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
     """The other way; the last piece goes over elements of the one before."""
     (total,) = ir.MemRefType(array.type).shape
-    if count < block and total != count:
+    dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
+    if count < block and total != count and count % block_lanes(dtype):
         for i in range(count):
             value = memref.LoadOp(held, [as_value(i)]).result
             memref.StoreOp(_element(value, array), array, [as_value(add(start, i))])

@@ -31,7 +31,7 @@ class WordsBuilder:
         self.sources = [arrays[piece.array] for piece in way.move.pieces]
         self.element = ir.MemRefType(result.type).element_type
         self.walks = way.walks
-        self.numbers = way.numbers
+        self.numbers = way.loading
         self.buffers: Buffers = {}
         if looped:
             self.buffers = self._buffers()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operator_support import run_operator
+from support import compile_text
 
 Array = np.ndarray[Any, Any]
 
@@ -158,3 +159,25 @@ def test_any_transpose(shape: list[int], seed: Any, dtype: Any) -> None:
         "transpose", [x], wanted.shape, dtype, f"permutation = {listed(permutation)}"
     )
     np.testing.assert_array_equal(found.outputs[0], wanted)
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [(np.float32, "f32"), (np.int8, "i8")])
+def test_pieces_of_one_array_are_loaded_once(dtype: Any, kind: str) -> None:
+    """Columns turned round in front of their array and behind it, as reflection pads."""
+    x = counting((210, 64), dtype)
+    wanted = np.concatenate([x[:, 3:0:-1], x, x[:, 62:59:-1]], 1)
+    executable = compile_text(
+        f"""func.func @main(%x: tensor<210x64x{kind}>) -> tensor<210x70x{kind}> {{
+          %a = stablehlo.slice %x [0:210, 1:4] : (tensor<210x64x{kind}>) -> tensor<210x3x{kind}>
+          %b = stablehlo.reverse %a, dims = [1] : tensor<210x3x{kind}>
+          %c = stablehlo.slice %x [0:210, 60:63] : (tensor<210x64x{kind}>) -> tensor<210x3x{kind}>
+          %d = stablehlo.reverse %c, dims = [1] : tensor<210x3x{kind}>
+          %r = stablehlo.concatenate %b, %x, %d, dim = 1 : (tensor<210x3x{kind}>,
+            tensor<210x64x{kind}>, tensor<210x3x{kind}>) -> tensor<210x70x{kind}>
+          return %r : tensor<210x70x{kind}> }}"""
+    )
+    (found,) = executable.run(x).values()
+    np.testing.assert_array_equal(found, wanted)
+    (kernel,) = executable.profile["kernels"]
+    assert kernel["scalar_accesses"] == 0
+    assert kernel["gm_read_bytes"] < 2 * x.nbytes

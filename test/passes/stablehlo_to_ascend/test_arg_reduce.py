@@ -83,3 +83,11 @@ def test_other_bodies_stay_what_they_are() -> None:
     x = np.array([[1, 3, 3, 0, 3, 2, 2, 1, 0], [5] * 9], np.float32)
     _, place = executable.run(x).values()
     np.testing.assert_array_equal(place, [4, 8])
+
+
+def test_places_of_parts_are_copied() -> None:
+    """Tiles of them are whole blocks, so the scalar unit does not bring them one by one."""
+    text = arg_reduce((2, 128256), 1, "f32", True)
+    executable = compile_text(text, timing_only=True)
+    executable.run()
+    assert sum(k["scalar_accesses"] for k in executable.profile["kernels"]) < 167

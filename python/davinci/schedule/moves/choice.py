@@ -42,8 +42,9 @@ from davinci.schedule.moves.transfers import (
     is_small,
     runs_of,
 )
-from davinci.schedule.moves.word_moves import WIDTHS, WordMove, word_move
+from davinci.schedule.moves.word_moves import WIDTHS, WordMove
 from davinci.schedule.moves.word_pieces import Move
+from davinci.schedule.moves.word_ways import word_move
 from davinci.schedule.vector.space import NoSpace
 
 MOST_LOADED = 8

@@ -13,6 +13,9 @@ rows of them:
 
 Where 16 words are whole dimensions the first transposition puts their blocks there at once.
 
+Pieces that lie in the same points of an array, as those of what is turned round, are loaded and
+turned once.
+
 What comes before the carrier on both sides is walked; what lies inside it on one side at least is
 moved with it, a run for each of its dimensions that lie outside. A small array is one row as a
 whole. Bytes are moved as the f16 numbers of the same value.
@@ -25,16 +28,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from davinci.isa.transpose import ROWS
-from davinci.machine import Machine, prices
 from davinci.schedule.moves.block_banks import Parted, best_apart, parted, spread
-from davinci.schedule.moves.index_maps import Piece
 from davinci.schedule.moves.portions import Portions
 from davinci.schedule.moves.word_pieces import WORD_BYTES, Load, Move
 from davinci.schedule.vector.row_steps import DIGITS, Digits
 from davinci.schedule.vector.steps import TRANSPOSITION, Step, Steps, View
-from davinci.units import BLOCK_BYTES, ceil_div, round_up, row_major
+from davinci.units import BLOCK_BYTES, row_major
 
 WIDTHS = (1, 2, 4, 8)
 """Bytes of elements that can be moved."""
@@ -44,15 +46,6 @@ BLOCK_LANES = 8
 
 TURNED, PLACED = "turned", "placed"
 """The blocks of the words that were loaded, and of those that are stored."""
-
-SPARSE = 4
-"""Points whose words are one in so many of what lies there are loaded without the rest."""
-
-MOST_MIXED = 4
-"""Pieces of which each may be loaded in a way of its own."""
-
-SLOTS = 2
-"""Tiles that a core works on at a time."""
 
 
 def loaded(piece: int) -> str:
@@ -146,6 +139,26 @@ class WordMove:
         """The numbers of the pieces."""
         return range(len(self.move.pieces))
 
+    @cached_property
+    def holders(self) -> tuple[int, ...]:
+        """For each piece the first one that loads the same, which loads for both."""
+        first: dict[Any, int] = {}
+        return tuple(first.setdefault(self._loaded(number), number) for number in self.numbers)
+
+    def _loaded(self, number: int) -> Any:
+        """Equal for pieces that load the same."""
+        piece, load = self.move.pieces[number], self.loads[number]
+        if load.lead != load.last_lead or not load.dense:
+            return number
+        outer = [] if self.carrier is None else [*self.walked, *load.runs, self.carrier]
+        dims = [piece.strides[e] for e in outer], [piece.sizes[e] for e in load.runs]
+        return piece.array, piece.offset - load.lead, load.pitch, str(dims)
+
+    @property
+    def loading(self) -> list[int]:
+        """The numbers of the pieces that are loaded."""
+        return list(dict.fromkeys(self.holders))
+
     def turned_run(self, piece: int) -> int:
         """Words of a row of a run of what is loaded for a piece."""
         return self.points * self.loads[piece].pitch * self.move.words
@@ -164,7 +177,7 @@ class WordMove:
         placed = {PLACED: spread(self.placed_blocks, self._apart[PLACED]) * BLOCK_LANES}
         if self.direct:
             return placed
-        turned = sum(map(self.turned_blocks, self.numbers))
+        turned = sum(map(self.turned_blocks, self.loading))
         return {TURNED: spread(turned, self._apart[TURNED]) * BLOCK_LANES, **placed}
 
     @cached_property
@@ -180,7 +193,7 @@ class WordMove:
     @property
     def bytes(self) -> int:
         """Bytes of UB that a tile takes."""
-        moved = self.stored_elements + sum(map(self.loaded_elements, self.numbers))
+        moved = self.stored_elements + sum(map(self.loaded_elements, self.loading))
         size = self.move.itemsize + (WORD_BYTES if self.move.itemsize == 1 else 0)
         return moved * size + sum(self.scratch.values()) * BLOCK_BYTES // BLOCK_LANES
 
@@ -189,9 +202,10 @@ class WordMove:
         if self.direct:
             placed = [step for piece in self.numbers for step in self._put(piece)]
         else:
-            *bases, _ = itertools.accumulate(map(self.turned_blocks, self.numbers), initial=0)
-            placed = [step for piece, base in enumerate(bases) for step in self._turn(piece, base)]
-            placed += [self._place(piece, base) for piece, base in enumerate(bases)]
+            sizes = map(self.turned_blocks, self.loading)
+            bases = dict(zip(self.loading, itertools.accumulate(sizes, initial=0), strict=False))
+            placed = [step for piece, base in bases.items() for step in self._turn(piece, base)]
+            placed += [self._place(n, bases[holder]) for n, holder in enumerate(self.holders)]
         return Steps("s32", (*placed, *self._turn_back()), self.scratch)
 
     @property
@@ -245,7 +259,7 @@ class WordMove:
         rows = (*(2,) * DIGITS, found.repeats.size, lanes)
         apart_rows = (*(row * stride for stride in self._digits), source(found.repeats.step), 1)
         for t, block in found.others:
-            loads = View(loaded(number), rows, apart_rows, source(t))
+            loads = View(loaded(self.holders[number]), rows, apart_rows, source(t))
             placed = View(PLACED, sizes, strides, spread(block, apart) * BLOCK_LANES)
             yield Step(TRANSPOSITION, (loads, placed))
 
@@ -320,159 +334,3 @@ def _run_strides(runs: Sequence[int], sizes: Sequence[int], length: int) -> dict
         found[e] = length
         length *= sizes[e]
     return found
-
-
-def word_move(move: Move, machine: Machine, cores: int, whole: bool) -> WordMove | None:
-    """The way that takes least time; None if there is none.
-
-    Args:
-        whole: whether the result is all of an array in GM: then it may be stored in whole blocks.
-    """
-    count = len(move.pieces)
-    some = (True,) * count, (False,) * count
-    every = list(itertools.product((True, False), repeat=count)) if count <= MOST_MIXED else some
-    found = [
-        way
-        for carrier in (*([None] if whole else []), *range(len(move.shape)))
-        for dense in every
-        if (way := _Ways(move, machine, cores, carrier, dense).best()) is not None
-    ]
-    return min(found, key=lambda way: way.cycles * ceil_div(way.units, cores), default=None)
-
-
-class _Ways:
-    """The ways that one carrier gives."""
-
-    def __init__(
-        self,
-        move: Move,
-        machine: Machine,
-        cores: int,
-        carrier: int | None,
-        dense: tuple[bool, ...],
-    ) -> None:
-        self.move, self.machine, self.cores, self.carrier = move, machine, cores, carrier
-        self.dense = dense
-        self.unit = 2 * ROWS if move.itemsize == 1 else ROWS
-        """Words that a row is a multiple of."""
-
-    def best(self) -> WordMove | None:
-        return self._whole() if self.carrier is None else self._carried(self.carrier)
-
-    def _whole(self) -> WordMove | None:
-        """The whole as one point of one row."""
-        move, words = self.move, self.move.words
-        if not all(self.dense):
-            return None
-        loads = tuple(
-            Load((), round_up(total * words, self.unit) // words, piece.offset, True, piece.offset)
-            for piece, total in zip(move.pieces, move.totals, strict=True)
-        )
-        pitch = round_up(math.prod(move.shape) * words, self.unit) // words
-        way = WordMove(move, None, (), (), 1, 1, loads, pitch)
-        return self._weighed(way) if self._fits(way, 1) else None
-
-    def _carried(self, carrier: int) -> WordMove | None:
-        move = self.move
-        size, strides = move.shape[carrier], row_major(move.shape)
-        if not all(p.dims[carrier].covers(size) and p.strides[carrier] for p in move.pieces):
-            return None
-        others = [e for e, n in enumerate(move.shape) if e != carrier and n > 1]
-        inside = {e for e in others if e > carrier}
-        for piece in move.pieces:
-            inside |= {e for e in others if piece.strides[e] < piece.strides[carrier]}
-            inside |= {e for e in others if not piece.dims[e].covers(move.shape[e])}
-        walked = tuple(e for e in others if e not in inside)
-        runs = tuple(sorted(e for e in inside if e < carrier))
-        loads: list[Load] = []
-        for piece, total, dense in zip(move.pieces, move.totals, self.dense, strict=True):
-            load = self._load(piece, total, carrier, inside, dense)
-            if load is None:
-                return None
-            loads.append(load)
-        pitch = strides[carrier]
-        pitches = [pitch, *(load.pitch for load in loads)]
-        # A last tile that is loaded in another way needs another one before it.
-        apart = any(load.last_lead != load.lead for load in loads)
-        least = self._least(pitches, ROWS)
-        rows = min(ROWS, (size - apart) // least)
-        if move.itemsize == 1 and rows % 2:  # two rows of 16 bytes are a block, or one of 32
-            rows, least = (rows - 1, least) if rows > 1 else (1, self._least(pitches, self.unit))
-        if not rows or rows * least > size - apart:
-            return None
-        walks = math.prod(move.shape[e] for e in walked)
-        ones = tuple(e for e, n in enumerate(move.shape) if e != carrier and n == 1)
-        walked = tuple(sorted((*walked, *ones)))
-        way = WordMove(move, carrier, walked, runs, rows, least, tuple(loads), pitch)
-        return self._sized(way, size, walks)
-
-    def _least(self, pitches: Sequence[int], unit: int) -> int:
-        """The fewest points that are whole units of words on all sides."""
-        words = self.move.words
-        return math.lcm(*(unit // math.gcd(unit, pitch * words) for pitch in pitches))
-
-    def _load(
-        self, piece: Piece, total: int, carrier: int, inside: set[int], dense: bool
-    ) -> Load | None:
-        words, stride = self.move.words, piece.strides[carrier]
-        inner = [e for e in inside if piece.strides[e] < stride]
-        runs = tuple(sorted(e for e in inside if e not in inner))
-        span = 1 + sum((piece.sizes[e] - 1) * piece.strides[e] for e in inner)
-        last = piece.offset + sum(
-            (n - 1) * s
-            for e, (n, s) in enumerate(zip(piece.sizes, piece.strides, strict=True))
-            if e not in inner
-        )
-        pitch = stride if dense else round_up(span * words, self.unit) // words
-        if not dense and (stride < SPARSE * pitch and span <= stride):
-            return None
-        lead = max(0, last + pitch - total)
-        if lead + span > pitch:
-            return None
-        return Load(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
-
-    def _fits(self, way: WordMove, slots: int) -> bool:
-        return way.bytes * slots <= self.machine.buffers.UB.bytes
-
-    def _sized(self, way: WordMove, size: int, walks: int) -> WordMove | None:
-        """The tile as large as UB and the number of cores allow."""
-        least = way.points
-        if not self._fits(way, 1):
-            return None
-        each = way.bytes
-        most = max(1, self.machine.buffers.UB.bytes // (SLOTS * each))
-        share = max(1, walks * size // (self.cores * way.rows * least))
-        apart = way.last != way
-        times = max(1, min(most, share, (size - apart) // (way.rows * least)))
-        tiles = ceil_div(size - apart, way.rows * least * times)  # evenly, where the last overlaps
-        times = ceil_div((size - apart) // (way.rows * least), tiles)
-        way = replace(way, points=least * times)
-        ways = [way, replace(way, apart=True)]
-        if all(map(way.parted, way.numbers)):
-            ways.append(replace(way, apart=True, direct=True))
-        fitting = [way for way in reversed(ways) if self._fits(way, 1)]
-        best = min(fitting, key=lambda way: way.steps().estimate(self.machine).cycles)
-        return self._weighed(best)
-
-    def _weighed(self, way: WordMove) -> WordMove:
-        machine, port = self.machine, prices.reading(self.machine)
-        vector = way.steps().estimate(machine)
-        stored = way.stored_elements * way.move.itemsize
-        loaded = bursts = 0
-        for number, load in enumerate(way.loads):
-            loaded += way.loaded_elements(number) * way.move.itemsize
-            bursts += 0 if load.dense else way.load_runs(number) * way.tile
-        waits = vector.links * machine.sync.barrier_cycles
-        start = port.start_cycles
-        if way.units <= self.cores:  # else the next tile comes while this one leaves
-            start = prices.ends(machine)
-        used = min(way.units, self.cores)
-        each = prices.moving(machine, used, True, loaded) + port.row_miss_cycles * bursts
-        each += prices.moving(machine, used, False, stored)
-        cycles = start + vector.cycles + waits + each
-        cycles += prices.vector(machine, "vmuls", "f16", 0)
-        if way.move.itemsize == 1:  # numbers of 16 bits for a while
-            repeats = (loaded + stored) * WORD_BYTES / machine.vector.repeat_bytes
-            cycles += prices.vector(machine, "vconv", "f16", repeats, 0)
-        tiles = 1 if way.carrier is None else way.portions.tiles / way.portions.units
-        return replace(way, cycles=cycles * tiles)

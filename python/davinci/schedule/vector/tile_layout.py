@@ -197,11 +197,13 @@ class TileLayout:
         return all(sizes[axis] == 1 for axis in list(outer)[1:])
 
     def by_scalars(self, value: Value) -> bool:
-        """Whether the elements of a packed value are too few to be copied beside others in GM."""
+        """Whether the elements of a packed value are too few to be copied beside others in GM:
+        fewer than a piece, and no whole blocks."""
         form = self.program.forms[value]
         assert form is not None, "constants, which have no axes, are neither moved nor packed"
         whole = not self.looped.intersection(form)
-        return not whole and self.run(form) < self.packed_block
+        count = self.run(form)
+        return not whole and count < self.packed_block and count % block_lanes(value.dtype) > 0
 
     @cached_property
     def packed_block(self) -> int:

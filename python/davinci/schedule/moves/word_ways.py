@@ -1,0 +1,193 @@
+"""The ways to put an array together by words (`word_moves`), and the fastest of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from davinci.isa.transpose import ROWS
+from davinci.machine import Machine, prices
+from davinci.schedule.moves.index_maps import Piece
+from davinci.schedule.moves.word_moves import WordMove
+from davinci.schedule.moves.word_pieces import WORD_BYTES, Load, Move
+from davinci.units import ceil_div, round_up, row_major
+
+SPARSE = 4
+"""Points whose words are one in so many of what lies there are loaded without the rest."""
+
+MOST_MIXED = 4
+"""Pieces of which each may be loaded in a way of its own."""
+
+SLOTS = 2
+"""Tiles that a core works on at a time."""
+
+
+def word_move(move: Move, machine: Machine, cores: int, whole: bool) -> WordMove | None:
+    """The way that takes least time; None if there is none.
+
+    Args:
+        whole: whether the result is all of an array in GM: then it may be stored in whole blocks.
+    """
+    count = len(move.pieces)
+    some = (True,) * count, (False,) * count
+    every = list(itertools.product((True, False), repeat=count)) if count <= MOST_MIXED else some
+    arrays = {piece.source for piece in move.pieces}
+    found = [
+        way
+        for carrier in (*([None] if whole else []), *range(len(move.shape)))
+        for dense in every
+        for shared in (False, True)[: 1 + (len(arrays) < count)]
+        if (way := _Ways(move, machine, cores, carrier, dense, shared).best()) is not None
+    ]
+    return min(found, key=lambda way: way.cycles * ceil_div(way.units, cores), default=None)
+
+
+class _Ways:
+    """The ways that one carrier gives.
+
+    Args:
+        dense: of each piece, whether its points are loaded with what lies between them.
+        shared: whether pieces of one array are loaded by whole points, so that they may share
+            them.
+    """
+
+    def __init__(
+        self,
+        move: Move,
+        machine: Machine,
+        cores: int,
+        carrier: int | None,
+        dense: tuple[bool, ...],
+        shared: bool,
+    ) -> None:
+        self.move, self.machine, self.cores, self.carrier = move, machine, cores, carrier
+        self.dense, self.shared = dense, shared
+        self.unit = 2 * ROWS if move.itemsize == 1 else ROWS
+        """Words that a row is a multiple of."""
+
+    def best(self) -> WordMove | None:
+        return self._whole() if self.carrier is None else self._carried(self.carrier)
+
+    def _whole(self) -> WordMove | None:
+        """The whole as one point of one row."""
+        move, words = self.move, self.move.words
+        if not all(self.dense):
+            return None
+        loads = tuple(
+            Load((), round_up(total * words, self.unit) // words, piece.offset, True, piece.offset)
+            for piece, total in zip(move.pieces, move.totals, strict=True)
+        )
+        pitch = round_up(math.prod(move.shape) * words, self.unit) // words
+        way = WordMove(move, None, (), (), 1, 1, loads, pitch)
+        return self._weighed(way) if self._fits(way, 1) else None
+
+    def _carried(self, carrier: int) -> WordMove | None:
+        move = self.move
+        size, strides = move.shape[carrier], row_major(move.shape)
+        if not all(p.dims[carrier].covers(size) and p.strides[carrier] for p in move.pieces):
+            return None
+        others = [e for e, n in enumerate(move.shape) if e != carrier and n > 1]
+        inside = {e for e in others if e > carrier}
+        for piece in move.pieces:
+            inside |= {e for e in others if piece.strides[e] < piece.strides[carrier]}
+            inside |= {e for e in others if not piece.dims[e].covers(move.shape[e])}
+        walked = tuple(e for e in others if e not in inside)
+        runs = tuple(sorted(e for e in inside if e < carrier))
+        loads: list[Load] = []
+        for piece, total, dense in zip(move.pieces, move.totals, self.dense, strict=True):
+            load = self._load(piece, total, carrier, inside, dense)
+            if load is None:
+                return None
+            loads.append(load)
+        pitch = strides[carrier]
+        pitches = [pitch, *(load.pitch for load in loads)]
+        # A last tile that is loaded in another way needs another one before it.
+        apart = any(load.last_lead != load.lead for load in loads)
+        least = self._least(pitches, ROWS)
+        rows = min(ROWS, (size - apart) // least)
+        if move.itemsize == 1 and rows % 2:  # two rows of 16 bytes are a block, or one of 32
+            rows, least = (rows - 1, least) if rows > 1 else (1, self._least(pitches, self.unit))
+        if not rows or rows * least > size - apart:
+            return None
+        walks = math.prod(move.shape[e] for e in walked)
+        ones = tuple(e for e, n in enumerate(move.shape) if e != carrier and n == 1)
+        walked = tuple(sorted((*walked, *ones)))
+        way = WordMove(move, carrier, walked, runs, rows, least, tuple(loads), pitch)
+        return self._sized(way, size, walks)
+
+    def _least(self, pitches: Sequence[int], unit: int) -> int:
+        """The fewest points that are whole units of words on all sides."""
+        words = self.move.words
+        return math.lcm(*(unit // math.gcd(unit, pitch * words) for pitch in pitches))
+
+    def _load(
+        self, piece: Piece, total: int, carrier: int, inside: set[int], dense: bool
+    ) -> Load | None:
+        words, stride = self.move.words, piece.strides[carrier]
+        inner = [e for e in inside if piece.strides[e] < stride]
+        runs = tuple(sorted(e for e in inside if e not in inner))
+        span = 1 + sum((piece.sizes[e] - 1) * piece.strides[e] for e in inner)
+        last = piece.offset + sum(
+            (n - 1) * s
+            for e, (n, s) in enumerate(zip(piece.sizes, piece.strides, strict=True))
+            if e not in inner
+        )
+        pitch = stride if dense else round_up(span * words, self.unit) // words
+        if not dense and (stride < SPARSE * pitch and span <= stride):
+            return None
+        lead = max(0, last + pitch - total)
+        place = piece.offset % pitch
+        if dense and self.shared and lead <= place <= pitch - span:
+            return Load(runs, pitch, place, dense, place)
+        if lead + span > pitch:
+            return None
+        return Load(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
+
+    def _fits(self, way: WordMove, slots: int) -> bool:
+        return way.bytes * slots <= self.machine.buffers.UB.bytes
+
+    def _sized(self, way: WordMove, size: int, walks: int) -> WordMove | None:
+        """The tile as large as UB and the number of cores allow."""
+        least = way.points
+        if not self._fits(way, 1):
+            return None
+        each = way.bytes
+        most = max(1, self.machine.buffers.UB.bytes // (SLOTS * each))
+        share = max(1, walks * size // (self.cores * way.rows * least))
+        apart = way.last != way
+        times = max(1, min(most, share, (size - apart) // (way.rows * least)))
+        tiles = ceil_div(size - apart, way.rows * least * times)  # evenly, where the last overlaps
+        times = ceil_div((size - apart) // (way.rows * least), tiles)
+        way = replace(way, points=least * times)
+        ways = [way, replace(way, apart=True)]
+        if all(map(way.parted, way.numbers)):
+            ways.append(replace(way, apart=True, direct=True))
+        fitting = [way for way in reversed(ways) if self._fits(way, 1)]
+        best = min(fitting, key=lambda way: way.steps().estimate(self.machine).cycles)
+        return self._weighed(best)
+
+    def _weighed(self, way: WordMove) -> WordMove:
+        machine, port = self.machine, prices.reading(self.machine)
+        vector = way.steps().estimate(machine)
+        stored = way.stored_elements * way.move.itemsize
+        loaded = bursts = 0
+        for number in way.loading:
+            load = way.loads[number]
+            loaded += way.loaded_elements(number) * way.move.itemsize
+            bursts += 0 if load.dense else way.load_runs(number) * way.tile
+        waits = vector.links * machine.sync.barrier_cycles
+        start = port.start_cycles
+        if way.units <= self.cores:  # else the next tile comes while this one leaves
+            start = prices.ends(machine)
+        used = min(way.units, self.cores)
+        each = prices.moving(machine, used, True, loaded) + port.row_miss_cycles * bursts
+        each += prices.moving(machine, used, False, stored)
+        cycles = start + vector.cycles + waits + each
+        cycles += prices.vector(machine, "vmuls", "f16", 0)
+        if way.move.itemsize == 1:  # numbers of 16 bits for a while
+            repeats = (loaded + stored) * WORD_BYTES / machine.vector.repeat_bytes
+            cycles += prices.vector(machine, "vconv", "f16", repeats, 0)
+        tiles = 1 if way.carrier is None else way.portions.tiles / way.portions.units
+        return replace(way, cycles=cycles * tiles)
