@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from davinci.passes.analysis.half_scales import NO_RANGE, TOO_FAR, plan_scales
+from davinci.passes.analysis.scale_shifts import LARGEST_SCALE, LEAST, ScaledGraph
+from davinci.passes.analysis.value_bounds import Bound
 from davinci.passes.analysis.value_graph import ARGUMENT, Graph, Known, Node
 
 SHAPE = (4, 8)
@@ -127,3 +129,11 @@ def test_what_is_computed_and_read_in_f32_only_stays_in_it() -> None:
     x = b.input(-1e6, 5.0)
     graph = b.graph(b.add("exp", b.add("neg", b.add("abs", x))))
     assert graph.results[0] not in plan_scales(graph).plan.exponents
+
+
+def test_the_least_numbers_that_a_scale_lifts_have_one() -> None:
+    b = Builder()
+    lifted, lost = b.number(LEAST), b.number(LEAST / 2)
+    graph = b.graph(lifted, lost)
+    limits = ScaledGraph(graph, [Bound.of(LEAST, LEAST), Bound.of(LEAST / 2, LEAST / 2)]).limits
+    assert [each and each.high for each in (limits[lifted], limits[lost])] == [LARGEST_SCALE, None]
