@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from davinci.operators.vector_program import Value, VectorProgram
 from davinci.schedule.products.epilogue import Epilogue, Extra
+from davinci.schedule.products.extras import added_by_cube
 
 
 def epilogue(activated: bool, divisor: float = 0.0, wide: bool = False) -> Epilogue:
@@ -48,6 +49,25 @@ def test_other_quotients_stay() -> None:
     assert ("vdiv", "f32") in names(end)
     (number,) = end.program.constants.values()
     assert isinstance(number, Value)
+
+
+def test_the_cube_adds_a_matrix_and_then_a_row() -> None:
+    """Each addition takes the extra that it names, whichever of them is listed first."""
+    program = VectorProgram()
+    sums, row, matrix = program.input("f32"), program.input("f32"), program.input("f16")
+    program.serving = (7,)
+    both = program.add(sums, program.convert(matrix, "f32"))
+    program.serving = (8,)
+    program.output(program.convert(program.add(both, row), "f16"))
+    extras = [Extra(row, True, False), Extra(matrix, False, False, finite=True)]
+    found = added_by_cube(program, sums, extras, nz=True)
+    assert found is not None
+    left, marked = found
+    assert [step.name for step in left.steps] == ["vconv"]
+    assert [(x.column, x.matrix, x.members) for x in marked] == [
+        (True, False, (8,)),
+        (False, True, (7,)),
+    ]
 
 
 def residual(ratio: float, nz: bool = True) -> Epilogue:
