@@ -86,7 +86,7 @@ RUN = [
     ("good.onnx --json good.onnx", 2, "good.onnx: a result would replace another file"),
     # machines
     ("good.onnx --machine ascend901", 2, "no such machine; found 'ascend901'; expected one of"),
-    ("good.onnx --machine ascend901", 2, "did you mean 'ascend910'"),
+    ("good.onnx --machine ascned910", 2, "did you mean 'ascend910'"),
     ("good.onnx --machine nothing.toml", 2, "no such machine; found 'nothing.toml'"),
     ("good.onnx --machine ''", 2, "no such machine; found ''"),
     ("good.onnx --machine broken.toml", 2, "broken.toml: not a TOML file: Invalid value (at line"),
