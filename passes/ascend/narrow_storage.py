@@ -22,6 +22,7 @@ from davinci.operators.tensors import is_integer
 from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.ascend.tensor_ops import (
     HALF,
+    KEEPS_NUMBERS,
     MOVES,
     ON_CUBE,
     TensorOps,
@@ -145,4 +146,19 @@ def jumps(reader: Any) -> bool:
     """Whether results of an operation may change as a whole where an operand changes a little."""
     if reader.name in JUMPS:
         return True
+    if reader.name == "ascend.reduce":
+        return is_compared(reader.results[0])
     return reader.name == "ascend.cast" and is_integer(tensor_of(reader.results[0].type).element)
+
+
+def is_compared(value: ir.Value) -> bool:
+    """Whether a comparison reads a value, directly or moved, as where the place of a maximum is
+    looked for: the maximum is one of the numbers that it is compared with."""
+    return any(
+        user.name == "ascend.compare"
+        or (
+            user.name.removeprefix("ascend.") in KEEPS_NUMBERS
+            and any(map(is_compared, user.results))
+        )
+        for user in readers_of(value)
+    )
