@@ -129,7 +129,7 @@ class Staging:
 
     def plans(self, plan: str) -> list[Staged]:
         """What may be taken, by a name of a plan: one, or several of which the arena decides."""
-        if plan == SEQUENTIAL or not any(partners(self._needs)):
+        if plan == SEQUENTIAL or not any(self._partners):
             return [self._apart()]
         prices = self._all_prices
         if (groups := groups_of(plan)) is not None:
@@ -147,7 +147,7 @@ class Staging:
         """Yields plans from one launch after the other to layers whose kernels all share a launch,
         by the names of `davinci.passes.pipeline.plans`; none where every kernel waits for
         another. Plans of as many launches as the one before are left out."""
-        if not any(partners(self._needs)):
+        if not any(self._partners):
             return
         prices = self._all_prices
         apart = sequential(prices)
@@ -203,6 +203,10 @@ class Staging:
         return total
 
     @cached_property
+    def _partners(self) -> list[int]:
+        return partners(self._needs)
+
+    @cached_property
     def _all_prices(self) -> Prices:
         return Prices(self._machine, self._cores, self._tasks())
 
@@ -210,13 +214,12 @@ class Staging:
         """Cycles beyond which a kernel has too few cores to share a launch: it and all that may
         share it take as long one after the other."""
         least = self._machine.queued_cycles(min(2, self._cores))
-        beside = partners(self._needs)
         alone = [
             (self.cycles_alone(launch) or 0.0) if others else 0.0
-            for launch, others in zip(self._launches, beside, strict=True)
+            for launch, others in zip(self._launches, self._partners, strict=True)
         ]
         worth: dict[str, float] = {}
-        for launch, own, others in zip(self._launches, alone, beside, strict=True):
+        for launch, own, others in zip(self._launches, alone, self._partners, strict=True):
             apart = own - least + sum(c for n, c in enumerate(alone) if others >> n & 1)
             worth[launch.kernel] = max(apart, worth.get(launch.kernel, 0.0))
         return worth
@@ -230,9 +233,7 @@ class Staging:
 
     def _tasks(self) -> list[Task]:
         tasks, worth = [], self._worth()
-        for launch, needs, beside in zip(
-            self._launches, self._needs, partners(self._needs), strict=True
-        ):
+        for launch, needs, beside in zip(self._launches, self._needs, self._partners, strict=True):
             kernel = self._kernel(launch.kernel) if beside else None
             if kernel is None:
                 tasks.append(Task((Way(1, 0.0),), needs, shares=False))

@@ -238,9 +238,9 @@ class HostProgram:
 
     def constants(self) -> dict[str, Array]:
         """The bytes of the constants on the device by name; of counters as before the first run."""
-        counters = {a for arguments, place in self.meetings for a in arguments[:place]}
+        read, counters = self.device.read, {a for args, n in self.meetings for a in args[:n]}
         return {
-            name: self.device.read(at, np.uint8, (size,)) * np.uint8(at not in counters)
+            name: np.zeros(size, np.uint8) if at in counters else read(at, np.uint8, (size,))
             for name, (at, size) in self._constants.items()
             if at not in self._unfilled
         }

@@ -304,12 +304,16 @@ def _as_stages(prices: Prices, numbers: Sequence[int]) -> list[Stage]:
     return [*_as_stages(prices, numbers[:middle]), *_as_stages(prices, numbers[middle:])]
 
 
-def reachable(tasks: Sequence[Task]) -> list[int]:
-    """Of each task the tasks that it waits for, directly or not, as bits of a number."""
+def reachable(needs: Sequence[frozenset[int]]) -> list[int]:
+    """Of each task the tasks that it waits for, directly or not, as bits of a number.
+
+    Args:
+        needs: numbers of the tasks that each waits for, all of them before it.
+    """
     found: list[int] = []
-    for task in tasks:
+    for own in needs:
         before = 0
-        for need in task.needs:
+        for need in own:
             before |= 1 << need | found[need]
         found.append(before)
     return found
@@ -319,9 +323,9 @@ def partners(needs: Sequence[frozenset[int]]) -> list[int]:
     """Of each task the tasks that it neither waits for nor that wait for it, as bits of a number.
 
     Args:
-        needs: numbers of the tasks that each waits for, all of them before it.
+        needs: as of `reachable`.
     """
-    before = reachable([Task((Way(1, 0),), each) for each in needs])
+    before = reachable(needs)
     after = [0] * len(needs)
     for number, bits in enumerate(before):
         for other in range(number):
