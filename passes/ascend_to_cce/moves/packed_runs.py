@@ -10,7 +10,7 @@ from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import IndexLike, add, as_value, op, restride, subview
-from davinci.schedule.vector.row_packing import pieces_of
+from davinci.schedule.vector.row_packing import is_scattered, pieces_of
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.tile_program import MOVABLE
 from davinci.units import BLOCK_BYTES, round_up
@@ -26,7 +26,7 @@ def load_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: in
     """
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
-    if count < block and total != count and count % block_lanes(dtype):
+    if total != count and is_scattered(count, block, dtype):
         _fill(array, held, dtype, 0)
         for i in range(count):
             value = memref.LoadOp(array, [as_value(add(start, i))]).result
@@ -43,7 +43,7 @@ def store_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: i
     """The other way; the last piece goes over elements of the one before."""
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
-    if count < block and total != count and count % block_lanes(dtype):
+    if total != count and is_scattered(count, block, dtype):
         for i in range(count):
             value = memref.LoadOp(held, [as_value(i)]).result
             memref.StoreOp(_element(value, array), array, [as_value(add(start, i))])

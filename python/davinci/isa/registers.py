@@ -30,7 +30,7 @@ from davinci.isa.core import (
     no_regions,
 )
 from davinci.isa.halves import of_type
-from davinci.isa.vector import relu, rsqrt
+from davinci.isa.vector import BINARY, UNARY
 from davinci.isa.vector_regions import FLOATS, SCALAR, lanewise
 from davinci.isa.vector_scalar import with_scalar
 from davinci.units import REPEAT_BYTES
@@ -138,22 +138,9 @@ MOVES: list[tuple[str, tuple[tuple[str, Space], ...], str]] = [
     ("vlds", (DST, ("src", Space.UB)), "Loads 256 bytes of UB into a register."),
     ("vsts", (("dst", Space.UB), ("src", Space.VREG)), "Stores a register into UB."),
 ]
-BINARY: list[tuple[str, Callable[..., Array], str]] = [
-    ("vadd", np.add, "src0 + src1"),
-    ("vsub", np.subtract, "src0 - src1"),
-    ("vmul", np.multiply, "src0 * src1"),
-    ("vmax", np.maximum, "the larger of src0 and src1"),
-    ("vmin", np.minimum, "the smaller of src0 and src1"),
-    ("vdiv", np.divide, "src0 / src1"),
-]
-UNARY: list[tuple[str, Callable[..., Array], str]] = [
-    ("vexp", np.exp, "e ** src"),
-    ("vln", np.log, "natural logarithm of src"),
-    ("vsqrt", np.sqrt, "square root of src"),
-    ("vrsqrt", rsqrt, "1 / square root of src"),
-    ("vabs", np.abs, "|src|"),
-    ("vrelu", relu, "max(src, 0)"),
-]
+UNKNOWN = ("vrec",)
+"""Instructions on UB of which no twin on registers is known."""
+
 WITH_SCALAR: list[tuple[str, Callable[..., Array], str]] = [
     ("vadds", np.add, "src + value"),
     ("vmuls", np.multiply, "src * value"),
@@ -169,12 +156,12 @@ REDUCTIONS: list[tuple[str, Callable[[Array], Array], str]] = [
 for dtype in FLOATS:
     for name, spaces, doc in MOVES:
         define_register(name, dtype, spaces, same, doc)
-    for name, function, doc in BINARY:
-        compute = lanewise(of_type(function, dtype), dtype)
-        define_register(f"{name}_reg", dtype, TWO, compute, f"dst = {doc}, of registers.")
-    for name, function, doc in UNARY:
-        compute = lanewise(of_type(function, dtype), dtype)
-        define_register(f"{name}_reg", dtype, ONE, compute, f"dst = {doc}, of registers.")
+    for on_ub, spaces in ((BINARY, TWO), (UNARY, ONE)):
+        for name, function, dtypes, doc in on_ub:
+            if dtype in dtypes and name not in UNKNOWN:
+                compute = lanewise(of_type(function, dtype), dtype)
+                text = f"{doc.partition(';')[0]}, of registers."
+                define_register(f"{name}_reg", dtype, spaces, compute, text)
     for name, function, doc in WITH_SCALAR:
         compute = with_scalar(of_type(function, dtype), dtype)
         text = f"dst = {doc}, of registers."

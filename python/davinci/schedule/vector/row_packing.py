@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
+from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_steps import DIGITS, Blocks, Digits, RowSteps
 from davinci.schedule.vector.steps import RESULT, SOURCE, TRANSPOSITION, Step, Steps, copy_of
 from davinci.units import MAX_REPEAT
@@ -50,6 +51,12 @@ def pieces_of(count: int, block: int) -> list[Piece]:
     if count in (0, whole) or count < block:
         return [Piece(0, 0, count)]
     return [Piece(0, 0, whole), Piece(count - block, whole, block)]
+
+
+def is_scattered(count: int, block: int, dtype: str) -> bool:
+    """Whether a run that is a part of an array is moved element by element: it is shorter than a
+    piece and no whole blocks, so no copy ends where it does."""
+    return count < block and count % block_lanes(dtype) > 0
 
 
 def packed_size(count: int, block: int) -> int:

@@ -15,7 +15,7 @@ from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.schedule.moves.word_halves import joined, parted
-from davinci.schedule.vector.row_packing import packed_size, packing, unpacking
+from davinci.schedule.vector.row_packing import is_scattered, packed_size, packing, unpacking
 from davinci.schedule.vector.row_places import Places, block_lanes
 from davinci.schedule.vector.row_statistics import (
     Reduction,
@@ -197,13 +197,11 @@ class TileLayout:
         return all(sizes[axis] == 1 for axis in list(outer)[1:])
 
     def by_scalars(self, value: Value) -> bool:
-        """Whether the elements of a packed value are too few to be copied beside others in GM:
-        fewer than a piece, and no whole blocks."""
+        """Whether the elements of a packed value are too few to be copied beside others in GM."""
         form = self.program.forms[value]
         assert form is not None, "constants, which have no axes, are neither moved nor packed"
         whole = not self.looped.intersection(form)
-        count = self.run(form)
-        return not whole and count < self.packed_block and count % block_lanes(value.dtype) > 0
+        return not whole and is_scattered(self.run(form), self.packed_block, value.dtype)
 
     @cached_property
     def packed_block(self) -> int:
