@@ -40,7 +40,7 @@ class Assembler:
         self.emit("pipe_barrier", pipe=pipe)
 
     def without(self, *indices: int) -> Assembler:
-        """The same program without some instructions."""
+        """A copy of this program that lacks the instructions of some numbers."""
         other = Assembler()
         for i, (name, row) in enumerate(zip(self.names, self.rows, strict=True)):
             if i not in indices:

@@ -54,7 +54,7 @@ HOST_US = 240.0
 """The least that the other runtime's host call and copies take."""
 
 LAYERS, HEADS, WIDTH = 12, 12, 768
-"""Of BERT-base."""
+"""Sizes of BERT-base: its encoder layers, heads of each, and elements of a hidden state."""
 
 
 def pass_over(rows: int) -> str:

@@ -77,7 +77,8 @@ def gelu(x: int, y: int, size: int, unrolled: int = 1) -> list[list[int]]:
 
 @lru_cache(maxsize=64)
 def gelu_apart(x: int, y: int, size: int) -> list[list[int]]:
-    """The same with a function for each step, which loads and stores."""
+    """y = GELU(x) of f32 with a function for each step, which loads its operands from UB and stores
+    its result there."""
 
     def issue(s: Stream) -> None:
         for number, name in enumerate(GELU):

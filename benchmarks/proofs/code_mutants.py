@@ -21,9 +21,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,7 +34,7 @@ PRODUCT_CODE = ("python/davinci", "dialects", "passes", "simulator", "tools")
 COPIED = (*PRODUCT_CODE, "test", "benchmarks", "examples", "docs", "stubs")
 """Folders that tests read; the files beside them are copied as well."""
 
-SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+SWAPS: dict[type[ast.AST], Callable[[], Any]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
@@ -49,7 +50,10 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-"""What an operator becomes."""
+"""The class of the operator that takes the place of each one that is changed."""
+
+Holder = ast.Compare | ast.BinOp | ast.AugAssign | ast.BoolOp
+"""A node of the syntax tree with operators that can be changed."""
 
 GOLDEN = "test/test_golden_cycles.py"
 NO_TESTS = 5
@@ -68,26 +72,25 @@ class Mutant:
     def sources(self, root: Path) -> tuple[str, str, int]:
         """Text of the mutated module, the change in words, and its line."""
         tree = ast.parse((root / self.module).read_text())
-        node, field, index = list(places(tree))[self.place]
+        node, index = list(places(tree))[self.place]
         before = ast.unparse(node)
-        if field == "ops":
-            operators = node.ops  # type: ignore[attr-defined]
-            operators[index] = SWAPS[type(operators[index])]()
+        if isinstance(node, ast.Compare):
+            node.ops[index] = SWAPS[type(node.ops[index])]()
         else:
-            node.op = SWAPS[type(node.op)]()  # type: ignore[attr-defined]
+            node.op = SWAPS[type(node.op)]()
         change = f"{before} -> {ast.unparse(node)}"
-        return ast.unparse(tree) + "\n", change, node.lineno  # type: ignore[attr-defined]
+        return ast.unparse(tree) + "\n", change, node.lineno
 
 
-def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int]]:
-    """Operators that can be changed: their node, its field, and the number in that field."""
+def places(tree: ast.AST) -> Iterator[tuple[Holder, int]]:
+    """Operators that can be changed: their node, and their number among its operators."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             for index, operator in enumerate(node.ops):
                 if type(operator) in SWAPS:
-                    yield node, "ops", index
+                    yield node, index
         elif isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in SWAPS:
-            yield node, "op", 0
+            yield node, 0
 
 
 def modules(root: Path) -> list[str]:
@@ -123,17 +126,17 @@ def tests_of(root: Path, module: str) -> list[list[str]]:
     room, stem = room_of(root, module), Path(module).stem
     name = re.compile(rf"\b{re.escape(stem)}\b")
     texts = {path: path.read_text() for path in sorted(room.glob("test_*.py"))}
-    if room != root / "test":
+    lit: list[str] = []
+    others: list[str] = []
+    own = room != root / "test"  # else it is the room of all modules
+    if own:
         texts |= {path: path.read_text() for path in sorted(room.glob("*/**/test_*.py"))}
+        inputs = sorted(path.relative_to(root / "test") for path in room.rglob("*.mlir"))
+        lit = [f"test/test_lit.py::test_run_lines[{path}]" for path in inputs]
     named = [str(p.relative_to(root)) for p, t in texts.items() if name.search(t) or stem in p.stem]
-    others = [str(path.relative_to(root)) for path in texts]
-    others = [path for path in others if path not in (*named, GOLDEN)]
-    if room == root / "test":
-        others = []
-    lit = [
-        f"test/test_lit.py::test_run_lines[{path.relative_to(root / 'test')}]"
-        for path in (sorted(room.rglob("*.mlir")) if room != root / "test" else [])
-    ]
+    if own:
+        paths = [str(path.relative_to(root)) for path in texts]
+        others = [path for path in paths if path not in (*named, GOLDEN)]
     runs = [named, lit, [GOLDEN] if (root / GOLDEN).exists() else [], others]
     return [run for run in runs if run]
 

@@ -27,7 +27,7 @@ from assembler import Assembler
 from fuzz.talking_mutation import compiled, judge_compiled, judged, table
 
 EVERY = 4
-"""Of the mutants of compiled kernels, each so many-th is judged."""
+"""One in so many mutants of each compiled kernel is judged."""
 
 
 def main() -> int:

@@ -141,7 +141,7 @@ def causal_attention(q: Array, k: Array, v: Array) -> Array:
 
 
 def convolution(x: Array, w: Array) -> Array:
-    """Of 3 x 3 with a padding of one."""
+    """A convolution with filters of 3 x 3, its image padded with one zero on each side."""
     height, width = x.shape[2:]
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     parts = (
@@ -175,7 +175,7 @@ def heads(sizes: Sizes) -> dict[str, Sizes]:
 
 
 def filters(sizes: Sizes) -> dict[str, Sizes]:
-    """Of batch, channels, height and width."""
+    """Shapes of an image, given as batch, channels, height and width, and of its filters."""
     return {"x": sizes, "w": (sizes[1], sizes[1], 3, 3)}
 
 
@@ -294,9 +294,9 @@ def published() -> Iterator[tuple[str, Row, float, float]]:
     size = products.PTO_SIZE
     *_, task = products.pto_product()
     yield "PTO's product", product(size, size, size), task.simulated, task.measured
-    title, tiled, times = products.TUNING[3]
-    for pipe, name, simulated in (("task", title, products.product(tiled).task),):
-        yield name, product(4096, 4096, 5120), simulated, times.get(pipe, 0.0)
+    name, tiled, times = products.TUNING[3]
+    simulated = products.product(tiled).task
+    yield name, product(4096, 4096, 5120), simulated, times.get("task", 0.0)
     for found, (keys, board) in zip(
         rows_of_attention.pto_attention(), rows_of_attention.LENGTHS, strict=True
     ):

@@ -152,12 +152,12 @@ def take(t: Ints, f: int, unit: int, bank: int, begin: int, keeps: int) -> int:
 
 @LIBRARY.function
 def used_of(t: Ints, f: int, cycle: int) -> int:
-    """What a cycle is used for."""
+    """The bits of what a cycle is used for, see `BEGUN`; 0 if its word is of another cycle."""
     word = t[f + FunctionWord.SLOTS + cycle % SLOT_ROOM]
     return word & (1 << CYCLE) - 1 if word >> CYCLE == cycle else 0
 
 
 @LIBRARY.function
 def put(t: Ints, f: int, cycle: int, used: int) -> None:
-    """Notes what a cycle is used for."""
+    """Stores the bits of what a cycle is used for."""
     t[f + FunctionWord.SLOTS + cycle % SLOT_ROOM] = cycle << CYCLE | used

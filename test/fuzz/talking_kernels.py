@@ -93,7 +93,7 @@ class TalkingKernel:
         core.consume(_some(records, kept, begun, len(records)))
 
     def mutants(self) -> Iterator[tuple[str, set[Place]]]:
-        """What is left out, and its kind."""
+        """Yields the kind of each mutant, and the places of the instructions that it lacks."""
         for block, records in enumerate(self._kernel.streams):
             steps = self._steps[block]
             for pair in matched(records.tolist()):
@@ -109,7 +109,7 @@ class TalkingKernel:
 
 
 def _some(records: Records, kept: Any, first: int, end: int) -> Records:
-    """Those records of a range that are kept."""
+    """The records from `first` to `end` that `kept` marks."""
     return records[first:end][kept[first:end]]
 
 

@@ -287,7 +287,7 @@ def mutants(launch: Launch, rng: np.random.Generator) -> Iterator[Mutant]:
 
 
 def changes(unit: Unit, blocks: int, rng: np.random.Generator) -> Iterator[tuple[str, Unit]]:
-    """What can be changed in a unit: the kind, and the unit."""
+    """Yields each change of a unit: its kind, and the unit as it is then."""
     for i, op in enumerate(unit):
 
         def put(*args: int, i: int = i, op: Op = op) -> Unit:

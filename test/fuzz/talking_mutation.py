@@ -23,7 +23,7 @@ OUTCOMES = ("unsafe, refused", "safe, accepted", "unsafe, accepted", "safe, refu
 
 @dataclass
 class Tally:
-    """Of all mutants.
+    """What came of the mutants that were judged.
 
     Attributes:
         launches: that were mutated, all of them safe.
