@@ -74,7 +74,7 @@ def estimate_of(graph: Graph, described: Machine, cores: int) -> tuple[str, floa
         product = read_group(graph, described).product
         chosen = choose(product, described, taken, Wanted())
         return kind, played(product, chosen, described, taken)
-    found = weigher_of(graph, described, Wanted(), IMPROVED)(taken, math.inf)
+    found = weigher_of(graph, described, taken, Wanted(), IMPROVED)(taken, math.inf)
     assert found is not None, "a limit without one"
     return kind, found.cycles
 

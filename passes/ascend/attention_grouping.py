@@ -17,7 +17,6 @@ from typing import Any
 from davinci.machine import Machine
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.attention_masks import MaskWriter
-from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, users_of
 from davinci.schedule.attention.choice import require_schedule
@@ -46,7 +45,7 @@ def attention_groups(block: Any, machine: Machine, cores: int) -> list[list[Any]
         members |= {op, *behind(op)}
         ops = sorted(members | carried(members), key=places.__getitem__)
         graph, inputs = graph_of(ops, outputs_of(ops))
-        key = key_of(graph)
+        key = graph.key()
         if key not in known:
             known[key] = attention_of(graph, machine, cores)
         group = known[key]

@@ -11,7 +11,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
 from davinci.passes.analysis.origins import numbered_location, origins, served
 from davinci.passes.ascend.group_names import facts_of_group, parts_of, shortened
-from davinci.passes.ascend.grouping import Group, key_of
+from davinci.passes.ascend.grouping import Group
 from davinci.passes.ascend.image_parts import IMAGE_OUTPUTS, image_outputs
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.overwriting import OVERWRITES
@@ -42,7 +42,7 @@ class Kernels:
         """
         graph, _ = graph_of(ops, outputs)
         # What could be a number may be a buffer.
-        key = (key_of(graph), tuple(str(value.type) for value in inputs))
+        key = (graph.key(), tuple(str(value.type) for value in inputs))
         if key not in self._known:
             self._known[key] = self._build(ops, graph, inputs, outputs)
         return self._known[key]

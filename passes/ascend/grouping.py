@@ -63,7 +63,7 @@ class Judge:
         Args:
             growing: whether more operators may join it.
         """
-        key = (key_of(graph), growing)
+        key = (graph.key(), growing)
         if key not in self._known:
             if len(self._known) == KNOWN_KEPT:
                 self._known.clear()
@@ -82,14 +82,6 @@ class Judge:
 def judge_of(machine: Machine, cores: int) -> Judge:
     """The judge of a machine, which remembers what it knows from one module to the next."""
     return Judge(machine, cores)
-
-
-def key_of(graph: Graph) -> Any:
-    """Equal for equal graphs."""
-    nodes = tuple(
-        (n.name, n.operands, n.result, repr(sorted(n.attributes.items()))) for n in graph.nodes
-    )
-    return nodes, tuple(graph.arrays), tuple(graph.inputs), tuple(graph.outputs)
 
 
 class Grouping:
@@ -342,12 +334,14 @@ class Grouping:
         """Whether something outside of groups needs one of them and is needed by another, so that
         as one group they would wait for it and it for them."""
         inside, seen = set(members), set[Group]()
+        first = min(self._place[member.ops[0]] for member in members)
         waiting = [g for member in members for g in self._read_by(member) if g not in inside]
         while waiting:
             group = waiting.pop()
             if group in inside:
                 return True
-            if group not in seen:
+            # What ends before the first of them is computed from operators before it only.
+            if group not in seen and self._place[group.ops[-1]] > first:
                 seen.add(group)
                 waiting += self._read_by(group)
         return False

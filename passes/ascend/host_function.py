@@ -103,15 +103,15 @@ class Launch:
     is_copy: bool = False
     stage: int | None = None
 
-    @property
-    def touches(self) -> list[Touch]:
+    @functools.cached_property
+    def touches(self) -> tuple[Touch, ...]:
         """What it does to storages, a touch for each buffer."""
         inputs = len(self.buffers) - self.outputs
-        return [
+        return tuple(
             Touch(place.storage, *touched, writes=number >= inputs)
             for number, (place, kind) in enumerate(self.buffers)
             for touched in ranges_of(place, kind)
-        ]
+        )
 
 
 def is_dense(kind: Any) -> bool:

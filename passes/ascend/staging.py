@@ -18,7 +18,6 @@ from davinci.machine import Machine
 from davinci.mlir import ir, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import CORES, seen_by
-from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_group import group_of_kernel
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
@@ -352,7 +351,7 @@ def ways_of(kernel: ir.Operation, machine: Machine, cores: int) -> KernelWays | 
     group = group_of_kernel(kernel)
     if group is None:
         return None
-    known, key = _known_ways(machine, cores), key_of(group.graph)
+    known, key = _known_ways(machine, cores), group.graph.key()
     if key not in known:
         if len(known) == WAYS_KEPT:
             known.clear()

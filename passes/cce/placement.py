@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from davinci.units import round_up
@@ -90,18 +92,30 @@ def place(pieces: Sequence[Piece], capacity: int, steps: Steps, cost: Cost) -> l
             for other in placed
             if live & pieces[other].live
         )
-        places = [
-            (cost.of(number, address), high - low if high < capacity else capacity, address)
+        places = sorted(
+            (high - low if high < capacity else capacity, address)
             for low, high in _gaps(taken, capacity)
             for address in steps.places(low, high)
             if address + size <= high
-        ]
+        )
         if not places:
             return None
-        _, _, found[number] = min(places)
+        found[number] = _cheapest([address for _, address in places], partial(cost.of, number))
         placed.append(number)
         cost.settle(number, found[number])
     return found
+
+
+def _cheapest(addresses: Sequence[int], cost: Callable[[int], float]) -> int:
+    """The first of the addresses that cost least; nothing costs less than nothing."""
+    best, least = addresses[0], math.inf
+    for address in addresses:
+        found = cost(address)
+        if found < least:
+            best, least = address, found
+        if least <= 0:
+            break
+    return best
 
 
 def _gaps(taken: Sequence[tuple[int, int]], capacity: int) -> Iterator[tuple[int, int]]:

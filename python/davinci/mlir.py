@@ -100,9 +100,9 @@ def register_passes() -> None:
 @cache
 def _register_passes_once() -> None:
     stablehlo.register_stablehlo_passes()
-    if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
+    if importlib.util.find_spec(f"{PACKAGE}._mlir_libs._torchMlir"):
         # Some StableHLO passes are registered only together with those of the torch dialect.
-        _load("dialects.torch")
+        _load("_mlir_libs._torchMlir")
 
 
 def symbol_name(operation: Op) -> str:

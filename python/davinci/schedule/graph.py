@@ -82,6 +82,15 @@ class Graph:
         self.arrays.append(array)
         return len(self.arrays) - 1
 
+    def key(self) -> tuple[object, ...]:
+        """What the group is by its operators and arrays: equal for equal groups, from whichever
+        operators of a model they come."""
+        nodes = tuple(
+            (n.name, n.operands, n.result, repr(sorted(n.attributes.items()))) for n in self.nodes
+        )
+        places = tuple(self.inputs), tuple(self.outputs), tuple(sorted(self.windows.items()))
+        return nodes, tuple(self.arrays), *places
+
     def rows(self) -> list[list[int]]:
         """Inputs, and outputs, that are neighbouring parts of the rows of one array, in order."""
         return [row for values in (self.inputs, self.outputs) for row in self._rows(values)]

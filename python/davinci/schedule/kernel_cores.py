@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from davinci.errors import CompileError
 from davinci.machine import Machine
@@ -62,8 +64,28 @@ def cores_of(
         NoSpace: no kernel can compute the group.
         CompileError: no schedule of a product fits.
     """
-    weigh = weigher_of(graph, machine, wanted or Wanted(), algorithm)
-    return cheapest(price or LaunchPrice(machine), cores, weigh, _has_pieces(graph))
+    price, wanted = price or LaunchPrice(machine), wanted or Wanted()
+    if sum(map(is_product, graph.nodes)) == 1:
+        return _cores_of_product(_Known(graph.key(), graph), machine, cores, wanted, price)
+    weigh = weigher_of(graph, machine, cores, wanted, algorithm)
+    return cheapest(price, cores, weigh, _has_pieces(graph))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A graph, known by its key."""
+
+    key: tuple[object, ...]
+    graph: Graph = field(compare=False, repr=False)
+
+
+@lru_cache(maxsize=256)
+def _cores_of_product(
+    known: _Known, machine: Machine, cores: int, wanted: Wanted, price: LaunchPrice
+) -> CoreCount:
+    """`cores_of` a product: stages weigh it before the kernel is built, which asks again."""
+    product = read_group(known.graph, machine).product
+    return cheapest(price, cores, _weigh_product(product, machine, wanted))
 
 
 def count_alone(graph: Graph, machine: Machine, cores: int) -> CoreCount | None:
@@ -86,7 +108,7 @@ def ways_of_group(
     Args:
         alone: what `count_alone` found for as many cores.
     """
-    weigh = weigher_of(graph, machine, Wanted(), IMPROVED)
+    weigh = weigher_of(graph, machine, cores, Wanted(), IMPROVED)
     found: list[Way] = []
     for count in reversed([count for count in counts(cores) if count <= alone.cores]):
         try:
@@ -153,8 +175,8 @@ def product_count(product: Product, machine: Machine, cores: int, wanted: Wanted
     return cheapest(LaunchPrice(machine), cores, _weigh_product(product, machine, wanted))
 
 
-def weigher_of(graph: Graph, machine: Machine, wanted: Wanted, algorithm: str) -> Weigh:
-    """What weighs the kernel of a group.
+def weigher_of(graph: Graph, machine: Machine, cores: int, wanted: Wanted, algorithm: str) -> Weigh:
+    """What weighs the kernel of a group on at most `cores` cores.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -165,7 +187,7 @@ def weigher_of(graph: Graph, machine: Machine, wanted: Wanted, algorithm: str) -
     if products == 1:
         return _weigh_product(read_group(graph, machine).product, machine, wanted)
     if products:
-        return _weigh_attention(read_attention(graph).attention, machine)
+        return _weigh_attention(read_attention(graph).attention, machine, cores)
     return _weigh_parts(graph, machine, algorithm)
 
 
@@ -177,12 +199,12 @@ def _weigh_pool(pool: Pool, machine: Machine) -> Weigh:
     return weigh
 
 
-def _weigh_attention(attention: Attention, machine: Machine) -> Weigh:
+def _weigh_attention(attention: Attention, machine: Machine, cores: int) -> Weigh:
     def weigh(count: int, most: float) -> Weighed:
-        schedule = attention_choice.choose(attention, machine, count)
+        schedule = attention_choice.quickly(attention, machine, count, cores)
         lines = sum(line.count for line in schedule.lines(attention))
         cycles = attention_cycles(attention, schedule, machine, count)
-        return Weighed(cycles, min(count, lines), schedule)
+        return Weighed(cycles, min(count, lines))
 
     return weigh
 

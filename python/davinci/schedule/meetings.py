@@ -7,6 +7,7 @@ stores its counter, and loads those of all others until they have come.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
@@ -52,25 +53,26 @@ def _loads(machine: Machine, cores: int) -> float:
     return machine.sync.flag_cycles + prices.scalar_accesses(machine, cores, "UB") + compared
 
 
+@dataclass(frozen=True)
 class LaunchPrice:
     """What the launch of a kernel takes besides the kernel, by its number of cores.
 
     Kernels that are phases of one launch bear its price together, and that of a meeting each.
 
-    Args:
+    Attributes:
         phases: that the launch of the kernel has, by estimate.
     """
 
-    def __init__(self, machine: Machine, phases: int = 1) -> None:
-        self._machine, self._phases = machine, max(1, phases)
+    machine: Machine
+    phases: int = 1
 
     def cycles(self, cores: int) -> float:
         """Cycles of launching a kernel on so many cores, or its share of a launch in phases."""
-        launch = self._machine.queued_cycles(cores)
-        if self._phases == 1:
+        launch = self.machine.queued_cycles(cores)
+        if self.phases <= 1:
             return launch
-        meetings = (self._phases - 1) * meeting_cycles(self._machine, cores)
-        return (launch + meetings) / self._phases
+        meetings = (self.phases - 1) * meeting_cycles(self.machine, cores)
+        return (launch + meetings) / self.phases
 
 
 def joining_pays(machine: Machine, blocks: list[int]) -> bool:

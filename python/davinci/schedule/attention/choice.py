@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
@@ -31,6 +32,9 @@ NONE_FITS = "attention that no schedule fits"
 
 Pair = tuple[int, int]
 
+FEEDS = (8, 4, 3, 2, 1)
+"""Fractals along stored rows that come at once, the best first and those of fewest bytes last."""
+
 BUFFERS: tuple[tuple[Pair, Pair], ...] = (
     ((2, 2), (2, 2)),
     ((1, 2), (2, 2)),
@@ -43,7 +47,10 @@ BUFFERS: tuple[tuple[Pair, Pair], ...] = (
 
 
 CHOSEN_KEPT = 256
-"""Schedules that are kept: passes ask for that of a kernel on the same number of cores again."""
+"""Kernels on numbers of cores of which the best schedules are kept: passes ask for them again."""
+
+ALIKE = 6
+"""How many of the best schedules are kept; fewer cores are weighed with tiles of these sizes."""
 
 
 @dataclass(frozen=True)
@@ -60,25 +67,53 @@ def choose(attention: Attention, machine: Machine, cores: int) -> AttentionSched
     Raises:
         NoSpace: none fits the memories.
     """
-    return _chosen(_Written(repr(attention), attention), machine, cores)
+    return _best(_Written(repr(attention), attention), machine, cores, None)[0]
+
+
+def quickly(
+    attention: Attention, machine: Machine, cores: int, most_cores: int
+) -> AttentionSchedule:
+    """About what `choose` finds on that many cores: the best of those schedules whose tiles are as
+    large as in one of the best on `most_cores`, and whose units are no smaller.
+
+    Raises:
+        NoSpace: none fits the memories.
+    """
+    written = _Written(repr(attention), attention)
+    like = _best(written, machine, most_cores, None)
+    if cores == most_cores:
+        return like[0]
+    tiles: dict[int, int] = {}
+    for schedule in like:
+        tiles[schedule.tile] = min(schedule.rows, tiles.get(schedule.tile, schedule.rows))
+    return _best(written, machine, cores, frozenset(tiles.items()))[0]
 
 
 @lru_cache(maxsize=CHOSEN_KEPT)
-def _chosen(written: _Written, machine: Machine, cores: int) -> AttentionSchedule:
-    attention = written.attention
-    best: tuple[float, AttentionSchedule] | None = None
-    for schedule in dict.fromkeys(candidates(attention, machine, cores)):
-        cycles = estimate(attention, schedule, machine, cores)
-        if best is None or cycles < best[0]:
-            best = cycles, schedule
-    if best is None:
+def _best(
+    written: _Written, machine: Machine, cores: int, tiles: Set[Pair] | None
+) -> tuple[AttentionSchedule, ...]:
+    """The schedules of fewest estimated cycles, the best first.
+
+    Raises:
+        NoSpace: none fits the memories.
+    """
+    found = ranked(written.attention, machine, cores, tiles)
+    if not found:
         raise NoSpace(NONE_FITS)
-    return best[1]
+    return tuple(found[:ALIKE])
 
 
-def ranked(attention: Attention, machine: Machine, cores: int) -> list[AttentionSchedule]:
-    """All schedules that may be good, the one that is taken where nobody chooses first."""
-    found = dict.fromkeys(candidates(attention, machine, cores))
+def ranked(
+    attention: Attention, machine: Machine, cores: int, tiles: Set[Pair] | None = None
+) -> list[AttentionSchedule]:
+    """All schedules that may be good, the one that is taken where nobody chooses first.
+
+    Args:
+        tiles: fractals of keys of a tile, each with the fewest rows of a unit; all others are
+            left out.
+    """
+    found = dict.fromkeys(candidates(attention, machine, cores, tiles))
     return sorted(found, key=lambda made: estimate(attention, made, machine, cores))
 
 
@@ -116,11 +151,15 @@ def ways(attention: Attention, machine: Machine) -> list[Way]:
     return [Way(*each) for each in product(twice, windows)]
 
 
-def candidates(attention: Attention, machine: Machine, cores: int) -> Iterator[AttentionSchedule]:
-    """Schedules that may be good and fit the memories."""
-    sizes = attention.fractals
+def candidates(
+    attention: Attention, machine: Machine, cores: int, tiles: Set[Pair] | None = None
+) -> Iterator[AttentionSchedule]:
+    """Schedules that may be good and fit the memories; `tiles` as of `ranked`."""
+    sizes, least = attention.fractals, None if tiles is None else dict(tiles)
     for rows in even_cuts(sizes.rows, min(MOST_ROWS, sizes.rows)):
         for tile in even_cuts(sizes.keys, min(MOST_KEYS, sizes.keys))[:TILES]:
+            if least is not None and rows < least.get(tile, math.inf):
+                continue
             for way in ways(attention, machine):
                 for buffers in BUFFERS:
                     found = list(with_tiles(attention, rows, tile, buffers, way, machine, cores))
@@ -205,8 +244,10 @@ def in_ub(
     buffers = (3, 2, 1) if schedule.itemsize(attention) > 2 else (1,)
     for scores in {1, min(2, schedule.units)}:
         for weights in buffers:
-            for feed in (8, 4, 3, 2, 1):
-                found = replace(held, scores=scores, weights=weights, feed=feed)
-                if ub_bytes(attention, found, machine) <= room:
-                    yield found
-                    break
+            made = replace(held, scores=scores, weights=weights, feed=FEEDS[0])
+            if ub_bytes(attention, made, machine) <= room:
+                yield made
+                continue
+            fewer = [replace(made, feed=feed) for feed in FEEDS[1:]]
+            if ub_bytes(attention, fewer[-1], machine) <= room:
+                yield next(each for each in fewer if ub_bytes(attention, each, machine) <= room)

@@ -279,8 +279,7 @@ class Candidates:
                 for slots in self.slots((a, b), share, tile, outer, beside):
                     if a.held and slots[0] < most:
                         continue
-                    held = replace(a, slots=slots[0]), replace(b, slots=slots[1])
-                    yield replace(plain, a=held[0], b=held[1])
+                    yield replace(plain, a=a.with_slots(slots[0]), b=b.with_slots(slots[1]))
 
     def ways_out(self, tile: Tile) -> list[str]:
         """How rows of C that are no whole blocks may leave."""
@@ -317,6 +316,7 @@ class Candidates:
         l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
         together = math.prod(beside)
         room = self.sums // (tile.m * tile.n) if product.direct else tiles
+        key = tile, share.n, a, b, ragged  # the rest of what a part follows from is the product's
         made = ProductSchedule(
             share,
             tile,
@@ -325,7 +325,7 @@ class Candidates:
             1 if together == 1 else l0b if beside[0] > 1 else l0a,
             a,
             b,
-            (1, 1),
+            self._parts.get(key, (1, 1)),
             l0a=l0a,
             l0b=l0b,
             l0c=min(max(2, together), tiles, max(room, together)),
@@ -336,15 +336,15 @@ class Candidates:
             leaving=leaving,
             ragged=ragged,
         )
+        if self.lean:
+            made = replace(made, l0a=1, l0b=1, inbox=1, crossing=1, loads=1, leaving=1, ahead=1)
+        if key in self._parts:
+            return made
         most = tile.m * tile.n
         if not long:
             ub, sums = self.machine.buffer("UB").bytes, DTYPES[end.sums.dtype].itemsize
             most = max(1, ub // 16 // (SIDE * SIDE * sums))
-        if self.lean:
-            made = replace(made, l0a=1, l0b=1, inbox=1, crossing=1, loads=1, leaving=1, ahead=1)
-        key = tile, share.n, a, b, ragged  # the rest of what a part follows from is the product's
-        if key not in self._parts:
-            self._parts[key] = self.part(made, most)
+        self._parts[key] = self.part(made, most)
         return replace(made, part=self._parts[key])
 
     def other_parts(self, schedule: ProductSchedule) -> list[ProductSchedule]:

@@ -41,6 +41,9 @@ FEWEST_PLAYED, PLAYED, PLAYED_MADS = 10, 64, 4000
 """Schedules that are played on paper after the estimate has sorted all, so many mads of which take
 a fifth of a second; the fewest, too, where the memory takes longer, whatever cores do."""
 
+FAR = 1.25
+"""How many times as long as the fastest a schedule takes by estimate that is not played."""
+
 QUICKLY_PLAYED = 4
 """Schedules that are played to weigh a number of cores."""
 
@@ -131,7 +134,7 @@ def candidates(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
         )
     found: list[tuple[float, ProductSchedule]] = []
-    costs, fewest = Costs(product, machine), Fewest(kept, 2 / ALIKE)
+    costs, fewest = Costs(product, machine), Fewest(kept, 2 / ALIKE, FAR)
     for shallow, lean in ((False, False), (True, False), (True, True)):
         # Where schedules are too slow for `most`, room is not what is missing.
         if found or (lean and most < math.inf):
@@ -148,11 +151,13 @@ def candidates(
     best = min(cycles for cycles, _ in found)
     # Sorting is stable: of schedules that are about as fast the first ones come first.
     found.sort(key=lambda each: int(each[0] / best * ALIKE))
+    near = sum(cycles <= best * FAR for cycles, _ in found)
     every = [each for _, each in found]
     every = [each for each in every if may_be_short(product, each)] or every
     traffic = traffic_of(costs, every[0], cores, tiles_of(product, every[0]))
     most = FEWEST_PLAYED if traffic.longer_than_cores(best) else PLAYED
-    count = max(FEWEST_PLAYED, min(most, PLAYED_MADS // mads_of_share(product, every[0])))
+    most = min(most, near, PLAYED_MADS // mads_of_share(product, every[0]))
+    count = max(FEWEST_PLAYED, most)
     return every, count
 
 

@@ -189,22 +189,24 @@ class Fewest:
     """The fewest cycles of estimates, so many of them.
 
     Attributes:
-        limit: schedules of more cycles come behind those when all are sorted.
+        limit: schedules of more cycles come behind those when all are sorted, or are too slow.
 
     Args:
         alike: the part of their cycles in which schedules may differ that are alike.
+        far: how many times as long as the fastest a schedule takes that is too slow.
     """
 
-    def __init__(self, count: int, alike: float) -> None:
-        self._count, self._alike, self.limit = count, alike, math.inf
+    def __init__(self, count: int, alike: float, far: float) -> None:
+        self._count, self._alike, self._far, self.limit = count, alike, far, math.inf
         self._found: list[float] = []  # a heap of what is below 0: the most cycles first
 
     def add(self, cycles: float) -> None:
+        self.limit = min(self.limit, cycles * self._far)
         heapq.heappush(self._found, -cycles)
         if len(self._found) > self._count:
             heapq.heappop(self._found)
         if len(self._found) == self._count:
-            self.limit = -self._found[0] * (1 + self._alike)
+            self.limit = min(self.limit, -self._found[0] * (1 + self._alike))
 
 
 def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> float:

@@ -239,6 +239,10 @@ class Pieces:
     def fractals(self) -> int:
         return self.held or self.k * self.other
 
+    def with_slots(self, slots: int) -> Pieces:
+        """The same with another number of slots."""
+        return Pieces(self.k, self.other, self.together, self.rows, slots, self.held, self.dense)
+
 
 @dataclass(frozen=True)
 class ProductSchedule:
