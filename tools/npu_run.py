@@ -12,7 +12,7 @@ from davinci.tools.npu_run_options import make_parser
 
 PASSED = (
     "machine", "cores", "precision", "fusion", "winograd", "core_choice", "plan", "launches",
-    "memory_limit", "schedules",
+    "memory_limit", "weights", "schedules",
 )  # fmt: skip
 """Options that `davinci.compile` has too."""
 

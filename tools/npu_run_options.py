@@ -68,6 +68,12 @@ def make_parser() -> Parser:
         "60%% of what they take: launches are reordered, split and repeated until they fit",
     )
     add(
+        "--weights",
+        metavar="W",
+        help="resident (default) in global memory, or streamed: the host brings those that one "
+        "launch reads while kernels run, and --memory-limit holds for them too",
+    )
+    add(
         "--kernel",
         metavar="F.mlir",
         action="append",

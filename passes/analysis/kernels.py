@@ -28,6 +28,10 @@ meeting to meeting."""
 LAUNCHED_ALONE = "ascend.launched_alone"
 """Of a module whose kernels take less time with a launch each than as phases of one."""
 
+STREAMED = "ascend.streamed"
+"""Of globals that are not in global memory: the host brings them to the arena for the launch that
+reads them."""
+
 STAGE = "ascend.stage"
 """Of calls of kernels: those of one stage that follow each other share a launch, or a phase of one,
 but for kernels whose scalar unit accesses memory."""

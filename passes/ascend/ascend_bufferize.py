@@ -40,8 +40,10 @@ other parts of it, or results that take its bytes; and where kernels do not wait
 one that is taken, the name, the number of launches, bytes of the arena, and by how many cycles it
 is estimated to take longer than the last. With `memory-limit` the arena has at most so many
 bytes (`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was tried for
-that in `ascend.arena_remedies`. A kernel with `ascend.overwrites` gets an output and an input that
-are the same bytes, and outputs may take the bytes of inputs that are needed no more
+that in `ascend.arena_remedies`. With `weights=streamed` the host brings what one launch reads only
+to the arena by `memref.copy` (`davinci.passes.ascend.streaming`), and `ascend.arena_weights` are
+the numbers of the buffers that hold it. A kernel with `ascend.overwrites` gets an output and an
+input that are the same bytes, and outputs may take the bytes of inputs that are needed no more
 (`davinci.passes.ascend.overwriting`).
 """
 
@@ -93,12 +95,19 @@ from davinci.passes.ascend.memory_limit import (
     storages_of,
 )
 from davinci.passes.ascend.overwriting import OVERWRITES, Buffer, in_place, shared_by
-from davinci.passes.ascend.plan_choice import arena_bytes, chosen, compared
+from davinci.passes.ascend.plan_choice import arena_bytes, chosen, compared, mark_arena
 from davinci.passes.ascend.staging import Staging
+from davinci.passes.ascend.streaming import arrivals, stream
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline import memory_limits
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
-from davinci.passes.pipeline.pipelines import LIMIT_HELP
+from davinci.passes.pipeline.pipelines import (
+    LIMIT_HELP,
+    RESIDENT,
+    STREAMED,
+    WEIGHTS,
+    WEIGHTS_HELP,
+)
 from davinci.passes.pipeline.plans import expected
 from davinci.units import BLOCK_BYTES, round_up
 
@@ -123,6 +132,7 @@ class AscendBufferizePass(Pass):
     cores: int = option(0, "most cores of a launch; 0: all cores of the machine")
     plan: str = option("sequential", "which kernels share a launch", expected=expected)
     memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
+    weights: str = option(RESIDENT, WEIGHTS_HELP, WEIGHTS)
 
     def run(self, op: Any) -> None:
         function = dict(symbols(op)).get("main")
@@ -131,7 +141,7 @@ class AscendBufferizePass(Pass):
         machine = machines.load(self.machine)
         machines.check_cores(machine, self.cores)
         cores = self.cores or machine.cores
-        host = Host(op, function, machine, cores, self.plan)
+        host = Host(op, function, machine, cores, self.plan, self.weights)
         staged, arena, placed = host.planned.staged, host.planned.arena, host.planned.placed
         remedies: list[Remedy] = []
         if self.memory_limit:
@@ -153,32 +163,19 @@ class AscendBufferizePass(Pass):
         staged.note_lifetimes()
         applied = host.staging.apply(staged)
         same = host.plan.same
-        main = HostBuilder(op, function, applied, taken_bytes, line_bytes, host.copied, same).main
+        brought: dict[int, list[Storage]] = {}
+        for storage, stage in arrivals(staged.launches):
+            brought.setdefault(sum(map(len, staged.launches[:stage])), []).append(storage)
+        main = HostBuilder(
+            op, function, applied, taken_bytes, line_bytes, brought, host.copied, same
+        ).main
         main.attributes["ascend.arena_bytes"] = builder.as_attribute(taken_bytes)
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         bound = builder.as_attribute(placed.problem.lower_bound)
         main.attributes["ascend.arena_lower_bound_bytes"] = bound
         if points:
             main.attributes["ascend.plans"] = builder.as_attribute(points)
-        pieces = [
-            (number, storage, piece)
-            for number, (storage, buffer) in enumerate(
-                zip(arena, placed.problem.buffers, strict=True)
-            )
-            for piece in buffer.parts
-        ]
-        places = [
-            n
-            for _, storage, piece in pieces
-            for n in (
-                storage.offset + piece.begin,
-                piece.end - piece.begin,
-                *staged.calls_of(storage, piece),
-            )
-        ]
-        main.attributes["ascend.arena"] = builder.as_attribute(places)
-        shared = [[number, *staged.later_writers(s, piece)] for number, s, piece in pieces]
-        main.attributes["ascend.arena_buffers"] = builder.as_attribute(shared)
+        mark_arena(main, staged, arena, placed)
         if remedies:
             texts = [remedy.text(remedies[0]) for remedy in remedies]
             main.attributes["ascend.arena_limit_bytes"] = builder.as_attribute(limit)
@@ -195,9 +192,14 @@ class Host:
         copied: numbers of the results that are copied into the arguments that they belong to.
     """
 
-    def __init__(self, root: Any, function: Any, machine: Machine, cores: int, plan: str) -> None:
+    def __init__(
+        self, root: Any, function: Any, machine: Machine, cores: int, plan: str, weights: str
+    ) -> None:
         self.plan = HostPlan(root, function)
         launches = in_place(self.plan.launches)
+        if weights == STREAMED:
+            machines.check_host_link(machine)
+            stream(launches, dict(symbols(dict(symbols(root))["kernels"])))
         copies = self.plan.copies_of_states(launches)
         self.copied = frozenset(launch.buffers[0][0].storage.key for launch in copies)
         launches += copies

@@ -55,6 +55,7 @@ class AscendCutChainsPass(Pass):
     rewrites: str = option("all", pipelines.REWRITES_HELP, expected=rewrites.expected)
     plan: str = option("sequential", "which kernels share a launch", expected=plans.expected)
     memory_limit: str = option("", pipelines.LIMIT_HELP, expected=memory_limits.expected)
+    weights: str = option(pipelines.RESIDENT, pipelines.WEIGHTS_HELP, pipelines.WEIGHTS)
 
     def run(self, op: Any) -> None:
         function = dict(symbols(op)).get("main")
@@ -105,7 +106,8 @@ class AscendCutChainsPass(Pass):
         text = f"{ROOT}({','.join(pipelines.to_kernels(options))})"
         runner.run(copy, text, runner.AT_THE_END)
         function = dict(symbols(copy))["main"]
-        return Host(copy, function, machine, self.cores or machine.cores, self.plan)
+        cores = self.cores or machine.cores
+        return Host(copy, function, machine, cores, self.plan, self.weights)
 
 
 def apply(

@@ -16,6 +16,7 @@ from davinci.dialects.base import attribute
 from davinci.elements import to_array, to_attribute
 from davinci.mlir import func, function_type, ir, memref, symbols, unique
 from davinci.passes import builder
+from davinci.passes.analysis.kernels import STREAMED
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, memref_of
 from davinci.planning import Piece
 from davinci.units import BLOCK_BYTES, round_up, row_major
@@ -34,6 +35,7 @@ class Storage:
         last: number of the last one.
         location: of the value it was made for.
         divided: whether parts of it are passed to kernels.
+        streamed: whether it is in the arena for weights, `key`, that the host brings there.
         offset: in the arena, in bytes, once that is planned.
         state: of an output that is the next value of an input, the storage of that argument, whose
             bytes it has wherever that can be.
@@ -49,6 +51,7 @@ class Storage:
     last: int
     location: Any
     divided: bool = False
+    streamed: bool = False
     offset: int = 0
     state: Storage | None = None
     uses: list[Piece] = field(default_factory=list)
@@ -149,6 +152,8 @@ class HostBuilder:
     """Writes the new @main in front of `function` from launches whose arena is packed.
 
     Args:
+        streamed: storages of weights that the host brings to the arena, by the number of the launch
+            in front of which that may begin.
         copied: numbers of outputs that do not have the bytes of their states.
         same: numbers of outputs that no launch writes, each with the number of the output whose
             bytes it has, for both are one value.
@@ -161,6 +166,7 @@ class HostBuilder:
         launches: list[Launch],
         arena_bytes: int,
         line_bytes: int,
+        streamed: Mapping[int, Sequence[Storage]] = MappingProxyType({}),
         copied: Set[int] = frozenset(),
         same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
@@ -184,10 +190,20 @@ class HostBuilder:
         self._arguments = list(block.arguments)[: len(old_type.inputs)]
         self._outputs = list(block.arguments)[len(old_type.inputs) :]
         with ir.InsertionPoint(block), function.location:
-            for launch in launches:
+            for number, launch in enumerate(launches):
+                for storage in streamed.get(number, ()):
+                    with storage.location:
+                        self._fetch(storage)
                 with launch.location:
                     self._launch(launch)
             func.ReturnOp([])
+
+    def _fetch(self, storage: Storage) -> None:
+        """Writes that the host brings weights to their place in the arena."""
+        name = self._build_global(storage)
+        self._symbols[name].attributes[STREAMED] = ir.UnitAttr.get()
+        source = memref.GetGlobalOp(storage.type, ir.FlatSymbolRefAttr.get(name)).result
+        builder.op("memref.copy", [source, self._view(Place(storage), storage.type)], [])
 
     def _launch(self, launch: Launch) -> None:
         values = [self._view(place, seen_as) for place, seen_as in launch.buffers]

@@ -296,12 +296,15 @@ def does_not_fit(best: Attempt, remedies: Sequence[Remedy], limit: int) -> Compi
     touched = {place.storage for launch in running for place, _ in launch.buffers}
     makers: dict[Storage, list[str]] = {}
     for launch in (launch for stage in staged.launches for launch in stage):
-        for place_of, _ in launch.buffers[len(launch.buffers) - launch.outputs :]:
-            makers.setdefault(place_of.storage, []).extend(launch.operators)
+        inputs = len(launch.buffers) - launch.outputs
+        for number, (place_of, _) in enumerate(launch.buffers):
+            if number >= inputs or place_of.storage.streamed:
+                makers.setdefault(place_of.storage, []).extend(launch.operators)
     rows = [f"{'bytes':>14}  made by"]
     for storage in sorted(alive, key=lambda s: -alive[s]):
         kept = "" if storage in touched else ", only kept"
-        rows.append(f"{alive[storage]:>14,}  {named(makers.get(storage, []))}{kept}")
+        what = "weights of " if storage.streamed else ""
+        rows.append(f"{alive[storage]:>14,}  {what}{named(makers.get(storage, []))}{kept}")
     lines = [f"alive while {' and '.join(map(_kernel_text, running))} runs:", *rows]
     if len(running) == 1:
         least = sum(size for storage, size in alive.items() if storage in touched)

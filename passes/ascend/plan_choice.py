@@ -1,9 +1,12 @@
-"""Which of several plans of launches is taken, and how others compare with it."""
+"""Which of several plans of launches is taken, how others compare with it, and what @main says of
+the arena in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from davinci.passes import builder
 from davinci.passes.ascend.host_function import Storage
 from davinci.passes.ascend.memory_limit import Attempt, place
 from davinci.passes.ascend.staging import Staged, Staging
@@ -58,3 +61,28 @@ def compared(staging: Staging, name: str, taken: Attempt, line_bytes: int) -> li
         (each, len(staged.stages), size, round(staged.cycles - taken.staged.cycles))
         for each, staged, size in found
     ]
+
+
+def mark_arena(main: Any, staged: Staged, arena: Sequence[Storage], placed: Plan) -> None:
+    """Gives @main `ascend.arena`, `ascend.arena_buffers` and, where the host brings weights,
+    `ascend.arena_weights`; see `ascend-bufferize`."""
+    buffers = zip(arena, placed.problem.buffers, strict=True)
+    pieces = [
+        (number, storage, piece)
+        for number, (storage, buffer) in enumerate(buffers)
+        for piece in buffer.parts
+    ]
+    places = [
+        n
+        for _, storage, piece in pieces
+        for n in (
+            storage.offset + piece.begin,
+            piece.end - piece.begin,
+            *staged.calls_of(storage, piece),
+        )
+    ]
+    main.attributes["ascend.arena"] = builder.as_attribute(places)
+    shared = [[number, *staged.later_writers(s, piece)] for number, s, piece in pieces]
+    main.attributes["ascend.arena_buffers"] = builder.as_attribute(shared)
+    if weights := [number for number, storage in enumerate(arena) if storage.streamed]:
+        main.attributes["ascend.arena_weights"] = builder.as_attribute(weights)

@@ -20,6 +20,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.kernels import CORES, seen_by
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_group import group_of_kernel
+from davinci.passes.ascend.streaming import arrivals
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
 from davinci.planning import Piece, Step, Work, lowest
 from davinci.schedule.core_count import CoreCount
@@ -95,7 +96,8 @@ class Staged:
 
     def note_lifetimes(self) -> None:
         """Gives storages the first and the last stage that needs them, and their uses: kernels of a
-        stage run at the same time, so what they use conflicts."""
+        stage run at the same time, so what they use conflicts. Streamed weights are needed from the
+        stage on with which their transfer begins."""
         seen: set[Storage] = set()
         for number, launches in enumerate(self.launches):
             for touch in (touch for launch in launches for touch in launch.touches):
@@ -105,6 +107,9 @@ class Staged:
                     seen.add(storage)
                 storage.last = number
                 storage.uses.append(Piece(touch.begin, touch.end, number, number + 1))
+        for storage, begins in arrivals(self.launches):
+            storage.first = begins
+            storage.uses.append(Piece(0, storage.size, begins, begins + 1))
 
 
 class Staging:
@@ -241,9 +246,10 @@ class Staging:
             if self._chip.split:
                 tasks.append(Task(ways, needs, shares=False))
                 continue
-            sizes = {place.storage.kind: 0 for place, _ in launch.buffers}
+            sizes: dict[str, int] = {}
             for place, kind in launch.buffers:
-                sizes[place.storage.kind] += bytes_of(kind)
+                source = "constant" if place.storage.streamed else place.storage.kind
+                sizes[source] = sizes.get(source, 0) + bytes_of(kind)
             total = sum(sizes.values())
             brought = sizes.get("constant", 0) + sizes.get("argument", 0)
             tasks.append(Task(ways, needs, brought, total))

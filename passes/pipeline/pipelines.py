@@ -26,6 +26,12 @@ LAUNCHES = AUTO, JOINED, MANY = ("auto", "joined", "many")
 """Whether kernels that follow each other are phases of one launch, where that takes less time; with
 `auto`, their cores are chosen for it only if the whole program then takes less time too."""
 
+WEIGHTS = RESIDENT, STREAMED = ("resident", "streamed")
+"""Whether all weights are in global memory all the time, or those that one launch reads are brought
+there over the link to the host shortly before."""
+
+WEIGHTS_HELP = "in global memory, or brought by the host before the launch that reads them"
+
 WINOGRAD = ("cost", "none", "2x2", "4x4")
 
 LIMIT_HELP = "most bytes of the arena, as 4MB or 60%; none: no limit"
@@ -52,6 +58,7 @@ class Options:
     core_choice: str = option("cost", "cores of a kernel: by its cost, or all", CORE_CHOICES)
     plan: str = option("time", "which kernels share a launch", expected=plans.expected)
     memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
+    weights: str = option(RESIDENT, WEIGHTS_HELP, WEIGHTS)
     launches: str = option(MANY, "one launch in phases where that pays, or many", LAUNCHES)
 
 
@@ -94,7 +101,7 @@ def _pass(name: str, options: Options, *keys: str) -> str:
 def _bufferize(options: Options) -> str:
     """Text of `ascend-bufferize`; kernels that all take all cores share no launch."""
     plan = plans.SEQUENTIAL if options.core_choice == "all" else options.plan
-    given = {key: getattr(options, key) for key in ("machine", "cores", "memory_limit")}
+    given = {key: getattr(options, key) for key in ("machine", "cores", "memory_limit", "weights")}
     chosen = {**given, "plan": plan}
     defaults = {**{key: getattr(Options(), key) for key in given}, "plan": plans.SEQUENTIAL}
     return "ascend-bufferize" + format_options(
@@ -117,7 +124,7 @@ def _cut(options: Options) -> list[str]:
     if not options.memory_limit:
         return []
     plan = plans.SEQUENTIAL if options.core_choice == "all" else options.plan
-    keys = ("machine", "cores", "precision", "fusion", "rewrites", "memory_limit")
+    keys = ("machine", "cores", "precision", "fusion", "rewrites", "memory_limit", "weights")
     given = {key: getattr(options, key) for key in keys}
     changed = {key: value for key, value in given.items() if value != getattr(Options(), key)}
     return ["ascend-cut-chains" + format_options({**changed, "plan": plan})]

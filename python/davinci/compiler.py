@@ -52,6 +52,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     core_choice: str = "cost",
     plan: str = "time",
     memory_limit: str | int = "",
+    weights: str = pipelines.RESIDENT,
     launches: str = "many",
     state: Mapping[str, str] | None = None,
     schedules: str | os.PathLike[str] | None = None,
@@ -93,6 +94,9 @@ def compile(  # the API's name; inside this module nothing needs the builtin
             number, "4MB", "4MiB", or a part of what it has without a limit, "60%". Launches are
             then reordered, fewer kernels share one, and values are computed again, as far as
             needed; the record says what that costs.
+        weights: "resident" in global memory, or "streamed": those that one launch reads are brought
+            to the arena by the host while launches before it run, on a machine whose file has a
+            `host_link`; `memory_limit` then holds for them too.
         state: names of inputs and of the outputs that are their next values, {"past": "present"}:
             such a pair is one buffer, updated in place where nothing needs the old value when the
             new one is written, and `Executable.step` keeps it from one call to the next. None:
@@ -139,6 +143,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         core_choice=core_choice,
         plan=plan,
         memory_limit=str(memory_limit),
+        weights=weights,
         launches=launches,
     )
     description = check_options(options)
@@ -303,9 +308,23 @@ def check_options(options: pipelines.Options) -> machines.Machine:
             )
     machine = machines.load(options.machine)
     machines.check_cores(machine, options.cores)
+    if options.weights == pipelines.STREAMED:
+        _check_streaming(machine, options.launches)
     if options.schedules:
         schedule_file.read(options.schedules, machine.name)
     return machine
+
+
+def _check_streaming(machine: machines.Machine, launches: str) -> None:
+    """Fails unless the host can bring weights in front of launches."""
+    machines.check_host_link(machine)
+    if launches != pipelines.MANY:
+        raise InputError(
+            "weights come between launches, not between the phases of one",
+            where="option weights",
+            found=f"streamed, with launches={launches}",
+            expected=f"launches={pipelines.MANY}",
+        )
 
 
 def files_named(

@@ -96,6 +96,16 @@ class Device:
         if self.data:
             self._gm.discard(address, nbytes)
 
+    def receive(self, address: int, nbytes: int, array: Array | None) -> None:
+        """Has the host overwrite bytes of global memory between two launches.
+
+        Args:
+            array: what it writes; None where nobody reads the values.
+        """
+        self._l2.forget(address, nbytes)
+        if array is not None:
+            self.write(address, array)
+
     def flush(self, dirty_share: float = 0.0) -> None:
         """Empties the L2 of what was used, for times that do not depend on what ran before; it is
         left with lines that nothing reads again, of which that share was written."""

@@ -141,6 +141,13 @@ class L2:
         self._steps: deque[tuple[int, Lines]] = deque()
         self._step = self._held = 0
 
+    def forget(self, address: int, nbytes: int) -> None:
+        """Lets go of the lines of bytes that are overwritten in the memory."""
+        lines = slice(address // self._line, ceil_div(address + nbytes, self._line))
+        self._held -= int(np.count_nonzero(self._used[lines]))
+        self._used[lines] = 0
+        self._dirty[lines] = 0
+
     def launch(self, rounds: Sequence[Sequence[Touched]]) -> Served:
         """Passes the transfers of a launch through the L2.
 

@@ -30,6 +30,19 @@ class BlockProfile:
     unit_cycles: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Fetch:
+    """Bytes that the host brings to global memory for a launch.
+
+    Attributes:
+        behind: launches of the run, or phases of them, that are over before the transfer begins:
+            they use the place where the bytes go.
+    """
+
+    nbytes: int
+    behind: int
+
+
 @dataclass
 class LaunchProfile:
     """Counts of one kernel in a launch, over all its blocks; mostly it is the only one.
@@ -59,6 +72,7 @@ class LaunchProfile:
         continues: whether it is of a phase behind others of the same launch.
         meeting: of the cores of its launch in front of its phase; None where there is none, and of
             kernels behind the first one of a phase.
+        fetches: what the host brings for the kernel, in order.
         per_block: counts of each block.
         rows: the time line, if the launch was asked to keep it.
         recording: what the launch issued, all its kernels, to be timed again.
@@ -84,6 +98,7 @@ class LaunchProfile:
     launch_cores: int = 0
     continues: bool = False
     meeting: LaunchProfile | None = None
+    fetches: tuple[Fetch, ...] = ()
     per_block: list[BlockProfile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     operators: tuple[str, ...] = ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from davinci import machine
-from davinci.report.launching import HOST, QUEUED, gaps_us
+from davinci.machine.host import HostLink
+from davinci.report.launching import HOST, QUEUED, gaps_us, link_waits_us
 from davinci.simulator import LaunchProfile
-from davinci.simulator.timing.profile import BlockProfile
+from davinci.simulator.timing.profile import BlockProfile, Fetch
 
 A2 = machine.load("ascend910b")
 
@@ -41,3 +42,16 @@ def test_the_host_launches_once_what_is_queued() -> None:
     queued, host = gaps_us(A2, launches, QUEUED), gaps_us(A2, launches, HOST)
     assert queued[0] == host[0] and len(set(host)) == 1
     assert len(set(queued[1:])) == 1 and queued[1] == pytest.approx(0.55 + 1 + 3.5)
+
+
+def test_transfers_use_the_link_one_after_the_other() -> None:
+    """Of 100 us each: the second begins behind the first, the third when its place is free."""
+    link = HostLink(gigabytes_per_second=1.0, latency_us=20.0)
+    described = A2.model_copy(update={"host_link": link})
+    launches = [[on(1)] for _ in range(4)]
+    for number, behind in ((0, 0), (1, 0), (3, 2)):
+        launches[number][0].fetches = (Fetch(80_000, behind),)
+    waits = link_waits_us(described, launches, times=[10.0] * 4, gaps=[5.0] * 4)
+    # 100: the first is there, its launch is over at 110; 200: the second; 210 and 225: ends;
+    # the third comes from 210 to 310, where launch 3 could have begun at 230.
+    assert waits == [95.0, 85.0, 0.0, 80.0]

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from davinci import machine
-from davinci.machine.schema import LaunchSection
+from davinci.machine.host import LaunchSection
 from davinci.report.names import LONGEST, percent, shortened, tail
 from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.record import build

@@ -24,6 +24,12 @@ def kernel(**changes: Any) -> dict[str, Any]:
     return row | changes
 
 
+def waiting(found: dict[str, Any]) -> dict[str, Any]:
+    """The same with as long again of waiting for weights."""
+    found["memory"] = {"link_wait_us": found["time_us"], "streamed_bytes": 1000}
+    return {**found, "time_us": 2 * found["time_us"]}
+
+
 def record(*rows: dict[str, Any], overhead_us: float = 0, **idle: float) -> dict[str, Any]:
     """Of kernels on 32 cores of 1000 MHz that are all at work."""
     total = sum(row["cycles"] for row in rows)
@@ -117,6 +123,13 @@ def test_nothing_was_launched() -> None:
             "--precision fp16",
         ),
         (
+            waiting(record(kernel())),
+            0.5,
+            "waiting for weights over the host link takes 50 %",
+            "1,000 bytes come in each run",
+            "--weights resident",
+        ),
+        (
             record(kernel(bottleneck="latency, V 20%"), kernel()),
             0.5,
             "kernels that wait for latencies take 50 %",
@@ -145,6 +158,7 @@ def test_the_largest_loss_comes_first_and_three_are_said() -> None:
         kernel(unit="scalar", bottleneck="scalar accesses", cycles=50_000),
     ]
     found = record(*rows, overhead_us=600, ratio=0.5, half_idle_ratio=0.5)
+    found["memory"] = {"link_wait_us": 60.0, "streamed_bytes": 1000}
     shares = [loss.share for loss in losses(found)]
     assert len(shares) == len(RULES) and shares == sorted(shares, reverse=True)
     text = verdict(found)

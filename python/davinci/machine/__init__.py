@@ -2,7 +2,16 @@
 
 from davinci.machine.compiled import not_compilable
 from davinci.machine.functions import VectorFunctions
-from davinci.machine.reader import DIRECTORY, check_cores, load, names, parse, read, read_once
+from davinci.machine.reader import (
+    DIRECTORY,
+    check_cores,
+    check_host_link,
+    load,
+    names,
+    parse,
+    read,
+    read_once,
+)
 from davinci.machine.schema import CrossCore, Machine, OnChipMemory, Vector
 from davinci.machine.vector_cores import SUFFIX as VECTOR_SUFFIX
 from davinci.machine.views import for_cube, for_vector, vector_cores_for
@@ -16,6 +25,7 @@ __all__ = [
     "Vector",
     "VectorFunctions",
     "check_cores",
+    "check_host_link",
     "for_cube",
     "for_vector",
     "load",

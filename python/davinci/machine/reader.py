@@ -152,3 +152,15 @@ def check_cores(machine: Machine, cores: int) -> None:
             found=str(cores),
             expected=f"1 to {machine.cores}, or 0 for all of {machine.name}",
         )
+
+
+def check_host_link(machine: Machine) -> None:
+    """Raises an `InputError` unless the host can bring weights to `machine` while kernels run."""
+    if machine.host_link is None:
+        raise InputError(
+            f"{machine.name} has no link to the host",
+            where="option weights",
+            found="streamed",
+            expected="a machine file with the section [host_link]",
+            hint="ascend310 has one: gigabytes_per_second and latency_us",
+        )

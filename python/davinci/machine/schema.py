@@ -6,11 +6,10 @@ strict: an unknown key is an error that names the nearest known one.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import pydantic
+from typing import Literal
 
 from davinci.machine.functions import VectorFunctions
+from davinci.machine.host import HostLink, LaunchSection
 from davinci.machine.section import (
     Amount,
     BufferBytes,
@@ -357,32 +356,6 @@ class Fixpipe(Section):
     port_bytes_per_cycle: Positive
 
 
-class LaunchSection(Section):
-    """The times that pass before a kernel runs, in microseconds.
-
-    Attributes:
-        overhead_us: of a small kernel that the host launches; the compiler weighs launches with it.
-        switch_us: from one task that is queued on the device to the next.
-        head_us: of such a task besides that.
-        head_of_all_cores_us: more of a kernel on all cores, in proportion on fewer.
-        mixed_us: more of a kernel on cube and vector cores.
-        all_cores_us_range: what `switch_us`, `head_us` and `head_of_all_cores_us` may come to
-            together on this machine, the least first; reports give their times for each.
-    """
-
-    overhead_us: Amount
-    switch_us: Amount
-    head_us: Amount
-    head_of_all_cores_us: Amount
-    mixed_us: Amount
-    all_cores_us_range: Annotated[list[Amount], pydantic.Field(min_length=1)]
-
-    def us(self, share: float, by_host: bool) -> float:
-        """Microseconds in front of a kernel on that share of all cores, of one kind."""
-        begin = self.overhead_us if by_host else self.switch_us + self.head_us
-        return begin + self.head_of_all_cores_us * share
-
-
 class VectorCores(Section):
     """Cores without a cube unit beside the AI cores of a coupled machine; they run other launches.
 
@@ -436,6 +409,7 @@ class Machine(Section):
     fixpipe: Fixpipe | None = None
     cross_core: CrossCore | None = None
     launch: LaunchSection
+    host_link: HostLink | None = None
     intrinsics: dict[str, list[str]]
 
     def __hash__(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.report.nodes import named
-from davinci.report.program import ProgramFacts
+from davinci.report.program import ArenaValue, ProgramFacts
 from davinci.simulator.timing.profile import LaunchProfile
 
 Record = dict[str, Any]
@@ -24,22 +24,30 @@ def arena_values(launches: Sequence[LaunchProfile], program: ProgramFacts) -> li
     """The values in the arena, as the record has them.
 
     Args:
-        launches: of a whole run, by whose numbers the program names them.
+        launches: of a whole run, by whose numbers the program names them. Nodes of a value are
+            those that make it, of weights those that read them.
         program: with the places of the values.
     """
-    made = Counter(value.first for value in program.arena)
+    made = Counter(value.first for value in program.arena if not value.weights)
+
+    def nodes_of(value: ArenaValue) -> list[str]:
+        if value.weights:
+            return list(launches[value.last].operators)
+        return nodes_made(launches[value.first], program, made[value.first] == 1)
+
     return [
         {
             "offset": value.offset,
             "bytes": value.size,
             "first_launch": value.first,
             "last_launch": value.last,
-            "nodes": nodes_made(launches[value.first], program, made[value.first] == 1),
+            "nodes": nodes_of(value),
             "buffer": value.buffer,
             "later_writers": [
                 {"launch": number, "nodes": nodes_made(launches[number], program, True)}
                 for number in value.writers
             ],
+            **({"weights": True} if value.weights else {}),
         }
         for value in program.arena
         if value.first <= value.last < len(launches)
@@ -139,9 +147,12 @@ def box_of(value: Record, launches: Sequence[Record], rows: Mapping[str, Record]
     maker = rows[launches[first]["kernel"]]
     reader = rows[launches[last]["kernel"]]
     name = ", ".join(value["nodes"]) or maker["label"]
+    came = f"made in launch {first + 1} by {maker['label']}"
+    if value.get("weights"):
+        name, came = f"weights of {name}", f"brought by the host from launch {first + 1} on"
     hint = (
-        f"{name}\n{value['bytes']:,} bytes from {value['offset']:,} on, made in launch {first + 1} "
-        f"by {maker['label']}, needed until launch {last + 1}, {reader['label']}"
+        f"{name}\n{value['bytes']:,} bytes from {value['offset']:,} on, {came}, needed until "
+        f"launch {last + 1}, {reader['label']}"
     )
     for writer in value.get("later_writers", ()):
         names = ", ".join(writer["nodes"]) or launches[writer["launch"]]["kernel"]

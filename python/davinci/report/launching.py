@@ -3,7 +3,7 @@
 Launched by the host one by one, each kernel waits for the host. As one graph queued on the device
 only the first one does; the others follow when the device switches from one task to the next. The
 more cores a kernel takes, the longer until it runs on all of them, and longer where it takes cube
-and vector cores.
+and vector cores. Where the host brings weights while kernels run, a launch also waits for its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from davinci.machine import Machine
-from davinci.machine.schema import LaunchSection
+from davinci.machine.host import LaunchSection
 from davinci.report.seats import seat
 from davinci.simulator.timing.profile import LaunchProfile
 
@@ -39,17 +39,56 @@ def cycles_of(launch: Sharing) -> int:
 
 
 def gaps_us(machine: Machine, profiles: Sequence[LaunchProfile], launching: str) -> list[float]:
-    """Microseconds in front of each launch of a run, in order.
+    """Microseconds in front of each launch of a run, in order: until the task before it has made
+    way for it, and until what the host brings for it is there.
 
     Args:
         machine: on which they ran.
         profiles: of one run or several; the first of each waits for the host.
         launching: one of `LAUNCHING`.
     """
-    return [
+    return [gap + wait for gap, wait in _gaps_and_waits(machine, profiles, launching)]
+
+
+def waited_us(machine: Machine, profiles: Sequence[LaunchProfile], launching: str) -> float:
+    """Microseconds of `gaps_us` in which launches wait for what the host brings."""
+    return sum(wait for _, wait in _gaps_and_waits(machine, profiles, launching))
+
+
+def _gaps_and_waits(
+    machine: Machine, profiles: Sequence[LaunchProfile], launching: str
+) -> list[tuple[float, float]]:
+    launches = launches_of(profiles)
+    gaps = [
         gap_us(machine, launch, launching == HOST or number == 0 or launch[0].begins_run)
-        for number, launch in enumerate(launches_of(profiles))
+        for number, launch in enumerate(launches)
     ]
+    times = [cycles_of(launch) / machine.clock_mhz for launch in launches]
+    return list(zip(gaps, link_waits_us(machine, launches, times, gaps), strict=True))
+
+
+def link_waits_us(
+    machine: Machine, launches: Sequence[Sharing], times: Sequence[float], gaps: Sequence[float]
+) -> list[float]:
+    """Microseconds that each launch waits for what the host brings for it, besides its gap.
+
+    Transfers use the link one after the other, in the order in which they were asked for.
+
+    Args:
+        times: microseconds that the kernels of each launch take.
+        gaps: microseconds in front of each for other reasons.
+    """
+    link, waits = machine.host_link, [0.0] * len(launches)
+    free, ends = 0.0, [0.0]
+    for number, launch in enumerate(launches):
+        if launch[0].begins_run:
+            free, ends = 0.0, [0.0]
+        for fetch in (fetch for kernel in launch for fetch in kernel.fetches):
+            assert link is not None, "a machine without a link to the host gets nothing from it"
+            free = max(free, ends[fetch.behind]) + link.us(fetch.nbytes)
+            waits[number] = max(0.0, free - ends[-1] - gaps[number])
+        ends.append(ends[-1] + gaps[number] + waits[number] + times[number])
+    return waits
 
 
 def range_of(
@@ -66,7 +105,10 @@ def range_of(
         assumed = with_all_cores_us(machine.launch, queued_us)
         changed = machine.model_copy(update={"launch": assumed})
         overhead = sum(gaps_us(changed, profiles, launching))
-        found.append({"all_cores_us": queued_us, "launch_overhead_us": overhead})
+        waited = waited_us(changed, profiles, launching)
+        found.append({"all_cores_us": queued_us, "launch_overhead_us": overhead - waited})
+        if waited:
+            found[-1]["link_wait_us"] = waited
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +113,7 @@ class ArenaValue:
         buffer: a number that pieces of one buffer share; they are given back one by one.
         writers: numbers of the launches that write into it behind the first one: other parts of
             it, or results that take its bytes.
+        weights: whether no launch makes it, but the host brings it from the launch `first` on.
     """
 
     offset: int
@@ -121,19 +122,22 @@ class ArenaValue:
     last: int
     buffer: int = 0
     writers: tuple[int, ...] = ()
+    weights: bool = False
 
 
 NO_FACTS = ProgramFacts({}, 0, 0, 0)
 """The facts of a program of which only the launches are known."""
 
 
-def arena_values(places: Sequence[int], buffers: Sequence[Sequence[int]]) -> Iterator[ArenaValue]:
+def arena_values(
+    places: Sequence[int], buffers: Sequence[Sequence[int]], weights: Collection[int]
+) -> Iterator[ArenaValue]:
     """Yields the values of `ascend.arena` and `ascend.arena_buffers`; without these, each is a
-    buffer of its own."""
+    buffer of its own. `weights` are `ascend.arena_weights`."""
     for number in range(len(places) // 4):
         offset, size, first, last = places[4 * number : 4 * number + 4]
         buffer, *writers = buffers[number] if buffers else [number]
-        yield ArenaValue(offset, size, first, last, buffer, tuple(writers))
+        yield ArenaValue(offset, size, first, last, buffer, tuple(writers), buffer in weights)
 
 
 def describe(module: ir.Module) -> ProgramFacts:
@@ -144,6 +148,7 @@ def describe(module: ir.Module) -> ProgramFacts:
     of_module: Sequence[Sequence[int]] = ()
     places: list[int] = []
     buffers: list[Sequence[int]] = []
+    streamed: set[int] = set()
     weights = arena = unplanned = bound = limit = 0
     remedies: list[str] = []
     plans: list[PlanPoint] = []
@@ -165,6 +170,7 @@ def describe(module: ir.Module) -> ProgramFacts:
             bound += attribute(op, "ascend.arena_lower_bound_bytes", 0)
             places.extend(attribute(op, "ascend.arena", ()))
             buffers.extend(attribute(op, "ascend.arena_buffers", ()))
+            streamed.update(attribute(op, "ascend.arena_weights", ()))
             limit += attribute(op, "ascend.arena_limit_bytes", 0)
             remedies.extend(attribute(op, "ascend.arena_remedies", ()))
             plans.extend(PlanPoint(*point) for point in attribute(op, "ascend.plans", ()))
@@ -180,7 +186,7 @@ def describe(module: ir.Module) -> ProgramFacts:
     }
     scopes = module.operation.attributes.get("ascend.scopes", ())
     texts = {item.name: ir.StringAttr(item.attr).value for item in scopes}
-    values = tuple(arena_values(places, buffers))
+    values = tuple(arena_values(places, buffers, streamed))
     sizes_of_arena = (arena, unplanned, bound)
     return ProgramFacts(
         kernels, weights, *sizes_of_arena, texts, values, limit, tuple(remedies), tuple(plans)

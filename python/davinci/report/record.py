@@ -16,7 +16,14 @@ from davinci import __version__
 from davinci.machine import Machine
 from davinci.report.arena import arena_values
 from davinci.report.idle import Idle, idle_of
-from davinci.report.launching import LAUNCHING, cycles_of, gaps_us, launches_of, range_of
+from davinci.report.launching import (
+    LAUNCHING,
+    cycles_of,
+    gaps_us,
+    launches_of,
+    range_of,
+    waited_us,
+)
 from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
 from davinci.report.nodes import drawn_launches, node_cycles
@@ -86,7 +93,8 @@ def build(
             row["node_cycles"] = node_cycles(drawn[row["name"]], kernel, row["cycles"])
     total = sum(map(cycles_of, shared))
     gaps = gaps_us(machine, launches, launching)
-    overhead = sum(gaps)
+    waited = waited_us(machine, launches, launching)
+    overhead = sum(gaps) - waited
     record = {
         "schema_version": SCHEMA_VERSION,
         "davinci_version": __version__,
@@ -97,11 +105,16 @@ def build(
         "cores": cores,
         "limits": limits(machine, cores),
         "total_cycles": total,
-        "time_us": total / machine.clock_mhz + overhead,
+        "time_us": total / machine.clock_mhz + overhead + waited,
         "launching": launching,
         "launch_overhead_us": overhead,
         "launch_range": [
-            {**row, "time_us": total / machine.clock_mhz + row["launch_overhead_us"]}
+            {
+                **row,
+                "time_us": total / machine.clock_mhz
+                + row["launch_overhead_us"]
+                + row.get("link_wait_us", 0.0),
+            }
             for row in range_of(machine, launches, launching)
         ],
         "bound_cycles": sum(row["bound_cycles"] for row in rows),
@@ -124,6 +137,7 @@ def build(
             "arena_unplanned_bytes": program.arena_unplanned_bytes,
             "lower_bound_bytes": program.arena_lower_bound_bytes,
             **limited(program),
+            **streamed(launches, waited),
             "plans": [
                 {
                     "plan": point.name,
@@ -147,6 +161,16 @@ def limited(program: ProgramFacts) -> Record:
         "limit_bytes": program.arena_limit_bytes,
         "remedies": list(program.arena_remedies),
     }
+
+
+def streamed(launches: Sequence[LaunchProfile], waited: float) -> Record:
+    """The record's entries about weights that the host brings; empty where it brings none.
+
+    Args:
+        waited: microseconds that launches wait for them.
+    """
+    nbytes = sum(fetch.nbytes for launch in launches for fetch in launch.fetches)
+    return {"streamed_bytes": nbytes, "link_wait_us": waited} if nbytes else {}
 
 
 def launch_times(

@@ -38,6 +38,12 @@ def sharing_text(record: Record) -> str:
     return f" in {plural(count, 'launch', 'launches')}{meet}"
 
 
+def link_text(record: Record) -> str:
+    """How long launches wait for weights that the host brings."""
+    waited = record["memory"].get("link_wait_us", 0.0)
+    return f", + {waited:,.1f} us of waiting for the host link" if waited else ""
+
+
 def summary_rows(record: Record) -> list[tuple[str, str]]:
     """Name and value of each line above the kernel table."""
     ops, memory = record["ops"], record["memory"]
@@ -50,7 +56,7 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
             f"{record['time_us']:,.1f} us = {record['total_cycles']:,} cycles"
             f" + {record['launch_overhead_us']:,.1f} us to launch {ops['total']} "
             f"kernel{'s' * (ops['total'] != 1)}{sharing_text(record)}, "
-            f"{LAUNCHED[record['launching']]}",
+            f"{LAUNCHED[record['launching']]}{link_text(record)}",
         ),
         ("limit", limit_summary(record)),
         ("cores", idle_summary(record)),
@@ -66,6 +72,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
     ]
     if remedies := memory.get("remedies"):
         rows.append(("fits", f"{megabytes(memory['limit_bytes'])}; {remedies[-1]}"))
+    if size := memory.get("streamed_bytes"):
+        rows.append(("streamed", f"{megabytes(size)} of the weights, over the host link"))
     if short := sync_text(record):
         rows.append(("event ids", short))
     if quantization := record.get("quantization"):

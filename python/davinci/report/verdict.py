@@ -97,6 +97,22 @@ def launching(record: Record) -> Loss | None:
     )
 
 
+def host_link(record: Record) -> Loss | None:
+    """Finds the time in which launches wait for weights that the host brings."""
+    memory = record.get("memory", {})
+    if not (waited := memory.get("link_wait_us", 0.0)):
+        return None
+    share, size = waited / record["time_us"], memory["streamed_bytes"]
+    text = f"waiting for weights over the host link takes {percent(share)}"
+    return Loss(
+        share,
+        text,
+        f"{text[0].upper()}{text[1:]} of the time: {size:,} bytes come in each run.",
+        "Keep weights in global memory (--weights resident), or give each run more to do: a larger "
+        "batch reads the same weights.",
+    )
+
+
 def launch_shares(record: Record) -> list[float]:
     """Shares of the time that launches take for each cost that one may have, the least first."""
     return [
@@ -152,7 +168,8 @@ def idle_cores(record: Record) -> Loss | None:
     """Launches with fewer blocks than cores, or blocks of different lengths. Cores that were left
     out because of what a launch on them takes are no loss."""
     idle, cores = record["idle"], record["cores"]
-    kernel_share = 1 - record["launch_overhead_us"] / max(record["time_us"], 1e-9)
+    outside = record["launch_overhead_us"] + record.get("memory", {}).get("link_wait_us", 0.0)
+    kernel_share = 1 - outside / max(record["time_us"], 1e-9)
     if cores == 1:
         return None
     half = idle["half_idle_ratio"] - idle["half_spared_ratio"]
@@ -213,6 +230,7 @@ def latency(record: Record) -> Loss | None:
 
 RULES: tuple[Callable[[Record], Loss | None], ...] = (
     launching,
+    host_link,
     scalar_kernels,
     idle_cores,
     moving,

@@ -28,7 +28,7 @@ from davinci.errors import InputError, did_you_mean
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.machine.reader import parse
-from davinci.report.launching import HOST, cycles_of, gap_us, gaps_us, launches_of
+from davinci.report.launching import HOST, cycles_of, gap_us, gaps_us, launches_of, link_waits_us
 from davinci.simulator import LaunchProfile, Tables
 from davinci.simulator.timing.retime import Stream
 
@@ -228,6 +228,8 @@ def everything(machine: Machine, launches: Sequence[LaunchProfile]) -> Iterator[
     for key, (section, *_, last) in timing_keys(data):
         if section in ("gm", "l2") or key.startswith(TABLES):
             continue
+        if section == "host_link" and not any(launch.fetches for launch in launches):
+            continue
         # Nothing of these takes no time.
         positive = key.endswith(RATES) or section == "scalar"
         if not (section == "scalar" and data[section][last] == 1):
@@ -257,8 +259,13 @@ class Retimed:
         """
         found = [self._launch(number, changes) for number in range(len(self._launches))]
         cycles, machine = sum(taken for taken, _ in found), self._machine
+        times = [taken / machine.clock_mhz for taken, _ in found]
+        gaps = [gap for _, gap in found]
+        everywhere = [change for change in changes if not change.kernel]
+        changed = combined(machine, everywhere)[0] if everywhere else machine
+        waits = link_waits_us(changed, self._launches, times, gaps)
         time = self._cycles / machine.clock_mhz + self._gaps
-        new = cycles / machine.clock_mhz + sum(gap for _, gap in found)
+        new = sum(times) + sum(gaps) + sum(waits)
         return {
             "change": text,
             "cycles": cycles,

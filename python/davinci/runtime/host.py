@@ -6,25 +6,35 @@ addresses of its arguments.
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from davinci import report
 from davinci.dialects.base import attribute
-from davinci.elements import dtype_of, to_array
+from davinci.elements import to_array
 from davinci.errors import CompileError, InputError
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
-from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
-from davinci.passes.analysis.kernels import MEETING, STAGE
+from davinci.narrow import from_stored, stored_dtype, to_stored
+from davinci.passes.analysis.kernels import MEETING, STAGE, STREAMED
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
+from davinci.runtime.fetches import Fetches
 from davinci.runtime.jit import KernelLibrary, ScalarProgram
+from davinci.runtime.module_facts import (
+    WORD,
+    code_of,
+    initial_of,
+    scalar_bits,
+    scalar_dtype,
+    spec_of,
+    symbols,
+)
 from davinci.runtime.phases import add_call, add_meeting, check_phases, without_meetings
 from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
 from davinci.units import BLOCK_BYTES
@@ -41,12 +51,6 @@ COPIED = "ascend.copied"
 SAME = "ascend.same"
 """Of an output that no launch writes: the number of the output that has the same value, and whose
 buffer it has. If it is the next value of an input, then no launch reads that input."""
-
-INITIAL = "ascend.initial"
-"""Attribute of a module: the values that its states have before the first step, by name."""
-
-WORD = (1 << 64) - 1
-"""All bits of a word."""
 
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""
@@ -127,6 +131,7 @@ class HostProgram:
         self._stage: int | None = None
         self.meetings: list[tuple[list[int], int]] = []
         self._met = 0
+        self.fetches = Fetches(self.device)
         self._scalars: dict[Any, int] = {}
         self._given_scalars: list[tuple[list[int], int, int]] = []
         self._arguments(main)
@@ -136,6 +141,7 @@ class HostProgram:
         phases = [launch for launch in self.launches if not launch.meets]
         names = [call.name for launch in phases for call in launch.kernels]
         self.firsts = {names.index(name) for name in set(names)}
+        self.fetches.end()
         # Lets go of the module, whose constants are on the device now.
         del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
         del self._scalars
@@ -160,38 +166,49 @@ class HostProgram:
             for launch in self.launches
         ]
         self._prepare(arrays)
-        profiles = (
-            self._run_poisoned(kept) if poison else self.device.run(self.launches, kept, processes)
-        )
+        profiles = self._run(kept, processes, poison)
         if profiles is None:
             self._prepare(arrays)
-            profiles = self.device.run(self.launches, kept)
+            profiles = self._run(kept)
         assert profiles is not None, "one process finds what is wrong, or nothing is"
         found = without_meetings(self.launches, profiles)
         for profile, operators, members in zip(found, self.operators, self.members, strict=True):
             profile.operators, profile.members = operators, members
         return found
 
-    def _run_poisoned(self, kept: Sequence[Sequence[int]]) -> list[list[LaunchProfile]]:
-        """Runs the launches one by one; before each, fills all bytes of the arena with `POISON`
-        that none of the values in it needs from one launch to the next."""
-        address, size = self.arena
+    def _run(
+        self, kept: Sequence[Sequence[int]], processes: int = 1, poison: bool = False
+    ) -> list[list[LaunchProfile]] | None:
+        """Runs the launches: all at once, or those between transfers of weights, or one by one if
+        the arena is poisoned in front of each."""
+        count = len(self.launches)
+        edges = [*range(count)] if poison else sorted({0, *self.fetches.places})
         profiles: list[list[LaunchProfile]] = []
         calls = 0
-        for launch, blocks in zip(self.launches, kept, strict=True):
-            free = np.ones(size, dtype=np.bool_)
-            for offset, count, first, last in self.arena_uses:
-                if first < calls <= last:
-                    free[offset : offset + count] = False
-            edges = np.flatnonzero(np.diff(free, prepend=False, append=False))
-            for begin, end in edges.reshape(-1, 2):
-                poison = np.full(end - begin, POISON, dtype=np.uint8)
-                self.device.write(address + int(begin), poison)
-            found = self.device.run([launch], [blocks])
-            assert found is not None, "a device that runs one launch returns its profiles"
+        for first, end in itertools.pairwise([*edges, count]):
+            if poison:
+                self._poison(calls)
+                calls += 0 if self.launches[first].meets else len(self.launches[first].kernels)
+            self.fetches.receive(first)
+            found = self.device.run(self.launches[first:end], kept[first:end], processes)
+            if found is None:
+                return None
             profiles += found
-            calls += 0 if launch.meets else len(launch.kernels)
+        self.fetches.mark(profiles)
         return profiles
+
+    def _poison(self, calls: int) -> None:
+        """Fills all bytes of the arena with `POISON` that none of the values in it needs from one
+        launch to the next, in front of a call of a kernel."""
+        address, size = self.arena
+        free = np.ones(size, dtype=np.bool_)
+        for offset, count, first, last in self.arena_uses:
+            if first < calls <= last:
+                free[offset : offset + count] = False
+        edges = np.flatnonzero(np.diff(free, prepend=False, append=False))
+        for begin, end in edges.reshape(-1, 2):
+            poison = np.full(end - begin, POISON, dtype=np.uint8)
+            self.device.write(address + int(begin), poison)
 
     def _kept(self, number: int, call: KernelCall, timeline: str) -> int:
         """For how many blocks of a kernel's call the rows of the timeline are kept."""
@@ -221,7 +238,7 @@ class HostProgram:
         it left in the L2 goes to the memory while it runs. Values of the arena count once."""
         written = sum(size for _, size in self.volatile)
         read = sum(spec.nbytes for spec in self.inputs)
-        read += sum(size for _, size in self._constants.values())
+        read += sum(size for _, size in self._constants.values()) + self.fetches.nbytes
         return written / max(written + read, 1)
 
     def results(self) -> dict[str, Array]:
@@ -237,13 +254,14 @@ class HostProgram:
         return from_stored(stored, spec.dtype)
 
     def constants(self) -> dict[str, Array]:
-        """The bytes of the constants on the device by name; of counters as before the first run."""
+        """The bytes of the constants by name; of counters as before the first run."""
         read, counters = self.device.read, {a for args, n in self.meetings for a in args[:n]}
-        return {
+        there = {
             name: np.zeros(size, np.uint8) if at in counters else read(at, np.uint8, (size,))
             for name, (at, size) in self._constants.items()
             if at not in self._unfilled
         }
+        return {**there, **self.fetches.constants()}
 
     def _main(self) -> Any:
         for op in self._symbols.values():
@@ -258,7 +276,11 @@ class HostProgram:
     def _gm_bytes(self, main: Any, line_bytes: int) -> int:
         """Room for everything the host allocates, each buffer in lines of its own."""
         types = [argument.type for argument in main.regions[0].blocks[0].arguments]
-        types += [ir.TypeAttr(op.attributes["type"]).value for op in self._globals.values()]
+        types += [
+            ir.TypeAttr(op.attributes["type"]).value
+            for op in self._globals.values()
+            if STREAMED not in op.attributes
+        ]
         for view in main.regions[0].blocks[0].operations:
             if view.operation.name == "memref.alloc":
                 types.append(view.operation.results[0].type)
@@ -322,7 +344,10 @@ class HostProgram:
             self.arena = address, size
         elif op.name == "memref.get_global":
             name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
-            self._places[op.results[0]] = self._constant(name)
+            if STREAMED not in self._globals[name].attributes:
+                self._places[op.results[0]] = self._constant(name)
+        elif op.name == "memref.copy":
+            self._fetch(op)
         elif op.name == "memref.view":
             self._fill(self._places[op.operands[0]])  # A view may begin elsewhere.
             offset = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
@@ -338,6 +363,13 @@ class HostProgram:
             self._launch(op)
         elif op.name not in ("arith.constant", "func.return"):
             fail(op, "cannot be run by the host", hint="run the whole npu-pipeline first")
+
+    def _fetch(self, op: Op) -> None:
+        """Notes that the host brings weights to the arena."""
+        source, place = op.operands[0].owner, self._places[op.operands[1]]
+        name = ir.FlatSymbolRefAttr(source.attributes["name"]).value
+        size = report.memref_bytes(op.operands[1].type)
+        self.fetches.add(name, place, size, len(self.launches), partial(self._value, name))
 
     def _constant(self, name: str) -> int:
         """Address of a global, which is placed on the device once.
@@ -391,7 +423,8 @@ class HostProgram:
             for place, value in enumerate(op.operands)
             if value in self._scalars
         ]
-        for number in frozenset[int]().union(*(program.loads for program in programs.values())):
+        loads = frozenset[int]().union(*(program.loads for program in programs.values()))
+        for number in loads:
             self._fill(arguments[number])
         blocks = attribute(op, "ascend.blocks", 1)
         alone = any(program.accesses or program.adds for program in programs.values())
@@ -406,6 +439,8 @@ class HostProgram:
         stage = attribute(op, STAGE, None) if not alone else None
         add_call(self.launches, call, stage is not None and stage == self._stage)
         self._stage = stage
+        reader = len(self.launches) - 1, len(self.launches[-1].kernels) - 1
+        self.fetches.read(arguments, loads, reader)
         self.operators.append(tuple(attribute(op, "ascend.operators", ())))
         self.members.append(tuple(map(tuple, attribute(op, "ascend.members", ()))))
 
@@ -429,70 +464,3 @@ class HostProgram:
                 module = found
             self._libraries[path] = KernelLibrary(module)
         return self._libraries[path]
-
-
-def scalar_bits(array: Array) -> int:
-    """A scalar as the word that a kernel takes: an integer with its sign, the bits of a float."""
-    if array.dtype.kind == "f":
-        return int.from_bytes(array.tobytes(), "little")
-    return int(array) & WORD
-
-
-def scalar_dtype(name: str, kind: ir.Type) -> np.dtype[Any]:
-    """The element type of a scalar argument."""
-    try:
-        found: np.dtype[Any] = dtype_of(kind)
-    except KeyError:
-        raise CompileError(
-            "a scalar argument has a type that the host does not know",
-            where=f"argument {name!r}",
-            found=str(kind),
-        ) from None
-    return found
-
-
-def initial_of(module: Op) -> dict[str, Array]:
-    """What states hold at first, by name, as a module says it."""
-    if INITIAL not in module.attributes:
-        return {}
-    return {mark.name: to_array(mark.attr) for mark in ir.DictAttr(module.attributes[INITIAL])}
-
-
-def code_of(module: Op) -> bytes:
-    """A module operation as bytecode, its constants without their values."""
-    code = module.clone()
-    for op in symbols(code).values():
-        if op.name == "memref.global":
-            op.attributes["initial_value"] = ir.UnitAttr.get()
-    stream = io.BytesIO()
-    code.write_bytecode(stream)
-    return stream.getvalue()
-
-
-def symbols(module: Op) -> dict[str, Any]:
-    """Operations directly inside a module by symbol name."""
-    return {
-        ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
-        for view in module.regions[0].blocks[0].operations
-        if "sym_name" in view.operation.attributes
-    }
-
-
-def spec_of(name: str, memref_type: ir.MemRefType, marks: Mapping[str, Any]) -> Spec:
-    """The specification of an argument; booleans are bytes in GM, unsigned integers signless."""
-    typed = ir.MemRefType(memref_type)
-    try:
-        dtype = dtype_of(typed.element_type)
-    except KeyError:
-        raise CompileError(
-            "an argument has a type that arrays cannot have",
-            where=f"argument {name!r}",
-            found=str(memref_type),
-        ) from None
-    if "ascend.boolean" in marks:
-        dtype = np.dtype(np.bool_)
-    elif "ascend.unsigned" in marks:
-        dtype = np.dtype(f"u{dtype.name}")
-    if "ascend.element" in marks:
-        dtype = NARROW[ir.StringAttr(marks["ascend.element"]).value].dtype
-    return Spec(name, tuple(typed.shape), dtype)
