@@ -54,6 +54,7 @@ from davinci.schedule.loops.schedule import (
     BlockOfB,
     LoopLayout,
     LoopSchedule,
+    arrivals_of,
     blocks_of,
     depth_of,
     layout_of,
@@ -105,6 +106,20 @@ class Left:
     l0: Any
 
 
+@dataclass(frozen=True)
+class Sums:
+    """Where the result of a product lies in L0C, beside those that come to UB together with it.
+
+    Attributes:
+        first: its first element.
+        part: the products whose results come together.
+    """
+
+    room: Any
+    first: int
+    part: tuple[Factors, ...]
+
+
 class _Unit(TileBuilder):
     """Builds what one core does: some rows of the states, all steps."""
 
@@ -120,20 +135,22 @@ class _Unit(TileBuilder):
     ) -> None:
         self.group, self.schedule, self.target = group, schedule, target
         self.plan: Any = group
-        self.program, self.space = group.program, group.space
-        self.lane = group.program.lane
         self.rows, self.gm = rows, buffers
         self.layout = layout_of(group, schedule, rows, target.machine)
+        self.program, self.space = self.layout.program, group.space
+        self.lane = self.program.lane
         self.block = self.program.row_block
         self.buffers = {}
         self.ordered, self.ragged = False, 0
         self.first: IndexLike = 0
-        self.products = products_of(group, schedule)
+        self.arrivals = arrivals_of(group, schedule, target.machine)
+        self.products = products_of(group, schedule, target.machine)
         self.first_block: IndexLike = 0
         self.meeting: Meeting | None = None
         self.height = ceil_div(rows, SIDE)
         self.turn = 0
-        self.sums: dict[int, Any] = {}
+        self.sums: dict[int, Sums] = {}
+        self.in_fractals: dict[Value, Any] = {}
         self.left: dict[int, Left] = {}
         self.right: dict[int, Any] = {}
         self.resident: dict[int, list[Any]] = {}
@@ -189,8 +206,11 @@ class _Unit(TileBuilder):
                 k = ceil_div(product.k, SIDE)
                 size = k * self.height * FRACTAL
                 self.left[product.a] = Left(alloc([size], f16, "L1"), alloc([size], f16, "L0A"))
-            columns = ceil_div(product.n, SIDE)
-            self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
+        for part in self.arrivals:
+            sizes = [ceil_div(p.n, SIDE) * self.height * FRACTAL for p in part]
+            whole = alloc([sum(sizes)], f32, "L0C")
+            for number, product in enumerate(part):
+                self.sums[product.c] = Sums(whole, sum(sizes[:number]), part)
         if products:
             size = max(ceil_div(p.k, SIDE) for p in products) * self.height * FRACTAL
             zeros = alloc([size], f16, "UB")
@@ -287,24 +307,56 @@ class _Unit(TileBuilder):
             shape = [block.columns, height, SIDE, SIDE]
             tall = height * FRACTAL
             strides = [tall, FRACTAL, SIDE, 1]
-            c = restride(self.sums[product.c], shape, strides, block.column * tall)
+            sums = self.sums[product.c]
+            c = restride(sums.room, shape, strides, sums.first + block.column * tall)
             cce.mad(a, b, c, flag(block.row == 0))
 
     def _come(self, number: int) -> None:
-        """C from L0C to rows in UB."""
-        value = self.program.loads[number]
-        product = next(p for p in self.products if p.c == number)
-        columns, pitch = ceil_div(product.n, SIDE), self.schedule.pitch
-        shape = [columns, self.height, SIDE, SIDE]
-        scratch = alloc([columns * self.height * FRACTAL], ir.F32Type.get(), "UB")
-        cce.copy_l0c(reshaped(self.sums[number], shape), reshaped(scratch, shape))
-        held = self._held(value)
+        """The results of products that come together from L0C to UB: to rows, unless the step that
+        reads them takes fractals."""
+        sums = self.sums[number]
+        values = [self.program.loads[product.c] for product in sums.part]
+        columns, pitch = ceil_div(sums.part[0].n, SIDE), self.schedule.pitch
+        shape = [len(values) * columns, self.height, SIDE, SIDE]
+        scratch = alloc([math.prod(shape)], ir.F32Type.get(), "UB")
+        cce.copy_l0c(reshaped(sums.room, shape), reshaped(scratch, shape))
+        if self.layout.direct.issuperset(values):
+            self.in_fractals |= dict.fromkeys(values, scratch)
+            return
+        held = self._held(values[0])
+        rows = restride(held, [self.rows * len(values), pitch], [pitch, 1])
         if columns * SIDE < pitch:
-            rows = restride(held, [self.rows, pitch], [pitch, 1])
-            fill_lanes(value.dtype, rows, columns * SIDE, pitch, 0)
-        shape = [self.rows, columns, SIDE]
-        source = restride(scratch, shape, [SIDE, self.height * FRACTAL, 1])
-        change(source, restride(held, shape, [pitch, SIDE, 1]))
+            fill_lanes(values[0].dtype, rows, columns * SIDE, pitch, 0)
+        for place, value in enumerate(values):
+            source = self._in_fractals(scratch, [self.rows, columns], place * columns)
+            row = self.layout.held_shape(value)[-1]
+            shape, first = [self.rows, columns, SIDE], self.layout.held_offset(value)
+            change(source, restride(held, shape, [row, SIDE, 1], first))
+
+    def _in_fractals(self, scratch: Any, shape: Sequence[int], first: int = 0) -> Any:
+        """Rows by blocks of 16 columns of a result in fractals, from a block on."""
+        strides = [SIDE, self.height * FRACTAL, 1]
+        return restride(scratch, [*shape, SIDE], strides, first * self.height * FRACTAL)
+
+    def _views(self, values: Sequence[Value], width: int) -> list[Any]:
+        """As of tiles; where a result of a product is read in fractals, the others as blocks of 16
+        lanes as well."""
+        direct = [value for value in values if value in self.in_fractals]
+        if not direct:
+            return super()._views(values, width)
+        form = self.layout.form(values[-1])
+        assert form is not None, "what is computed of a product has axes"
+        blocks = width * self.schedule.pitch // SIDE
+        found = []
+        for value in values:
+            if value in self.in_fractals:
+                # The first of those that come together is the first of the scratch buffer.
+                found.append(self._in_fractals(self.in_fractals[value], [self.rows, blocks]))
+                continue
+            *outer, block, lane = self.layout.strides(value, form)
+            strides = [*(outer or [0]), SIDE if block else 0, lane]
+            found.append(self._view(value, [self.rows, blocks, SIDE], strides))
+        return found
 
     # A step.
 
@@ -315,9 +367,11 @@ class _Unit(TileBuilder):
             self._bring(number, self._index(group.roles[number], time))
         factors = {program.stores[product.a]: product.a for product in self.products}
         results = {program.loads[product.c]: product.c for product in self.products}
+        sources = {step.result: step.sources for step in program.steps}
         of_product = {product.c: product.members for product in self.products}
         multiplied: set[int] = set()
         come: set[int] = set()
+        self.in_fractals = {}
 
         def multiply(value: Value) -> None:
             if value in factors and factors[value] not in multiplied:
@@ -326,9 +380,10 @@ class _Unit(TileBuilder):
 
         def need(value: Value) -> None:
             if value in results and results[value] not in come:
-                come.add(results[value])
-                with serving(*of_product[results[value]]):
-                    self._come(results[value])
+                part = self.sums[results[value]].part
+                come.update(product.c for product in part)
+                with serving(*joined(*(of_product[product.c] for product in part))):
+                    self._come(part[0].c)
 
         for value in program.loads.values():
             if value not in results:
@@ -337,8 +392,9 @@ class _Unit(TileBuilder):
             if self.layout.once(step.result):
                 multiply(step.result)
                 continue
-            for source in step.sources:
-                need(source)
+            for other in self.program.together.get(step.result, (step.result,)):
+                for source in sources[other]:
+                    need(source)
             self._step(step, once=False)
             multiply(step.result)
         for value in program.stores.values():

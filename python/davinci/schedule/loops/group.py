@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
+from davinci.machine import Machine
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.graph import Graph, Node, Scalar, Window
 from davinci.schedule.loops.short_forms import with_short_forms
+from davinci.schedule.loops.step_form import StepForm, step_form
 from davinci.schedule.vector.regions import regions_of
 from davinci.schedule.vector.space import NoSpace, Space, space_of
 from davinci.schedule.vector.tile_program import TileProgram, program_of
@@ -183,6 +185,8 @@ class LoopGroup:
     Attributes:
         graph: what the vector unit computes in a step.
         roles: of its inputs and outputs, by number.
+        program: the steps of the graph, each product's result and left factor by itself.
+        forms: in which the program has been computed, see `form`.
     """
 
     graph: Graph
@@ -191,6 +195,7 @@ class LoopGroup:
     products: tuple[Factors, ...]
     space: Space = field(init=False)
     program: TileProgram = field(init=False)
+    forms: dict[tuple[str, bool], StepForm] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         windows = {**self.graph.windows, **self._apart()}
@@ -256,6 +261,13 @@ class LoopGroup:
                 shape[-1] += APART
                 found[number] = Window(0, 0, row_major(shape))
         return found
+
+    def form(self, machine: Machine, joined: bool) -> StepForm:
+        """The step as it is computed, see `step_form`."""
+        key = (machine.name, joined)
+        if key not in self.forms:
+            self.forms[key] = step_form(self, machine, joined)
+        return self.forms[key]
 
     def inputs(self, kind: Kind) -> list[int]:
         return [n for n in self.graph.inputs if self.roles[n].kind == kind]

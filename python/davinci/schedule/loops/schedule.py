@@ -17,6 +17,7 @@ from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
 from davinci.operators.vector_program import JOIN, PART, Value
 from davinci.schedule.loops.group import Factors, LoopGroup
+from davinci.schedule.loops.step_form import StepForm, fixed_values
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
@@ -41,16 +42,18 @@ class LoopLayout(TileLayout):
     Attributes:
         fixed: values that are the same in all steps.
         states: of the value of each state the one that takes its place.
+        arrivals: products whose results come to the vector unit together.
+        direct: results of products that are read as they come, in fractals; others are brought
+            into rows first.
     """
 
-    def __init__(self, group: LoopGroup, tile: Tile, machine: Machine) -> None:
-        super().__init__(group.space, group.program, tile, machine)
-        program = group.program
-        self.fixed = {program.loads[n] for n in group.inputs("fixed")}
-        self.fixed |= set(program.constants.values())
-        for step in program.steps:
-            if self.fixed.issuperset(step.sources):
-                self.fixed.add(step.result)
+    def __init__(self, group: LoopGroup, form: StepForm, tile: Tile, machine: Machine) -> None:
+        program = form.program
+        super().__init__(group.space, program, tile, machine, beside=form.rows)
+        self.fixed = fixed_values(group, program)
+        self.arrivals = form.arrivals
+        results = (program.loads[product.c] for part in form.arrivals for product in part)
+        self.direct = frozenset(value for value in results if self._is_direct(value))
         following = {group.roles[n].state: program.stores[n] for n in group.outputs("state")}
         self.states = {
             program.loads[n]: following[group.roles[n].state] for n in group.inputs("state")
@@ -59,6 +62,18 @@ class LoopLayout(TileLayout):
     def once(self, value: Value) -> bool:
         """Whether a value is the same in all steps."""
         return value in self.fixed
+
+    def _is_direct(self, value: Value) -> bool:
+        """Whether the one step that reads the result of a product takes it in fractals."""
+        readers = [step for step in self.program.steps if value in step.sources]
+        if len(readers) != 1 or value in self.program.stores.values() or value.dtype != "f32":
+            return False
+        (step,) = readers
+        moved = step.name in NOT_IN_PLACE or step.name == "vcmpsel" or step.result.dtype != "f32"
+        rows = all(self.lane in (self.form(v) or (self.lane,)) for v in step.sources)
+        whole = self.form(value) == self.form(step.result)
+        fractals = round_up(self.tile.sizes[self.lane], SIDE)
+        return not moved and rows and whole and self.tile.pitch == fractals
 
     @cached_property
     def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
@@ -69,16 +84,22 @@ class LoopLayout(TileLayout):
         def kind(value: Value) -> Buffer:
             return Buffer(value.dtype, self.held_shape(value), value in self.fixed)
 
-        found, of = assigned(program, lasting, kind, {})
+        found, of = assigned(program, lasting, kind, self.beside)
+        of = dict(of)
         last = {v: i for i, step in enumerate(program.steps) for v in step.sources}
         made = {step.result: i for i, step in enumerate(program.steps)}
         taken: set[Value] = set()
         for old, new in self.states.items():
-            if new in taken or new not in made or kind(old) != kind(new):
+            if new in taken or new not in made:
                 continue
-            place, end = made[new], last.get(old, -1)
+            moved = [new]  # and what it is made in the place of
+            while program.steps[made[moved[-1]]].accumulates:
+                moved.append(program.steps[made[moved[-1]]].sources[0])
+            if any(kind(old) != kind(value) for value in moved):
+                continue
+            place, end = made[moved[-1]], last.get(old, -1)
             if end < place or (end == place and program.steps[place].name not in NOT_IN_PLACE):
-                of[new] = of[old]
+                of |= dict.fromkeys(moved, of[old])
                 taken.add(new)
         return found, of
 
@@ -102,6 +123,7 @@ class LoopSchedule:
         pitch: lanes of a row in UB.
         cycles: estimated.
         shares_lanes: whether cores share lanes and meet in each step, or share rows.
+        joined: whether results of products that are used alike lie beside each other.
     """
 
     axis: int | None
@@ -113,6 +135,7 @@ class LoopSchedule:
     steps: int
     cycles: int
     shares_lanes: bool = False
+    joined: bool = False
 
     slots = 1
     slots_held = 1
@@ -124,7 +147,8 @@ class LoopSchedule:
     def __str__(self) -> str:
         where = "L0B" if self.resident else "L1"
         part = f"{self.lanes} lanes" if self.shares_lanes else f"{self.rows} rows"
-        return f"{self.steps} steps, {part} each of {self.units} cores, factors in {where}"
+        joined = ", results side by side" if self.joined else ""
+        return f"{self.steps} steps, {part} each of {self.units} cores, factors in {where}{joined}"
 
 
 @dataclass(frozen=True)
@@ -137,9 +161,18 @@ class BlockOfB:
     rows: int
 
 
-def products_of(group: LoopGroup, schedule: LoopSchedule) -> tuple[Factors, ...]:
-    """The products of a core: of all columns of right factors, or of those of its lanes."""
-    return tuple(replace(product, n=schedule.lanes) for product in group.products)
+def arrivals_of(
+    group: LoopGroup, schedule: LoopSchedule, machine: Machine
+) -> tuple[tuple[Factors, ...], ...]:
+    """The products of a core, of all columns of right factors or of those of its lanes; those whose
+    results come to the vector unit together are one element."""
+    arrivals = group.form(machine, schedule.joined).arrivals
+    return tuple(tuple(replace(p, n=schedule.lanes) for p in part) for part in arrivals)
+
+
+def products_of(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> tuple[Factors, ...]:
+    """The products of a core, in the order in which they are multiplied."""
+    return tuple(product for part in arrivals_of(group, schedule, machine) for product in part)
 
 
 def depth_of(products: Sequence[Factors], a: int, machine: Machine) -> int:
@@ -264,12 +297,25 @@ def _schedule(
     """
     shares = meeting > 0
     pitch = _pitch(group, lanes)
-    schedule = LoopSchedule(axis, rows, lanes, units, False, pitch, group.steps, 0, shares)
-    fractals = sum(product.fractals for product in products_of(group, schedule))
+    apart = LoopSchedule(axis, rows, lanes, units, False, pitch, group.steps, 0, shares)
+    fractals = sum(product.fractals for product in products_of(group, apart, machine))
     resident = fractals * FRACTAL_BYTES <= machine.buffers.L0B.bytes
-    schedule = replace(schedule, resident=resident)
-    _require_room(group, schedule, machine, fractals, meeting)
-    return replace(schedule, cycles=_cycles(group, schedule, machine, meeting))
+    apart = replace(apart, resident=resident)
+    found: list[LoopSchedule] = []
+    refused: NoSpace | None = None
+    for schedule in (apart, replace(apart, joined=True)):
+        if schedule.joined and not group.form(machine, joined=True).rows:
+            continue
+        try:
+            _require_room(group, schedule, machine, fractals, meeting)
+        except NoSpace as error:
+            refused = error
+            continue
+        found.append(replace(schedule, cycles=_cycles(group, schedule, machine, meeting)))
+    if not found:
+        assert refused is not None, "no way and no reason"
+        raise refused
+    return min(found, key=lambda schedule: schedule.cycles)
 
 
 def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Machine) -> LoopLayout:
@@ -278,7 +324,8 @@ def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Mach
     if schedule.axis is not None:
         sizes[schedule.axis] = rows
     sizes[group.program.lane] = schedule.lanes
-    return LoopLayout(group, Tile(tuple(sizes), schedule.pitch), machine)
+    form = group.form(machine, schedule.joined)
+    return LoopLayout(group, form, Tile(tuple(sizes), schedule.pitch), machine)
 
 
 def parts_of(group: LoopGroup, schedule: LoopSchedule) -> list[tuple[int, int, int]]:
@@ -340,7 +387,7 @@ def _require_room(
     height, buffers = schedule.fractal_rows, machine.buffers
     inner = {product.a: ceil_div(product.k, SIDE) for product in group.products}
     left = height * sum(inner.values()) * FRACTAL_BYTES
-    columns = [ceil_div(product.n, SIDE) for product in products_of(group, schedule)]
+    columns = [ceil_div(product.n, SIDE) for product in products_of(group, schedule, machine)]
     sums = height * sum(columns) * SUM_BYTES
     # Sums come to UB in fractals, those of all products at a time at most.
     held = _ub_bytes(group, schedule, machine) + sums
@@ -381,7 +428,7 @@ def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int
     slices = {of[group.program.loads[n]] for n in group.inputs("slice")}
     size = sum(b.bytes * (SLOTS if i in slices else 1) for i, b in enumerate(buffers))
     zeros = max((p.k for p in group.products), default=0) * SIDE * 2 * schedule.fractal_rows
-    return size + sum(map(layout.scratch_bytes, group.program.steps)) + zeros
+    return size + sum(map(layout.scratch_bytes, layout.program.steps)) + zeros
 
 
 def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting: int) -> int:
@@ -389,23 +436,31 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
     with each while those behind it are multiplied: with the last one nothing else goes on. Nor does
     anything while cores that share lanes meet, and load a left factor."""
     layout = layout_of(group, schedule, schedule.rows, machine)
-    steps = [step for step in group.program.steps if not layout.once(step.result)]
-    vector = sum(step_cycles(step, layout) + machine.sync.barrier_cycles for step in steps)
+    vector = 0.0
+    for step in layout.program.steps:
+        if layout.once(step.result) or not layout.width(step):
+            continue
+        vector += step_cycles(step, layout) + machine.sync.barrier_cycles
     loads = cube = 0.0
     height = schedule.fractal_rows
-    products = products_of(group, schedule)
+    products = products_of(group, schedule, machine)
     for product in products:
         cube += prices.mad(machine, product.fractals * height)
         if not schedule.resident:
             count = len(blocks_of(product, depth_of(products, product.a, machine), machine))
             loads += prices.load2d(machine, "L0B", product.fractals * FRACTAL_BYTES, count)
-        sums = ceil_div(product.n, SIDE) * height * SUM_BYTES
-        vector += prices.l0c_to_ub(machine, sums, 0)
+    for part in layout.arrivals:
+        columns = len(part) * ceil_div(schedule.lanes, SIDE)
+        vector += prices.l0c_to_ub(machine, columns * height * SUM_BYTES, 0)
+        # In fractals an instruction takes 16 lanes of a repeat.
+        vector += schedule.rows * columns
+        if group.program.loads[part[0].c] not in layout.direct:
+            vector += prices.vector(machine, "vadds", "f32", 0) + machine.sync.barrier_cycles
     start = prices.ends(machine)
     factors: Mapping[int, Factors] = {p.b: p for p in products}
     filled = sum(p.fractals for p in factors.values()) * FRACTAL_BYTES
     once = start + filled / machine.l2.read_bytes_per_cycle
-    parts = max(1, len(products))
+    parts = max(1, len(layout.arrivals))
     first, then = max(loads, cube) / parts, vector / parts
     each = first + (parts - 1) * max(first, then) + then + prices.writing(machine).start_cycles
     if meeting:

@@ -12,7 +12,7 @@ The unit rounds products before it adds, so results keep their bits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from davinci.machine import Machine
@@ -31,6 +31,16 @@ def fuse_multiply_adds(program: TileProgram, machine: Machine) -> None:
         _Fusion(program, machine).run()
 
 
+def fuse_late_products(program: TileProgram, machine: Machine, kept: Set[Value]) -> None:
+    """Fuses the products and sums of a program that is one chain of steps: of two products the one
+    that is made later, so that the other is there when its factors are.
+
+    Args:
+        kept: values that are not written over, and whose steps stay as they are.
+    """
+    _Fusion(program, machine, kept, late=True).run()
+
+
 class _Fusion:
     """Goes through the steps in order.
 
@@ -38,14 +48,22 @@ class _Fusion:
         written_over: operands in whose place a result is already made.
         readers: how often steps read each value.
         kept: values that are not written over.
+        late: whether of two products the one that is made later is fused.
     """
 
-    def __init__(self, program: TileProgram, machine: Machine) -> None:
-        self.program, self.machine = program, machine
+    def __init__(
+        self,
+        program: TileProgram,
+        machine: Machine,
+        kept: Set[Value] = frozenset(),
+        late: bool = False,
+    ) -> None:
+        self.program, self.machine, self.late, self.fixed = program, machine, late, kept
         self.written_over: set[Value] = set()
         constants = program.constants.values()
         self.readers = Counter(v for step in program.steps for v in step.sources)
         self.kept = {*program.inputs, *constants, *program.outputs, *program.stores.values()}
+        self.kept |= kept
 
     def run(self) -> None:
         place = 0
@@ -62,7 +80,7 @@ class _Fusion:
 
     def _ways(self, step: Step, place: int) -> Iterator[tuple[Step, Step]]:
         """The product that a sum may be fused with and the step that both become, best first."""
-        if step.name not in ("vadd", "vsub", "vadds"):
+        if step.name not in ("vadd", "vsub", "vadds") or step.result in self.fixed:
             return
         for product in self._products(step, place):
             members = joined(step.members, product.members)
@@ -71,7 +89,10 @@ class _Fusion:
                 other = next((v for v in step.sources if v != product.result), None)
                 if other is None:
                     continue
-            for name, sources, scalar in _forms(step, product, other):
+            forms = list(_forms(step, product, other))
+            if self.late:  # what is there early is written over first: a state's place, say
+                forms.sort(key=lambda form: form[0] == "vmadd")
+            for name, sources, scalar in forms:
                 if self._may_lie(name, sources, step.result, place):
                     if name == "vmadd" and len(sources) == 2:
                         assert step.scalar is not None, "a sum with a number has one"
@@ -85,11 +106,14 @@ class _Fusion:
     def _products(self, step: Step, place: int) -> Iterator[Step]:
         """Products that a step adds and nothing else reads."""
         candidates = step.sources[1:] if step.name == "vsub" else step.sources
+        earlier = {other.result: other for other in self.program.steps[:place]}
+        if self.late:
+            order = {value: number for number, value in enumerate(earlier)}
+            candidates = tuple(sorted(candidates, key=lambda v: -order.get(v, -1)))
         for value in candidates:
             if self.readers[value] != 1 or value in self.kept:
                 continue
-            earlier = self.program.steps[:place]
-            made = next((other for other in earlier if other.result == value), None)
+            made = earlier.get(value)
             if made is not None and made.name in ("vmul", "vmuls"):
                 yield made
 

@@ -16,7 +16,7 @@ Other steps take it unpacked; what is stored is packed before.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from davinci.operators import OPERATORS
@@ -26,6 +26,7 @@ from davinci.operators.vector_program import (
     JOIN,
     PART,
     Operand,
+    Step,
     Value,
     VectorProgram,
 )
@@ -242,6 +243,30 @@ class TileProgram(VectorProgram):
         if value in self.packed:
             self.packed.add(result)
         return result
+
+    def made(self, dtype: str, form: Form) -> Value:
+        """A value of a form that a step which is yet to be recorded makes."""
+        value = self._value(dtype)
+        self.forms[value] = form
+        return value
+
+    def filled(self, dtype: str, number: float) -> Value:
+        """A row of its own that holds a number in all lanes; made by the first step."""
+        value = self.made(dtype, (self.lane,))
+        self.steps.insert(0, Step(EXPAND, (self.constant(dtype, number),), None, value, {}))
+        return value
+
+    def copied(self) -> TileProgram:
+        """The same values and steps, to which others may be added."""
+        return replace(
+            self,
+            steps=list(self.steps),
+            constants=dict(self.constants),
+            forms=dict(self.forms),
+            stores=dict(self.stores),
+            assignments={},
+            _known={},
+        )
 
     @property
     def row_block(self) -> int:

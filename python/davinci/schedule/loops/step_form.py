@@ -1,0 +1,231 @@
+"""The vector program of a loop's step in the form in which it is computed.
+
+A step takes as long as its longest chain of instructions that wait for each other, and each of them
+takes as long for the lanes of several gates as for those of one. Three things shorten the chain:
+
+    s = x + c,  z = -2 s     ->  y = -2 x,  z = y - 2 c          y before the product c is there
+    z = y - c,  w = v - 2 d  ->  [z w] = [y v] + [c d] [-1 -2]   one vmla
+    e = exp z,  f = exp w    ->  [e f] = exp [z w]
+    t = a b,    r = t + u    ->  r = u + a b                     a vmadd or vmla
+
+x is a slice, c and d are results of products of one left factor that are used alike: they lie
+beside each other, and what is computed of them is one instruction as long as it is the same, or the
+same with other numbers.
+
+Whether results lie beside each other is a choice: all of them have to be there before the first
+step on them begins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from davinci.machine import Machine
+from davinci.operators.vector_program import Step, Value
+from davinci.schedule.vector.multiply_adds import fuse_late_products
+from davinci.schedule.vector.row_siblings import Beside, Siblings
+from davinci.schedule.vector.tile_program import TileProgram
+
+if TYPE_CHECKING:
+    from davinci.schedule.loops.group import Factors, LoopGroup
+
+FILLED = {"vmuls": "vmul", "vadds": "vadd", "vaxpy": "vmla"}
+"""Steps with a number, and what does the same with an array that holds numbers."""
+
+
+@dataclass(frozen=True)
+class StepForm:
+    """What the vector unit computes in a step.
+
+    Attributes:
+        rows: values that lie beside each other in one buffer.
+        arrivals: products whose results come to the vector unit together, in the order in which
+            they are multiplied.
+    """
+
+    program: TileProgram
+    rows: tuple[Beside, ...]
+    arrivals: tuple[tuple[Factors, ...], ...]
+
+
+def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
+    """The step of a loop in the form in which it is computed.
+
+    Args:
+        joined: whether results of products that are used alike lie beside each other.
+    """
+    program = group.program.copied()
+    _scale_early(program, group, machine)
+    rows: list[Beside] = []
+    if joined:
+        rows = _join(program, group, machine)
+    beside = {value for row in rows for value in row}
+    fuse_late_products(program, machine, beside | fixed_values(group, program))
+    return StepForm(program, tuple(rows), tuple(_arrivals(group, rows)))
+
+
+def fixed_values(group: LoopGroup, program: TileProgram) -> set[Value]:
+    """The values of a program of a loop that are the same in all steps."""
+    fixed = {program.loads[n] for n in group.inputs("fixed")}
+    fixed |= set(program.constants.values())
+    for step in program.steps:
+        if fixed.issuperset(step.sources):
+            fixed.add(step.result)
+    return fixed
+
+
+def _readers(program: TileProgram) -> dict[Value, list[Step]]:
+    """The steps that read each value."""
+    found: dict[Value, list[Step]] = defaultdict(list)
+    for step in program.steps:
+        for value in dict.fromkeys(step.sources):
+            found[value].append(step)
+    return found
+
+
+def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> None:
+    """Scales what is added to the result of a product before that is there, where the scale is a
+    power of two, which loses no bit."""
+    products = {program.loads[n] for n in group.inputs("product")}
+    late = set(products)
+    for step in program.steps:
+        if not late.isdisjoint(step.sources):
+            late.add(step.result)
+    fixed, readers = fixed_values(group, program), _readers(program)
+    stored = set(program.stores.values())
+    made = {step.result: step for step in program.steps}
+    for step in list(program.steps):
+        total = made.get(step.sources[0]) if step.name == "vmuls" else None
+        if total is None or total.name != "vadd" or "vaxpy" not in machine.intrinsics:
+            continue
+        late_first = sorted(total.sources, key=lambda value: value not in products)
+        c, x = late_first[0], late_first[-1]
+        own = len(readers[total.result]) == 1 and total.result not in stored
+        scale = step.scalar
+        assert scale is not None, "vmuls has a scalar"
+        exact = scale and math.frexp(abs(scale))[0] == 0.5
+        if not own or not exact or c not in products or x in late or x in fixed:
+            continue
+        if {program.forms[c], program.forms[x]} != {program.forms[step.result]}:
+            continue
+        if step.result.dtype not in machine.intrinsics["vaxpy"] or x.dtype != step.result.dtype:
+            continue
+        scaled = program.made(x.dtype, program.forms[x])
+        early = replace(total, name="vmuls", sources=(x,), scalar=scale, result=scaled)
+        both = replace(step, name="vaxpy", sources=(scaled, c), scalar=scale)
+        program.steps[program.steps.index(step)] = both
+        program.steps[program.steps.index(total)] = early
+    # What needs no product comes before what does.
+    program.steps.sort(key=lambda step: not late.isdisjoint(step.sources))
+
+
+def _join(program: TileProgram, group: LoopGroup, machine: Machine) -> list[Beside]:
+    """Brings results of products that are used alike beside each other, and has steps that do the
+    same to them be one; the values that lie beside each other."""
+    seeds = _seeds(program, group)
+    for row in seeds:
+        _make_alike(program, row, machine)
+    first = _readers(program)
+    rows = Siblings(program, seeds).joined() if seeds else []
+    apart = [row for row in seeds if any(s.result not in program.together for s in first[row[0]])]
+    return [row for row in rows if row not in apart]
+
+
+def _seeds(program: TileProgram, group: LoopGroup) -> list[Beside]:
+    """Results of products of one left factor, of which each is read once, all in the same way."""
+    alike: dict[object, list[Value]] = defaultdict(list)
+    readers = _readers(program)
+    for product in group.products:
+        value = program.loads[product.c]
+        if len(readers[value]) != 1 or value in program.stores.values():
+            continue
+        (step,) = readers[value]
+        place = step.sources.index(value)
+        kinds = tuple(v.dtype for v in (*step.sources, step.result))
+        alike[(product.a, step.name, place, kinds)].append(value)
+    return [tuple(values) for values in alike.values() if len(values) > 1]
+
+
+def _make_alike(program: TileProgram, row: Sequence[Value], machine: Machine) -> None:
+    """Goes along the steps on the values of a row, as long as each does what those on the others
+    do, and has numbers in which they differ be arrays."""
+    stored = set(program.stores.values())
+    while stored.isdisjoint(row):
+        readers = _readers(program)
+        if any(len(readers[value]) != 1 for value in row):
+            return
+        steps = [readers[value][0] for value in row]
+        if len(set(map(id, steps))) < len(steps):
+            return
+        made = _with_arrays(program, row, steps, machine)
+        if made is None:
+            return
+        for old, new in zip(steps, made, strict=True):
+            program.steps[program.steps.index(old)] = new
+        row = [step.result for step in made]
+
+
+def _with_arrays(
+    program: TileProgram, row: Sequence[Value], steps: Sequence[Step], machine: Machine
+) -> list[Step] | None:
+    """Steps on the values of a row that differ in numbers at most, with arrays of these where they
+    do; None if they differ otherwise."""
+    names = {step.name for step in steps}
+    numbers = {number: value for value, number in _numbers(program)}
+    kinds = {(step.result.dtype, program.forms[step.result]) for step in steps}
+    if len(kinds) > 1:
+        return None
+    if names <= {"vrec", "vdiv"} and "vdiv" in names:
+        above = [_numerator(step, value, numbers) for step, value in zip(steps, row, strict=True)]
+        if None in above:
+            return None
+        return [
+            replace(step, name="vdiv", sources=(program.filled(step.result.dtype, x), value))
+            for step, value, x in zip(steps, row, above, strict=True)
+            if x is not None
+        ]
+    if len(names) > 1 or len({step.scalar for step in steps}) == 1:
+        return list(steps) if len(names) == 1 else None
+    name = FILLED.get(steps[0].name)
+    if name is None or steps[0].result.dtype not in machine.intrinsics.get(name, ()):
+        return None
+    return [
+        replace(
+            step,
+            name=name,
+            sources=(*step.sources, program.filled(step.result.dtype, step.scalar)),
+            scalar=None,
+        )
+        for step in steps
+        if step.scalar is not None
+    ]
+
+
+def _numbers(program: TileProgram) -> Iterator[tuple[float, Value]]:
+    """The constants of a program."""
+    return ((number, value) for (_, number), value in program.constants.items())
+
+
+def _numerator(step: Step, value: Value, numbers: dict[Value, float]) -> float | None:
+    """The number that a step divides by a value; None if it does something else."""
+    if step.name == "vrec":
+        return 1.0
+    above, below = step.sources
+    return numbers.get(above) if below is value else None
+
+
+def _arrivals(group: LoopGroup, rows: Iterable[Beside]) -> Iterator[tuple[Factors, ...]]:
+    """The products of a loop, those whose results lie beside each other together."""
+    row_of = {value: row for row in rows for value in row}
+    by_value = {group.program.loads[product.c]: product for product in group.products}
+    done: set[Value] = set()
+    for value, product in by_value.items():
+        if value in done:
+            continue
+        row = row_of.get(value, (value,))
+        done.update(row)
+        yield tuple(by_value[other] for other in row) if len(row) > 1 else (product,)

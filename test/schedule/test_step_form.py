@@ -1,0 +1,91 @@
+"""The form in which a loop's step is computed: what lies beside each other, and what is fused."""
+
+from __future__ import annotations
+
+from davinci.machine import load
+from davinci.operators import Tensor
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.loops.group import LoopGroup, Role, read_loop
+from davinci.schedule.loops.schedule import layout_of, schedules_of
+
+CHIP = load("ascend910")
+
+
+def gates(*functions: str, width: int = 64) -> LoopGroup:
+    """h = f0(x0 + h R0) + f1(x1 + h R1) + ..: gates that differ in what is computed of them."""
+    graph = Graph()
+    h = graph.add(Tensor((1, width), "f32"))
+    half = graph.add(Tensor((1, width), "f16"))
+    graph.nodes.append(Node("cast", (h,), half))
+    roles, inputs, total = [Role("state", 0, state=0)], [h], None
+    for number, function in enumerate(functions):
+        r = graph.add(Tensor((width, width), "f16", "nz"))
+        x, c, s, y, t = (graph.add(Tensor((1, width), "f32")) for _ in range(5))
+        graph.nodes += [
+            Node("matmul", (half, r), c, {"transpose_b": True}),
+            Node("add", (x, c), s),
+            Node(function, (s,), y),
+        ]
+        if total is not None:
+            graph.nodes.append(Node("mul", (total, y), t))
+        total = y if total is None else t
+        inputs += [r, x]
+        roles += [Role("fixed", 1 + 2 * number), Role("slice", 2 + 2 * number)]
+    assert total is not None
+    used = {v for node in graph.nodes for v in (*node.values, node.result)}
+    for number in range(len(graph.arrays)):
+        if number not in used:
+            graph.nodes.append(Node("copy", (h,), number))
+    graph.inputs, graph.outputs = inputs, [total]
+    last = len(functions) * 2 + 1
+    return read_loop(graph, 10, roles, (Role("state", last, state=0),))
+
+
+def names(group: LoopGroup, joined: bool) -> list[str]:
+    """Names of the instructions of a step, those that are one once."""
+    form = group.form(CHIP, joined)
+    layout = layout_of(group, schedules_of([group], CHIP, 1)[0], 1, CHIP)
+    together = form.program.together
+    first = {v for row in together.values() for v in row[1:]}
+    return [
+        step.name
+        for step in form.program.steps
+        if not layout.once(step.result) and step.result not in first and step.name != "expand"
+    ]
+
+
+def test_equal_gates_are_one_instruction() -> None:
+    group = gates("logistic", "logistic", "logistic")
+    apart, joined = names(group, False), names(group, True)
+    assert apart.count("vexp") == 3 and joined.count("vexp") == 1
+    assert joined.count("vaxpy") == 1 and joined.count("vrec") == 1
+    assert [len(part) for part in group.form(CHIP, True).arrivals] == [3]
+    assert [len(part) for part in group.form(CHIP, False).arrivals] == [1, 1, 1]
+
+
+def test_gates_that_differ_in_numbers_take_arrays_of_them() -> None:
+    """exp(-s) and exp(-2 s), 1 / (1 + e) and 2 / (1 + e)."""
+    joined = names(gates("logistic", "tanh"), True)
+    assert [joined.count(name) for name in ("vmla", "vexp", "vdiv", "vrec")] == [1, 1, 1, 0]
+
+
+def test_gates_whose_inputs_are_not_scaled_stay_apart() -> None:
+    """What comes from global memory lies by itself, and so does a sum with it."""
+    group = gates("exp", "sqrt")
+    form = group.form(CHIP, True)
+    assert not form.rows and [len(part) for part in form.arrivals] == [1, 1]
+
+
+def test_inputs_are_scaled_before_the_product_is_there() -> None:
+    group = gates("logistic")
+    steps = group.form(CHIP, False).program.steps
+    product = group.program.loads[group.products[0].c]
+    (reader,) = (step for step in steps if product in step.sources)
+    assert (reader.name, reader.scalar) == ("vaxpy", -1.0)
+    assert not group.form(CHIP, True).rows
+
+
+def test_results_that_one_step_reads_stay_in_fractals() -> None:
+    group = gates("logistic", "logistic")
+    layout = layout_of(group, schedules_of([group], CHIP, 1)[0], 1, CHIP)
+    assert layout.direct == {group.program.loads[product.c] for product in group.products}
