@@ -1,8 +1,8 @@
 """Whole rows of matrices between GM and UB, as the runs that they are in GM.
 
 A run begins at a multiple of 16 rows, so it is whole blocks unless it ends with its matrix. Then it
-ends with the array, whose last block is padded, or, if there are several matrices, its last block,
-which is no whole one, goes element by element.
+ends with the array, whose last block is padded, or, if there are several matrices or theirs begins
+inside a block, its last block, which is no whole one, goes element by element.
 """
 
 from __future__ import annotations
@@ -56,13 +56,15 @@ class Run:
         """How many of the run's elements one copy moves, with or without padding."""
         kind = ir.MemRefType(self.gm.type)
         block = BLOCK_BYTES * 8 // int(kind.element_type.width)
-        return self.count if kind.shape[0] == 1 else self.count // block * block
+        padded = kind.shape[0] == 1 and kind.get_strides_and_offset()[1] % block == 0
+        return self.count if padded else self.count // block * block
 
     def array(self) -> tuple[ir.Value, IndexLike]:
         """The array in GM as one line of elements, and the index at which the run begins in it."""
-        shape = ir.MemRefType(self.gm.type).shape
+        kind = ir.MemRefType(self.gm.type)
+        shape, (_, offset) = kind.shape, kind.get_strides_and_offset()
         first = mul(add(mul(self.batch, shape[1]), self.row), shape[2])
-        return restride(self.gm, [math.prod(shape)], [1]), first
+        return restride(self.gm, [math.prod(shape)], [1], offset), first
 
 
 def load_run(run: Run, held: ir.Value) -> None:

@@ -95,7 +95,7 @@ class RowReader:
         self._block = BLOCK_BYTES // (self.element.width // 8)
         self._unit = SIDE if columns % self._block else self._block
         wide = [batch, rows, columns + SIDE - 1]
-        self.wide = restride(gm, wide, kind.get_strides_and_offset()[0])
+        self.wide = restride(gm, wide, *kind.get_strides_and_offset())
         self.matrix_columns = columns
 
     def come(self, piece: Rows, place: ir.Value, scratch: Mapping[str, ir.Value]) -> None:

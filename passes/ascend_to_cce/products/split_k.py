@@ -16,21 +16,21 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.operators import Tensor
-from davinci.operators.tensors import NZ
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
 from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.tiles import only_blocks, share_blocks
-from davinci.passes.builder import alloc, reshaped, restride
+from davinci.passes.builder import alloc, restride
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import shares_of
 from davinci.schedule.products.group import ProductGroup
-from davinci.schedule.products.product import Operand
+from davinci.schedule.products.product import Operand, Product
 from davinci.schedule.products.split_k import SplitProduct
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div, row_major
 
 BuildPart = Callable[[GroupPlan, list[Any], Target], Any]
 """Builds what a plan says, of buffers of its graph's inputs and then of its outputs."""
@@ -50,21 +50,27 @@ def build_split(
     Args:
         gm: buffers of the group's inputs and outputs, by number.
     """
-    machine, cores, product = target.machine, split.cores, split.product
+    machine, cores, parts = target.machine, split.cores, split.parts
     i32 = ir.IntegerType.get_signless(32)
-    shape = [split.parts, product.m, product.n]
+    m, n = group.product.m, group.product.n
+    shape = [parts.total, m, n]
     kinds = [ir.MemRefType.get([cores, LANES], i32), ir.MemRefType.get(shape, ir.F32Type.get())]
     lines, partial = add_arguments(kernel, kinds)
-    schedule = choose(product, machine, cores, wanted(target))
-    factors = [
-        parts_of(gm[number], graph.arrays[number], operand, split.parts)
-        for number, operand in zip(group.factors, (product.a, product.b), strict=True)
-    ]
-    buffers = Buffers(factors[0], factors[1], [partial], [])
-    count = min(cores, shares_of(product, schedule))
-    with only_blocks(0, count) as (_, index):
-        own = replace(target, cores=count, blocks=Blocks(index, count))
-        share_blocks(ProductKernel(product, schedule, buffers, group.members).parts(), own)
+    begin = taken = 0
+    for each in split.products:
+        product = each.product
+        schedule = choose(product, machine, each.cores, wanted(target))
+        a, b = (
+            parts_of(gm[number], graph.arrays[number], operand, product, begin * parts.size)
+            for number, operand in zip(group.factors, (product.a, product.b), strict=True)
+        )
+        sums = restride(partial, [product.batch, m, n], row_major(shape), begin * m * n)
+        count = min(each.cores, shares_of(product, schedule))
+        with only_blocks(taken, count) as (_, index):
+            own = replace(target, cores=count, blocks=Blocks(index, count))
+            kernel_of = ProductKernel(product, schedule, Buffers(a, b, [sums], []), group.members)
+            share_blocks(kernel_of.parts(), own)
+        begin, taken = begin + product.batch, taken + count
     scratch = alloc([cores + 1, LANES], i32, "UB")
     begun = cce.read_counter(lines, scratch)  # while the last products are computed
     one = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 1)).result
@@ -79,15 +85,17 @@ def build_split(
     return cores
 
 
-def parts_of(buffer: Any, array: Tensor, operand: Operand, parts: int) -> Any:
-    """A factor as a batch of parts of k: [parts][rows][columns], in fractals [parts][columns / 16]
-    [rows / 16][16][16]; rows, or columns of fractals, go on through all parts if they lie beside
-    each other."""
-    *_, tall, wide = array.stored_shape[:-2] if array.layout == NZ else array.stored_shape
-    inner = [SIDE, SIDE] if array.layout == NZ else []
-    each = SIDE**2 if inner else 1
-    if not operand.beside:
-        return reshaped(buffer, [parts, tall // parts, wide, *inner])
-    own = wide // parts
-    strides = [own * each, wide * each, each, *([SIDE, 1] if inner else [])]
-    return restride(buffer, [parts, tall, own, *inner], strides)
+def parts_of(buffer: Any, array: Tensor, operand: Operand, product: Product, first: int) -> Any:
+    """A factor as a batch of parts of k, `first` elements of k on: [parts][rows][columns], in
+    fractals [parts][columns / 16][rows / 16][16][16].
+
+    Args:
+        product: of the parts.
+    """
+    *_, tall, wide = array.stored_shape[:-2] if operand.nz else array.stored_shape
+    inner, unit, each = ([SIDE, SIDE], SIDE, SIDE**2) if operand.nz else ([], 1, 1)
+    k, first = ceil_div(product.k, unit), first // unit
+    # Rows of a stored matrix are its first dimension, of fractals its second.
+    shape, step = ([k, wide], wide) if operand.k_rows != operand.nz else ([tall, k], 1)
+    strides = [k * step * each, wide * each, each, *([SIDE, 1] if inner else [])]
+    return restride(buffer, [product.batch, *shape, *inner], strides, first * step * each)

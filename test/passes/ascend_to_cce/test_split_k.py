@@ -13,7 +13,7 @@ import davinci
 from davinci.errors import InputError
 from davinci.operators import Tensor
 from davinci.schedule.graph import Graph, Node
-from davinci.schedule.products.split_k import sums_of
+from davinci.schedule.products.split_k import PartsOfK, sums_of
 
 PRODUCT = """
 func.func @main(%a: tensor<{a}x{t}>, %b: tensor<{b}x{t}>, %bias: tensor<{n}xf32>)
@@ -62,10 +62,16 @@ def split(executable: davinci.Executable) -> bool:
         ((17, 8192, 33), (False, False), "f32"),
         ((64, 16384, 32), (True, False), "f16"),
         ((1, 16384, 40), (True, True), "f16"),
+        ((33, 8191, 41), (False, False), "f16"),
+        ((48, 16396, 64), (False, True), "f16"),
+        ((16, 8213, 31), (True, False), "f32"),
+        ((30, 9001, 17), (True, True), "f16"),
+        ((32, 8176, 48), (False, False), "f16"),
     ],
 )
 def test_product(size: tuple[int, int, int], turned: tuple[bool, bool], kind: str) -> None:
-    """Twice: counters go on from run to run."""
+    """Twice: counters go on from run to run. The last parts of some k are shorter, or end inside a
+    fractal."""
     text, arrays, wanted = product(*size, turned, kind)
     executable = davinci.compile(text)
     executable.poison = True
@@ -95,13 +101,29 @@ def test_what_is_asked_for_is_not_split(options: dict[str, Any]) -> None:
     assert not split(executable)
 
 
-def test_short_products_and_ragged_ones_are_not_split() -> None:
-    for size in ((64, 256, 64), (64, 8200, 64)):
-        text, arrays, wanted = product(*size)
-        executable = davinci.compile(text)
-        (found,) = executable.run(*arrays).values()
-        np.testing.assert_allclose(found, wanted, atol=2e-3)
-        assert not split(executable)
+def test_short_products_are_not_split() -> None:
+    text, arrays, wanted = product(64, 256, 64)
+    executable = davinci.compile(text)
+    (found,) = executable.run(*arrays).values()
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert not split(executable)
+
+
+@pytest.mark.parametrize(
+    ("k", "most", "parts"),
+    [
+        (8192, 32, PartsOfK(32, 256, 0)),
+        (8176, 32, PartsOfK(31, 256, 240)),
+        (3707, 32, PartsOfK(28, 128, 123)),
+        (33, 8, PartsOfK(2, 16, 1)),
+        (16, 8, PartsOfK(1, 16, 0)),
+    ],
+)
+def test_parts_of_k(k: int, most: int, parts: PartsOfK) -> None:
+    found = PartsOfK.of(k, most)
+    assert found == parts
+    assert found.count * found.size + found.rest == k
+    assert PartsOfK.of(k, found.total) == found
 
 
 def test_given_again(tmp_path: Path) -> None:
@@ -116,9 +138,9 @@ def test_given_again(tmp_path: Path) -> None:
         (found,) = each.run(*arrays).values()
         np.testing.assert_allclose(found, wanted, atol=2e-3)
     assert again.profile["total_cycles"] == executable.profile["total_cycles"]
-    data = re.sub(r'"parts": \d+', '"parts": 7', file.read_text())
+    data = re.sub(r'"parts": \d+', '"parts": 33', file.read_text())
     file.write_text(data)
-    with pytest.raises(InputError, match="7 parts of a k of 8192"):
+    with pytest.raises(InputError, match="33 parts of a k of 8192"):
         davinci.compile(text, schedules=str(file))
 
 

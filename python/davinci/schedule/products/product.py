@@ -41,15 +41,15 @@ class Operand:
         itemsize: bytes of an element.
         k_rows: whether k runs along the rows of what is stored: of a plain B, or a transposed A.
         direct: whether rows become fractals between GM and L1, as on cores that have no UB.
-        beside: whether the matrices of a batch are parts of one whose rows, or columns of fractals,
-            go on through all of them.
+        pitch: elements from a stored row to the next, if that is more than a row has: of parts of
+            a matrix. Of fractals 0.
     """
 
     nz: bool
     itemsize: int
     k_rows: bool
     direct: bool = False
-    beside: bool = False
+    pitch: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,7 @@ class Product:
     def stored_columns(self, name: str) -> int:
         """Elements from a stored row of A or B to the next."""
         operand = self.operand(name)
-        parts = self.batch if operand.beside and not operand.nz else 1
-        return self.other(name) if operand.k_rows else self.k * parts
+        return operand.pitch or (self.other(name) if operand.k_rows else self.k)
 
     def stored_rows(self, name: str) -> int:
         """Stored rows of A or B."""

@@ -4,6 +4,9 @@
     all cores meet
     C = P[0] + P[1] + ..  and what follows the product, in parts of C shared by all cores
 
+Parts of k have the same number of whole fractals, but for the last one, which has what is left; it
+may be fewer, and end inside a fractal. Then it is a product of its own, on cores of its own.
+
 A product with few rows and columns has work for few cores, however long its k is. Split, it reads
 its factors on all of them; what that costs is the meeting, and the way of the partial products to
 memory and back.
@@ -12,7 +15,6 @@ memory and back.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from davinci.errors import CompileError
@@ -30,12 +32,47 @@ from davinci.schedule.products.product import Product, Result
 from davinci.schedule.side_by_side import PlannedPart, partings_of, plans_of
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
 
 SHARES = (1, 2, 4)
-"""Partial products that are weighed: as many as cores, half and a quarter."""
+"""Most partial products that are weighed: as many as cores, half and a quarter."""
 
 MEETINGS = 4
 """Cycles of a product, in meetings, from which on splitting it is weighed."""
+
+
+@dataclass(frozen=True)
+class PartsOfK:
+    """Parts into which k is cut.
+
+    Attributes:
+        count: equal parts.
+        size: elements of k that each of them has, whole fractals.
+        rest: elements that a last part has, fewer; 0 if there is none.
+    """
+
+    count: int
+    size: int
+    rest: int
+
+    @staticmethod
+    def of(k: int, most: int) -> PartsOfK:
+        """The smallest parts of which there are at most so many."""
+        size = ceil_div(k, most * SIDE) * SIDE
+        return PartsOfK(k // size, size, k % size)
+
+    @property
+    def total(self) -> int:
+        """All parts."""
+        return self.count + (self.rest > 0)
+
+
+@dataclass(frozen=True)
+class PartialProducts:
+    """Partial products that are alike, a batch, and the cores that share them."""
+
+    product: Product
+    cores: int
 
 
 @dataclass(frozen=True)
@@ -44,16 +81,16 @@ class SplitProduct:
 
     Attributes:
         cores: that all take part in both halves.
-        parts: partial products.
-        product: of them, a batch.
+        parts: of k.
+        products: of the equal parts, and of the rest, side by side on different cores.
         inputs: of the group's inputs, those that the sum takes behind the partial products.
         sums: what adds these up, and all that follows, as it is computed.
         cycles: estimated, without a launch.
     """
 
     cores: int
-    parts: int
-    product: Product
+    parts: PartsOfK
+    products: tuple[PartialProducts, ...]
     inputs: tuple[int, ...]
     sums: PlannedPart
     cycles: float
@@ -61,10 +98,10 @@ class SplitProduct:
     @property
     def choices(self) -> Choices:
         """The number of cores and of parts of k, as a file of schedules has them."""
-        return (PartChoice(cores=self.cores, choice=SplitChoice(parts=self.parts)),)
+        return (PartChoice(cores=self.cores, choice=SplitChoice(parts=self.parts.total)),)
 
     def __str__(self) -> str:
-        return f"k in {self.parts} parts on {self.cores} cores, which meet"
+        return f"k in {self.parts.total} parts on {self.cores} cores, which meet"
 
 
 def split_of(
@@ -83,7 +120,7 @@ def split_of(
     if least < MEETINGS * meeting_cycles(machine, cores):
         return None
     best: SplitProduct | None = None
-    for parts in _counts(group.product, cores):
+    for parts in _ways(group.product, cores):
         try:
             found = split_in(
                 group, graph, machine, cores, parts, wanted, least - price.cycles(cores)
@@ -109,9 +146,10 @@ def given_split(
     parts = part.choice.parts
     if part.cores > cores or not _can_be_split(group, graph, machine):
         raise NoSpace(f"a product in {parts} parts of k on {part.cores} cores, of {cores}")
-    if parts < 2 or group.product.k % (parts * SIDE):
+    cut = PartsOfK.of(group.product.k, parts)
+    if not 2 <= parts == cut.total <= part.cores:
         raise NoSpace(f"{parts} parts of a k of {group.product.k}")
-    found = split_in(group, graph, machine, part.cores, parts, Wanted(), math.inf)
+    found = split_in(group, graph, machine, part.cores, cut, Wanted(), math.inf)
     assert found is not None, "a limit without one"
     return found
 
@@ -121,7 +159,7 @@ def split_in(
     graph: Graph,
     machine: Machine,
     cores: int,
-    parts: int,
+    parts: PartsOfK,
     wanted: Wanted,
     most: float,
 ) -> SplitProduct | None:
@@ -131,52 +169,66 @@ def split_in(
         NoSpace: no kernel computes the parts, or their sum.
     """
     node = next(node for node in graph.nodes if is_product(node))
-    sums, inputs = sums_of(graph, node, parts)
-    partial = partial_product(group.product, parts)
+    sums, inputs = sums_of(graph, node, parts.total)
     plans = plans_of(partings_of(sums), machine, cores)
     if len(plans) != 1:
         raise NoSpace("sums and others beside them")
-    rest = meeting_cycles(machine, cores) + plans[0].plan.schedule.cycles
-    try:
-        found = quickly(partial, machine, cores, wanted, most - rest) if rest < most else None
-    except CompileError as error:
-        raise NoSpace(error.message) from None
-    if found is None or found.cycles + rest >= most:
-        return None
-    return SplitProduct(cores, parts, partial, inputs, plans[0], found.cycles + rest)
+    behind = meeting_cycles(machine, cores) + plans[0].plan.schedule.cycles
+    products, cycles = partial_products(group.product, parts, cores), behind
+    for each in products:
+        if behind >= most:
+            return None
+        try:
+            found = quickly(each.product, machine, each.cores, wanted, most - behind)
+        except CompileError as error:
+            raise NoSpace(error.message) from None
+        if found is None or found.cycles + behind >= most:
+            return None
+        cycles = max(cycles, found.cycles + behind)
+    return SplitProduct(cores, parts, products, inputs, plans[0], cycles)
 
 
 def _can_be_split(group: ProductGroup, graph: Graph, machine: Machine) -> bool:
     """Whether a product is one of two matrices of f16, or that become it, to rows, on a machine
-    whose cores meet."""
+    whose cores meet and have a vector unit each."""
     product = group.product
-    if machine.split or product.batch != 1 or product.image is not None:
+    if machine.split or product.direct or product.batch != 1 or product.image is not None:
         return False
     node = next(node for node in graph.nodes if is_product(node))
     rows = graph.arrays[node.result].layout == ND and not graph.windows
     return rows and product.factor == "f16"
 
 
-def _counts(product: Product, cores: int) -> Iterator[int]:
-    """Numbers of partial products that are weighed: k in equal parts of whole fractals."""
-    for share in SHARES:
-        parts = cores // share
-        if parts > 1 and product.k % (parts * SIDE) == 0:
-            yield parts
+def _ways(product: Product, cores: int) -> list[PartsOfK]:
+    """Parts of k that are weighed."""
+    ways = [PartsOfK.of(product.k, cores // share) for share in SHARES if share < cores]
+    return list(dict.fromkeys(parts for parts in ways if parts.total > 1))
 
 
-def partial_product(product: Product, parts: int) -> Product:
-    """The products of parts of k, as a batch of matrices that are parts of A and of B: rows or
+def partial_products(product: Product, parts: PartsOfK, cores: int) -> tuple[PartialProducts, ...]:
+    """The products of parts of k, as batches of matrices that are parts of A and of B: rows or
     columns of them in memory."""
-    return replace(
-        product,
-        batch=parts,
-        k=product.k // parts,
-        a=replace(product.a, beside=product.a.nz == product.a.k_rows),
-        b=replace(product.b, beside=product.b.nz == product.b.k_rows),
-        c=Result(False, 4),
-        epilogue=plain("f32", False),
-    )
+    pitches = {
+        name: 0 if product.operand(name).nz else product.stored_columns(name) for name in "ab"
+    }
+
+    def products(count: int, k: int) -> Product:
+        return replace(
+            product,
+            batch=count,
+            k=k,
+            a=replace(product.a, pitch=pitches["a"]),
+            b=replace(product.b, pitch=pitches["b"]),
+            c=Result(False, 4),
+            epilogue=plain("f32", False),
+        )
+
+    alike = products(parts.count, parts.size)
+    if not parts.rest:
+        return (PartialProducts(alike, cores),)
+    own = cores * parts.count // parts.total
+    rest = products(1, parts.rest)
+    return PartialProducts(alike, own), PartialProducts(rest, cores - own)
 
 
 def sums_of(graph: Graph, node: Node, parts: int) -> tuple[Graph, tuple[int, ...]]:
