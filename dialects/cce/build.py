@@ -135,8 +135,8 @@ def fixpipe(src: Value, dst: Value, *, relu: bool = False) -> None:
     operation("fixpipe", (src, dst), relu=relu or None)
 
 
-def clear_l1(dst: Value) -> None:
-    operation("clear_l1", (dst,))
+def clear_l1(dst: Value, *, bits: int | None = None) -> None:
+    operation("clear_l1", (dst,), bits=bits)
 
 
 def copy(src: Value, dst: Value, *, round_up: bool = False, adds: bool = False) -> None:
@@ -209,6 +209,18 @@ def read_counter(lines: Value, scratch: Value) -> Value:
 
 def sync_cores(lines: Value, number: Value, scratch: Value) -> None:
     operation("sync_cores", (lines, number, scratch))
+
+
+def set_core_flag(*, pipe: str, flag: int) -> None:
+    operation("set_core_flag", (), pipe=pipe, flag=flag)
+
+
+def wait_core_flag(*, flag: int) -> None:
+    operation("wait_core_flag", (), flag=flag)
+
+
+def get_sub_block_idx() -> Value:
+    return create("cce.get_sub_block_idx", (), (ir.IndexType.get(),)).result
 
 
 def get_block_idx() -> Value:

@@ -1,19 +1,23 @@
-"""The operations of the cce dialect by which the blocks of a launch wait for each other.
+"""The operations of the cce dialect by which programs of a launch wait for each other.
 
 All blocks of the launch run at the same time, each on a core of its own. Each has a line of 32
 bytes in global memory whose counter only grows; a block that has come stores the next number and
 waits until all lines have reached it.
+
+Where a block is a cube core and its vector cores, with a program each, these hand tiles to each
+other in global memory and count them by flags.
 
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
 
 from typing import Any
 
-from davinci.dialects.base import verifier
+from davinci.dialects.base import integer, one_of, verifier
 from davinci.dialects.cce.buffers import Buffer, buffer_of
-from davinci.dialects.cce.checks import require_contiguous, require_space
+from davinci.dialects.cce.checks import PIPES, require_contiguous, require_space
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
 from davinci.errors import require
+from davinci.isa import INSTRUCTIONS
 from davinci.isa.counters import LINE_BYTES
 from davinci.mlir import ext, ir, type_text
 
@@ -21,6 +25,9 @@ Operand = ext.Operand
 
 LANES = LINE_BYTES // 4
 """Numbers of a line; the first one is the counter."""
+
+CORE_FLAG = integer(0, next(f.limit for f in INSTRUCTIONS["wait_flag_dev"].fields))
+"""The number of a flag between a cube core and its vector cores."""
 
 
 def check_lines(lines: Buffer, scratch: Buffer) -> None:
@@ -82,3 +89,32 @@ class SyncCoresOp(Cce.Operation, name="sync_cores"):
         require(
             type_text(self.number.type) == "i32", "type of number", str(self.number.type), "i32"
         )
+
+
+class SetCoreFlagOp(Cce.Operation, name="set_core_flag"):
+    """Sets flag `flag` between a cube core and its vector cores once all earlier work of `pipe` is
+    complete: that of a cube core counts on each of its vector cores, those of all its vector cores
+    together count on the cube core.
+
+    C1 `pipe` is a pipe other than S. C2 `flag` is the number of a flag between cores.
+    """
+
+    ATTRIBUTES = {"pipe": one_of(*(p for p in PIPES if p != "S")), "flag": CORE_FLAG}  # noqa: RUF012
+
+    @verifier
+    def verify_invariants(self) -> None:
+        pass
+
+
+class WaitCoreFlagOp(Cce.Operation, name="wait_core_flag"):
+    """Holds the scalar unit, and all that comes behind, until the counter of flag `flag` is above
+    zero, and counts it down.
+
+    C1 `flag` is the number of a flag between cores.
+    """
+
+    ATTRIBUTES = {"flag": CORE_FLAG}  # noqa: RUF012
+
+    @verifier
+    def verify_invariants(self) -> None:
+        pass

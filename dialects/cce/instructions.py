@@ -18,6 +18,8 @@ NAMES = {
     "load2d": "load_cbuf_to_ca",
     "load3d": "img2col_cbuf_to_ca",
     "vcmpsel": "vsel",
+    "set_core_flag": "ffts_cross_core_sync",
+    "wait_core_flag": "wait_flag_dev",
     "vconv": "vconv_f162f32",
     "vnchwconv": "scatter_vnchwconv",
 }

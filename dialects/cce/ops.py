@@ -249,12 +249,13 @@ class Nd2nzOp(Cce.Operation, name="nd2nz"):
 
 
 class ClearL1Op(Cce.Operation, name="clear_l1"):
-    """Fills runs in L1 with zeros.
+    """Fills runs in L1 with zeros, or with the 16 bits of `bits` in each element.
 
     C1 destination in L1, [runs, elements] of 16 bits.
     C2 runs are contiguous and whole blocks, and begin whole blocks apart.
     """
 
+    ATTRIBUTES = {"bits": integer(0, (1 << 16) - 1, required=False)}  # noqa: RUF012 - see CopyOp
     dst: Operand[Any]
 
     @verifier
@@ -425,3 +426,7 @@ class GetBlockIdxOp(BlockNumber, name="get_block_idx"):
 
 class GetBlockNumOp(BlockNumber, name="get_block_num"):
     """Number of blocks of the launch."""
+
+
+class SubBlockNumberOp(BlockNumber, name="get_sub_block_idx"):
+    """Number of this vector core among those of its block, from 0."""

@@ -8,6 +8,9 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations, symbol_name
+from davinci.operators import products
+
+PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 
 CORES = "ascend.cores"
 """Of a kernel that shares launches: the number of cores that it is made for."""
@@ -44,6 +47,12 @@ def seen_by(kernel: Op, machine: Machine) -> Machine:
     return machines.for_cube(machine) if on_cube else machines.for_vector(machine)
 
 
+def takes_both(kernel: Op, machine: Machine) -> bool:
+    """Whether a kernel whose operators are not lowered yet becomes a program for each of two kinds
+    of cores: on a split machine attention, which alone holds several products."""
+    return machine.split and len(operations(kernel, *PRODUCTS)) > 1
+
+
 def kernels(root: Op) -> list[Any]:
     """The functions with `ascend.kernel` below `root`, whatever they are nested in, in order."""
     found: list[Any] = []
@@ -64,7 +73,9 @@ def launched_kernels(root: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for function in operations(root, "func.func"):
         launch = function.attributes.get("ascend.launch", None)
-        # A list names the programs of two kinds of cores, which nobody lowers from ascend.
+        if isinstance(launch, ir.ArrayAttr):
+            # The programs of two kinds of cores: a report knows them by the first one.
+            launch = launch[0]
         if isinstance(launch, ir.SymbolRefAttr | ir.FlatSymbolRefAttr):
             found[symbol_name(function)] = ir.SymbolRefAttr(launch).value[-1]
     return found

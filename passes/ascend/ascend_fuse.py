@@ -103,8 +103,9 @@ class AscendFusePass(Pass):
                 expand(block)
             sink(block)
             outliner = Outliner(op)
-            if "attention" in names and not chip.split:
-                for ops in attention_groups(block, machine, cores):
+            if "attention" in names:
+                of_both = (chip, self.cores or chip.cores) if chip.split else (machine, cores)
+                for ops in attention_groups(block, *of_both):
                     outliner.outline(Group(ops))
                     counts["attention"] += 1
             for ops in product_groups(block, behind, of_cube):

@@ -17,7 +17,7 @@ from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.mlir import ir, symbols, unique
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import CORES, seen_by
+from davinci.passes.analysis.kernels import CORES, seen_by, takes_both
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_group import group_of_kernel
 from davinci.passes.ascend.streaming import arrivals
@@ -259,6 +259,9 @@ class Staging:
         """A kernel on several numbers of cores; None if it shares no launch."""
         if name not in self._kernels:
             kernel = dict(symbols(dict(symbols(self._root))["kernels"]))[name]
+            if takes_both(kernel, self._chip):
+                self._kernels[name] = None
+                return None
             try:
                 seen = seen_by(kernel, self._chip)
                 cores = self._cores * seen.cores // self._machine.cores

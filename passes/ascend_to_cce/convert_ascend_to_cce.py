@@ -31,7 +31,14 @@ from davinci.dialects.cce.buffers import space_name
 from davinci.errors import InputError
 from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import CORE, UNIT, kernels, launched_kernels, seen_by
+from davinci.passes.analysis.kernels import (
+    CORE,
+    UNIT,
+    kernels,
+    launched_kernels,
+    seen_by,
+    takes_both,
+)
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.given_choices import KEY
 from davinci.passes.ascend_to_cce.groups import is_group, lower_group
@@ -98,7 +105,10 @@ class ConvertAscendToCcePass(Pass):
 
 
 def seen(kernel: ir.Operation, target: Target) -> Target:
-    """The target with the cores that run a kernel, on a machine with several kinds of them."""
+    """The target with the cores that run a kernel, on a machine with several kinds of them; all of
+    the machine for attention, which both kinds share."""
+    if takes_both(kernel, target.machine):
+        return target
     machine = seen_by(kernel, target.machine)
     cores = target.cores * machine.cores // target.machine.cores
     return replace(target, machine=machine, cores=cores)

@@ -191,7 +191,7 @@ def _bytes_of(array: Any) -> int:
 def is_free(op: Any) -> bool:
     """Whether an operation takes no pipe's time and may lie anywhere its operands are."""
     dialect = op.name.partition(".")[0]
-    return dialect == "arith" or op.name in FREE or op.name.startswith("cce.get_block_")
+    return dialect == "arith" or op.name in FREE or op.name.startswith("cce.get_")
 
 
 def _loops_around(block: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Pipe, Space
+from davinci.isa.cross_core import CUBE_AND_VECTOR_CORES
 from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
 from davinci.passes.cce_to_hivm import lowering
@@ -28,12 +29,27 @@ def lower_barrier(emitter: Emitter, op: Op) -> None:
     hivm.build("pipe_barrier", "", [], {"pipe": int(Pipe[attribute(op, "pipe")])})
 
 
-@lowering("get_block_idx", "get_block_num")
+@lowering("get_block_idx", "get_block_num", "get_sub_block_idx")
 def lower_block_number(emitter: Emitter, op: Op) -> None:
     i64 = ir.IntegerType.get_signless(64)
     built = builder.op(op.name.replace("cce.", "hivm."), [], [i64])
     index = arith.IndexCastOp(ir.IndexType.get(), built.result).result
     op.results[0].replace_all_uses_with(index)
+
+
+@lowering("set_core_flag")
+def lower_set_core_flag(emitter: Emitter, op: Op) -> None:
+    fields = {
+        "pipe": int(Pipe[attribute(op, "pipe")]),
+        "mode": CUBE_AND_VECTOR_CORES,
+        "flag": attribute(op, "flag"),
+    }
+    hivm.build("ffts_cross_core_sync", "", [], fields)
+
+
+@lowering("wait_core_flag")
+def lower_wait_core_flag(emitter: Emitter, op: Op) -> None:
+    hivm.build("wait_flag_dev", "", [], {"flag": attribute(op, "flag")})
 
 
 def lower_load(emitter: Emitter, op: Op) -> None:

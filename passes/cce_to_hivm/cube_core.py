@@ -63,7 +63,7 @@ def lower_clear_l1(emitter: Emitter, op: Op) -> None:
         "n_burst": runs,
         "len_burst": size // block,
         "dst_gap": (dst.strides[0] - size) // block if runs > 1 else 0,
-        "value": 0,
+        "value": attribute(op, "bits", 0),
     }
     emitter.instruction(record, [emitter.addresses.of(target)], fields)
 

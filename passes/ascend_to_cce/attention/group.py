@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel
+from davinci.passes.ascend_to_cce.attention.split.kernel import build_programs
 from davinci.passes.ascend_to_cce.attention.together import TogetherKernel
 from davinci.passes.ascend_to_cce.attention.units import Buffers
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
@@ -17,30 +19,18 @@ from davinci.schedule.attention.attention import AttentionSchedule
 from davinci.schedule.attention.choice import choose
 from davinci.schedule.attention.group import AttentionGroup
 from davinci.schedule.attention.lines import Line
+from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.space import NoSpace
 
 
-def build_attention_group(
-    group: AttentionGroup,
-    graph: Graph,
-    gm: dict[int, ir.Value],
-    target: Target,
-    given: AttentionSchedule | None = None,
-) -> tuple[AttentionSchedule, int]:
-    """The schedule of a group, and how many blocks can share its work.
+def buffers_of(group: AttentionGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> Buffers:
+    """The arrays of a group as matrices.
 
     Args:
         gm: buffers of the group's inputs and output, by number.
-        given: the schedule, if it was chosen already.
-
-    Raises:
-        NoSpace: no schedule fits.
     """
     attention = group.attention
-    if not group.ready:
-        raise NoSpace("masks that are not as scores are computed")
-    schedule = given or choose(attention, target.machine, target.cores)
 
     def array(number: int, *shape: int) -> ir.Value:
         """The buffer of a value in another shape; of the dimension -1 as many as there are."""
@@ -61,7 +51,40 @@ def build_attention_group(
         whole(number) if extra.whole else array(number, 1, -1, attention.keys)
         for number, extra in zip(group.extras, attention.chain.extras, strict=True)
     ]
-    buffers = Buffers(q, k, v, extras, whole(group.output))
+    return Buffers(q, k, v, extras, whole(group.output))
+
+
+def build_attention_group(
+    group: AttentionGroup,
+    graph: Graph,
+    gm: dict[int, ir.Value],
+    target: Target,
+    given: AttentionSchedule | SplitAttentionSchedule | None = None,
+) -> tuple[AttentionSchedule | SplitAttentionSchedule, int]:
+    """The schedule of a group, and how many blocks can share its work.
+
+    Args:
+        gm: buffers of the group's inputs and output, by number.
+        given: the schedule, if it was chosen already.
+
+    Raises:
+        NoSpace: no schedule fits.
+    """
+    attention = group.attention
+    if not group.ready:
+        raise NoSpace("masks that are not as scores are computed")
+    schedule = given or choose(attention, target.machine, target.cores)
+
+    if isinstance(schedule, SplitAttentionSchedule):
+        blocks = min(target.cores, schedule.units(attention))
+
+        def seen(argument: Callable[[ir.Value], ir.Value]) -> Buffers:
+            return buffers_of(group, graph, {key: argument(value) for key, value in gm.items()})
+
+        kernel_op = gm[group.output].owner.owner
+        build_programs(attention, schedule, kernel_op, seen, group.members, target.machine, blocks)
+        return schedule, blocks
+    buffers = buffers_of(group, graph, gm)
 
     def kernel() -> AttentionKernel:
         kind = TogetherKernel if schedule.together else AttentionKernel

@@ -18,6 +18,7 @@ import pydantic
 
 from davinci.machine import Machine
 from davinci.schedule.attention.attention import AttentionSchedule
+from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.schedule.graph import Graph
 from davinci.schedule.plain_data import CONFIG, Place, Size
 from davinci.schedule.products.product import ProductSchedule
@@ -114,6 +115,17 @@ class AttentionChoice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SplitAttentionChoice:
+    """The schedule of attention on cube and vector cores, see `attention.split`; all of it is a
+    choice."""
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["split-attention"] = "split-attention"
+    schedule: SplitAttentionSchedule
+
+
+@dataclass(frozen=True, kw_only=True)
 class MovesChoice:
     """Ways of moving elements, see `moves.choice`: those of fewest cycles on the part's cores."""
 
@@ -149,6 +161,7 @@ Choice = Annotated[
     | SplitChoice
     | WindowsChoice
     | AttentionChoice
+    | SplitAttentionChoice
     | MovesChoice
     | SortChoice
     | LoopChoice,

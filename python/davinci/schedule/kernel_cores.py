@@ -16,7 +16,6 @@ from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.schedule.attention import choice as attention_choice
 from davinci.schedule.attention.attention import Attention
-from davinci.schedule.attention.cost import estimate as attention_cycles
 from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import Choices, LoopChoice
 from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
@@ -202,9 +201,8 @@ def _weigh_pool(pool: Pool, machine: Machine) -> Weigh:
 def _weigh_attention(attention: Attention, machine: Machine, cores: int) -> Weigh:
     def weigh(count: int, most: float) -> Weighed:
         schedule = attention_choice.quickly(attention, machine, count, cores)
-        lines = sum(line.count for line in schedule.lines(attention))
-        cycles = attention_cycles(attention, schedule, machine, count)
-        return Weighed(cycles, min(count, lines))
+        cycles, blocks = attention_choice.cycles_and_units(attention, schedule, machine, count)
+        return Weighed(cycles, blocks)
 
     return weigh
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from davinci.errors import CompileError
@@ -9,11 +10,13 @@ from davinci.machine import Machine
 from davinci.schedule.attention import choice as attention_choice
 from davinci.schedule.attention.attention import AttentionSchedule
 from davinci.schedule.attention.group import AttentionGroup, read_attention
+from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.schedule.choices import (
     AttentionChoice,
     Choices,
     PartChoice,
     ProductChoice,
+    SplitAttentionChoice,
     WindowsChoice,
 )
 from davinci.schedule.graph import Graph
@@ -26,10 +29,10 @@ from davinci.schedule.products.product import ProductSchedule
 from davinci.schedule.side_by_side import ranked_choices
 from davinci.schedule.vector.space import NoSpace
 
-WholeSchedule = ProductSchedule | PoolSchedule | AttentionSchedule
+WholeSchedule = ProductSchedule | PoolSchedule | AttentionSchedule | SplitAttentionSchedule
 """The schedule of a group that has one for all of it."""
 
-_Wanted = TypeVar("_Wanted", ProductChoice, WindowsChoice, AttentionChoice)
+_Wanted = TypeVar("_Wanted", ProductChoice, WindowsChoice, AttentionChoice, SplitAttentionChoice)
 
 
 def ways_of(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
@@ -38,7 +41,7 @@ def ways_of(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
     Raises:
         NoSpace: a group that has no choices.
     """
-    found: list[PoolSchedule] | list[ProductSchedule] | list[AttentionSchedule]
+    found: Sequence[WholeSchedule]
     products = sum(map(is_product, graph.nodes))
     if any(map(is_pool, graph.nodes)):
         found = pool_choice.ranked(read_pool(graph).pool, machine, cores)
@@ -63,11 +66,13 @@ def _products(graph: Graph, machine: Machine, cores: int) -> list[ProductSchedul
 
 def choices_of(schedule: WholeSchedule, cores: int) -> Choices:
     """The choice that a schedule is made of."""
-    choice: ProductChoice | WindowsChoice | AttentionChoice
+    choice: ProductChoice | WindowsChoice | AttentionChoice | SplitAttentionChoice
     if isinstance(schedule, ProductSchedule):
         choice = ProductChoice(schedule=schedule)
     elif isinstance(schedule, PoolSchedule):
         choice = WindowsChoice(planes=schedule.planes, rows=schedule.rows, slots=schedule.slots)
+    elif isinstance(schedule, SplitAttentionSchedule):
+        choice = SplitAttentionChoice(schedule=schedule)
     else:
         choice = AttentionChoice(schedule=schedule)
     return (PartChoice(cores=cores, choice=choice),)
@@ -85,7 +90,7 @@ def product_of(given: Choices, cores: int) -> tuple[int, ProductSchedule]:
 
 def whole_of(
     given: Choices, group: PoolGroup | AttentionGroup, machine: Machine, cores: int
-) -> tuple[int, PoolSchedule | AttentionSchedule]:
+) -> tuple[int, PoolSchedule | AttentionSchedule | SplitAttentionSchedule]:
     """Cores and schedule of windows or attention by a choice.
 
     Raises:
@@ -94,7 +99,11 @@ def whole_of(
     if isinstance(group, PoolGroup):
         cores, tiles = _only(given, cores, WindowsChoice, "windows")
         return cores, pool_choice.chosen(group.pool, machine, cores, tiles)
-    cores, choice = _only(given, cores, AttentionChoice, "attention")
+    choice: AttentionChoice | SplitAttentionChoice
+    if machine.split:
+        cores, choice = _only(given, cores, SplitAttentionChoice, "attention on two kinds of cores")
+    else:
+        cores, choice = _only(given, cores, AttentionChoice, "attention")
     attention_choice.require_candidate(group.attention, choice.schedule, machine, cores)
     return cores, choice.schedule
 

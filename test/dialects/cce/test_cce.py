@@ -63,7 +63,10 @@ def test_round_trip(name: str, types: list[str], attributes: str) -> None:
         assert str(ir.Module.parse(text)) == text
 
 
-@pytest.mark.parametrize("name", ["get_block_idx", "get_block_num"])
+REGISTERS = ("get_block_idx", "get_block_num", "get_sub_block_idx")
+
+
+@pytest.mark.parametrize("name", REGISTERS)
 def test_block_number(name: str) -> None:
     assert f'"cce.{name}"() : () -> index' in parse(name, [], results="index")
 
@@ -76,7 +79,7 @@ def test_read_counter() -> None:
 
 
 def test_every_operation_is_tested() -> None:
-    tested = {name for name, *_ in CCE} | {"get_block_idx", "get_block_num", "read_counter"}
+    tested = {name for name, *_ in CCE} | {*REGISTERS, "read_counter"}
     assert tested == {op._op_name for op in Cce.operations}
 
 
@@ -395,6 +398,9 @@ INCCE = [
     ("set_flag", [], 'src = "V", dst = "V", event = 0 : i64', "two pipes; use pipe_barrier"),
     ("wait_flag", [], 'src = "V", dst = "M", event = 16 : i64', "attribute event; found 16"),
     ("pipe_barrier", [], 'pipe = "S"', "attribute pipe; found 'S'"),
+    ("set_core_flag", [], 'pipe = "S", flag = 1 : i64', "attribute pipe; found 'S'"),
+    ("set_core_flag", [], 'pipe = "FIX", flag = 16 : i64', "attribute flag; found 16"),
+    ("wait_core_flag", [], "flag = -1 : i64", "attribute flag; found -1"),
 ]
 INCCE += [
     ("sync_cores", [ub("4x8", "i32"), "i32", ub("5x8", "i32")], "", "lines is in the wrong memory"),
@@ -437,7 +443,7 @@ def test_facts_of_the_instructions() -> None:
 
 def test_every_operation_has_an_instruction() -> None:
     """One that is in the records, apart from registers of the scalar unit, and with its pipe."""
-    names = {op._op_name for op in Cce.operations} - {"get_block_idx", "get_block_num", "copy"}
+    names = {op._op_name for op in Cce.operations} - {*REGISTERS, "copy"}
     names -= {name.removeprefix("cce.") for name in MEETINGS}
     assert {instructions.NAMES.get(name, name) for name in names} <= set(BY_NAME)
     pipes = {name: pipe_of(name) for name in names}

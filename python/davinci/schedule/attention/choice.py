@@ -12,6 +12,9 @@ from davinci.machine import Machine
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.cost import estimate, takes_windows
 from davinci.schedule.attention.footprint import holds_factors, sum_bytes, ub_bytes
+from davinci.schedule.attention.split import SplitAttentionSchedule
+from davinci.schedule.attention.split import estimate as split_cycles
+from davinci.schedule.attention.split import ranked as ranked_split
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div, even_cuts
 
@@ -61,7 +64,22 @@ class _Written:
     attention: Attention = field(compare=False, repr=False)
 
 
-def choose(attention: Attention, machine: Machine, cores: int) -> AttentionSchedule:
+Schedule = AttentionSchedule | SplitAttentionSchedule
+"""Of a core, or of a cube core and its vector cores."""
+
+
+def cycles_and_units(
+    attention: Attention, schedule: Schedule, machine: Machine, cores: int
+) -> tuple[float, int]:
+    """Estimated cycles of a schedule on that many cores, and how many have work."""
+    if isinstance(schedule, SplitAttentionSchedule):
+        units = schedule.units(attention)
+        return split_cycles(attention, schedule, machine, cores), min(cores, units)
+    lines = sum(line.count for line in schedule.lines(attention))
+    return estimate(attention, schedule, machine, cores), min(cores, lines)
+
+
+def choose(attention: Attention, machine: Machine, cores: int) -> Schedule:
     """The schedule of fewest estimated cycles on that many cores.
 
     Raises:
@@ -70,21 +88,22 @@ def choose(attention: Attention, machine: Machine, cores: int) -> AttentionSched
     return _best(_Written(repr(attention), attention), machine, cores, None)[0]
 
 
-def quickly(
-    attention: Attention, machine: Machine, cores: int, most_cores: int
-) -> AttentionSchedule:
+def quickly(attention: Attention, machine: Machine, cores: int, most_cores: int) -> Schedule:
     """About what `choose` finds on that many cores: the best of those schedules whose tiles are as
     large as in one of the best on `most_cores`, and whose units are no smaller.
 
     Raises:
         NoSpace: none fits the memories.
     """
+    if machine.split:
+        return choose(attention, machine, cores)
     written = _Written(repr(attention), attention)
     like = _best(written, machine, most_cores, None)
     if cores == most_cores:
         return like[0]
     tiles: dict[int, int] = {}
     for schedule in like:
+        assert isinstance(schedule, AttentionSchedule), "a core of a machine has both units"
         tiles[schedule.tile] = min(schedule.rows, tiles.get(schedule.tile, schedule.rows))
     return _best(written, machine, cores, frozenset(tiles.items()))[0]
 
@@ -92,7 +111,7 @@ def quickly(
 @lru_cache(maxsize=CHOSEN_KEPT)
 def _best(
     written: _Written, machine: Machine, cores: int, tiles: Set[Pair] | None
-) -> tuple[AttentionSchedule, ...]:
+) -> tuple[Schedule, ...]:
     """The schedules of fewest estimated cycles, the best first.
 
     Raises:
@@ -106,31 +125,39 @@ def _best(
 
 def ranked(
     attention: Attention, machine: Machine, cores: int, tiles: Set[Pair] | None = None
-) -> list[AttentionSchedule]:
+) -> list[AttentionSchedule] | list[SplitAttentionSchedule]:
     """All schedules that may be good, the one that is taken where nobody chooses first.
 
     Args:
         tiles: fractals of keys of a tile, each with the fewest rows of a unit; all others are
             left out.
     """
+    if machine.split:
+        return ranked_split(attention, machine, cores)
     found = dict.fromkeys(candidates(attention, machine, cores, tiles))
     return sorted(found, key=lambda made: estimate(attention, made, machine, cores))
 
 
 def require_candidate(
-    attention: Attention, schedule: AttentionSchedule, machine: Machine, cores: int
+    attention: Attention, schedule: Schedule, machine: Machine, cores: int
 ) -> None:
     """Fails unless a schedule that was given is one of those that are weighed.
 
     Raises:
         NoSpace: it is not.
     """
-    if schedule not in candidates(attention, machine, cores):
+    known: Iterable[Schedule] = candidates(attention, machine, cores)
+    if machine.split:
+        known = ranked_split(attention, machine, cores)
+    if schedule not in known:
         raise NoSpace(f"a schedule that is none of those of this attention on {cores} cores")
 
 
 def require_schedule(attention: Attention, machine: Machine, cores: int) -> None:
     """Fails unless a schedule fits the memories."""
+    if machine.split:
+        ranked_split(attention, machine, cores)
+        return
     if next(candidates(attention, machine, cores), None) is None:
         raise NoSpace(NONE_FITS)
 

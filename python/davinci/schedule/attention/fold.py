@@ -30,6 +30,12 @@ LEAST = "least"
 
 MAXIMUM = "vmax"
 
+COPIES = 2
+"""Copies of maxima, in either half of the bank groups."""
+
+APART = 8
+"""Repeats that make up for an instruction in `fold_in_place`."""
+
 
 def tile_name(number: int) -> str:
     """Buffer of a tile of scores."""
@@ -113,6 +119,40 @@ def fold(
         steps.append(no_less(name, 2 * rows * SIDE, dtype))
     steps.append(spread_out(name, rows, tiles[0], dtype) if spread else last(name, rows, dtype))
     return Steps(dtype, tuple(steps), scratch_lanes(rows, tiles, dtype))
+
+
+def fold_in_place(rows: int, keys: int, dtype: str) -> Steps:
+    """The steps from one tile in `SOURCE`, [rows][keys][16], to `RESULT`, by way of `FIRST`.
+
+    Repeats of a half are combined with those of the other that lie in other bank groups, so that
+    long ones are two instructions, each of every second repeat. The result is `COPIES` times
+    [`result_lanes`], a repeat apart, of which either half of the bank groups has one.
+
+    Args:
+        rows: fractals.
+        keys: whole fractals.
+    """
+    lanes, name, pitch, steps = repeat_lanes(dtype), SOURCE, keys * SIDE, []
+    room = kept(keys) * SIDE
+    while keys > 2:
+        size = kept(keys)
+        behind, width = (keys - size) * SIDE, size * SIDE
+        if width >= APART * lanes and width % (2 * lanes) == 0:
+            shape = (rows, width // (2 * lanes), lanes)
+            for half in (0, lanes):
+                a = View(name, shape, (pitch, 2 * lanes, 1), half)
+                b = View(name, shape, (pitch, 2 * lanes, 1), behind + lanes - half)
+                steps.append(Step(MAXIMUM, (a, b, View(FIRST, shape, (room, 2 * lanes, 1), half))))
+        else:
+            a, b = (View(name, (rows, width), (pitch, 1), first) for first in (0, behind))
+            steps.append(Step(MAXIMUM, (a, b, View(FIRST, (rows, width), (room, 1)))))
+        name, pitch, keys = FIRST, room, size
+    block, copies = block_lanes(dtype), result_lanes(dtype) // SIDE
+    spread = (SIDE // block, rows, COPIES, copies, block)
+    a, b = (View(name, spread, (block, pitch, 0, 0, 1), first) for first in (0, SIDE))
+    there = (block, COPIES * lanes, lanes, SIDE, 1)
+    steps.append(Step(MAXIMUM, (a, b, View(RESULT, spread, there))))
+    return Steps(dtype, tuple(steps), {FIRST: rows * room})
 
 
 def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[Step]:

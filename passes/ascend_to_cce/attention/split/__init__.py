@@ -1,0 +1,1 @@
+"""Attention whose products a cube core computes and whose softmax its vector cores."""

@@ -1,0 +1,332 @@
+"""The program of a cube core: scores of a tile, and its products with V.
+
+    Q, K, V   GM -> L1 by ND2NZ
+    S^T       K in L0A, Q in L0B: a mad for each part of the keys and quarter of the rows -> GM
+    P V       P in L0A, V and ones in L0B: a mad for each part and half of the rows, summed up -> GM
+
+Two mads of scores and one of a product take turns. A part of K or V of the next step comes as soon
+as that of this one is in L0 for the last time.
+"""
+
+from __future__ import annotations
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import ir
+from davinci.passes.ascend_to_cce.attention.split.steps import (
+    RESULTS,
+    SCORES,
+    WEIGHTS,
+    BlockSteps,
+    Rings,
+    StepPlace,
+    choose,
+    matrix_of,
+    only_if,
+)
+from davinci.passes.ascend_to_cce.attention.units import Buffers
+from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region
+from davinci.passes.ascend_to_cce.products.kernel import flag
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL
+from davinci.passes.ascend_to_cce.serving import serving
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    constant_index,
+    mul,
+    reshaped,
+    restride,
+    subview,
+)
+from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.members import Members
+from davinci.schedule.attention.split import (
+    L0_SLOTS,
+    LANES,
+    P_SLOTS,
+    QUARTERS,
+    SUBS,
+    SplitAttentionSchedule,
+)
+from davinci.schedule.products.events import Block, Fill, Held, Span
+from davinci.schedule.products.product import Operand, Pieces
+from davinci.units import FRACTAL_SIDE as SIDE
+
+ONE = 0x3C00
+"""1.0 in f16."""
+
+
+class AttentionCubeCore:
+    """Builds the program.
+
+    Args:
+        gm: the arrays of the attention.
+        rings: shared with the vector cores.
+        steps: of the block.
+        block: its number.
+    """
+
+    def __init__(
+        self,
+        attention: Attention,
+        schedule: SplitAttentionSchedule,
+        gm: Buffers,
+        rings: Rings,
+        steps: BlockSteps,
+        block: ir.Value,
+        members: Members,
+    ) -> None:
+        self.attention, self.schedule, self.members = attention, schedule, members
+        self.rings, self.steps, self.block = rings, steps, block
+        sizes, rows, part, parts = attention.fractals, schedule.rows, schedule.part, schedule.parts
+        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+        self.depth, self.columns = sizes.depth, sizes.columns
+
+        def feed(source: ir.Value, k_rows: bool, pieces: Pieces) -> Feed:
+            return Feed(source, Operand(False, 2, k_rows, direct=True), pieces, None)
+
+        self.q = feed(gm.q, False, Pieces(self.depth, rows, 1, rows, QUARTERS))
+        self.k = feed(gm.k, False, Pieces(self.depth, part, 1, part, parts))
+        self.v = feed(gm.v, True, Pieces(part, self.columns, part, part, parts))
+
+        def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
+            return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
+
+        height = LANES * rows
+        self.p = buffers(P_SLOTS, height * part, f16, "L1")
+        (self.l0a_k,) = buffers(1, part * self.depth, f16, "L0A")
+        (self.l0a_p,) = buffers(1, height * part, f16, "L0A")
+        self.l0b_q = buffers(L0_SLOTS, rows * self.depth, f16, "L0B")
+        (self.l0b_v,) = buffers(1, part * (self.columns + 1), f16, "L0B")
+        self.l0c_s = buffers(L0_SLOTS, rows * part, f32, "L0C")
+        (self.l0c_o,) = buffers(1, height * (self.columns + 1), f32, "L0C")
+        self.turn = 0
+
+    def build(self) -> None:
+        """Everything."""
+        self.prepare()
+        first = self.steps.place(0)
+        for part in range(self.schedule.parts):
+            self.bring_k(first, part)
+        for part in range(self.schedule.parts):
+            self.bring_v(first, part)
+        self.steps.skewed(self.scores, self.both, self.results)
+
+    def prepare(self) -> None:
+        """Ones beside V in L0B, and numbers in L1 where rows of a matrix end before a buffer."""
+        part, wide = self.schedule.part, self.columns + 1
+        ones = alloc([part * FRACTAL], ir.F16Type.get(), "L1")
+        with serving(*self.members.sums):
+            cce.clear_l1(reshaped(ones, [1, part * FRACTAL]), bits=ONE)
+            for k in range(part):
+                source = restride(ones, [1, 1, SIDE, SIDE], [FRACTAL, FRACTAL, SIDE, 1])
+                place = (k * wide + self.columns) * FRACTAL
+                cce.load2d(source, self.fractals(self.l0b_v, 1, 1, place))
+        if self.attention.fractals.rows % self.schedule.unit_rows or self.attention.rows % SIDE:
+            self.clear(self.q.l1)
+        if self.attention.keys % (self.schedule.tile * SIDE):
+            self.clear(self.k.l1)
+
+    def clear(self, buffers: list[ir.Value]) -> None:
+        for buffer in buffers:
+            cce.clear_l1(reshaped(buffer, [1, *ir.MemRefType(buffer.type).shape]))
+
+    def fractals(self, buffer: ir.Value, rows: int, columns: int, offset: int = 0) -> ir.Value:
+        """Fractals of a buffer that follow each other."""
+        strides = [columns * FRACTAL, FRACTAL, SIDE, 1]
+        made: ir.Value = restride(buffer, [rows, columns, SIDE, SIDE], strides, offset)
+        return made
+
+    # What comes from GM.
+
+    def bring_q(self, place: StepPlace) -> None:
+        """Q of a unit."""
+        attention, unit = self.attention, self.schedule.unit_rows
+        matrix = matrix_of(place, attention.of_q, attention.batch)
+        last = self.schedule.blocks_of_rows(attention) - 1
+
+        def rows(count: int) -> None:
+            for quarter in range(QUARTERS):
+                size = self.schedule.rows * SIDE
+                there = min(size, count - quarter * size)
+                if there <= 0:
+                    break
+                start = add(mul(place.block, unit), quarter * self.schedule.rows)
+                whole = Block(0, Span(0, self.depth), Span(0, self.schedule.rows))
+                region = Region(matrix, Range(0, attention.depth, True), Range(start, there, True))
+                self.q.fill(Fill("", Held(whole, quarter), whole), region)
+
+        left = attention.rows - last * unit * SIDE
+        with serving(*self.members.q):
+            self.whole_or_tail(place.block, last, unit * SIDE, left, rows)
+
+    def whole_or_tail(
+        self, index: IndexLike, last: int, whole: int, left: int, build: object
+    ) -> None:
+        """Builds for a whole of something, and for what is left of it at the last index."""
+        assert callable(build), "what builds takes the size"
+        if left == whole:
+            build(whole)
+        elif last == 0:
+            build(left)
+        else:
+            choose(index, last, lambda: build(left), lambda: build(whole))
+
+    def keys_of(self, part: int) -> tuple[int, int]:
+        """Keys of a part in a tile, and in the last one."""
+        size, tile = self.schedule.part * SIDE, self.schedule.tile * SIDE
+        left = self.attention.keys - (self.steps.tiles - 1) * tile
+        return size, max(0, min(size, left - part * size))
+
+    def start_of(self, place: StepPlace, part: int) -> IndexLike:
+        """The first fractal of keys of a part."""
+        return add(mul(place.tile, self.schedule.tile), part * self.schedule.part)
+
+    def bring_k(self, place: StepPlace, part: int) -> None:
+        """A part of K of a step."""
+        attention = self.attention
+        piece = Block(0, Span(0, self.depth), Span(0, self.schedule.part))
+        matrix = matrix_of(place, attention.of_k, attention.batch)
+
+        def keys(count: int) -> None:
+            if count:
+                other = Range(self.start_of(place, part), count, True)
+                region = Region(matrix, Range(0, attention.depth, True), other)
+                self.k.fill(Fill("", Held(piece, part), piece), region)
+
+        whole, left = self.keys_of(part)
+        with serving(*self.members.k):
+            self.whole_or_tail(place.tile, self.steps.tiles - 1, whole, left, keys)
+
+    def bring_v(self, place: StepPlace, part: int) -> None:
+        """A part of V of a step; zeros behind the last key."""
+        attention = self.attention
+        piece = Block(0, Span(0, self.schedule.part), Span(0, self.columns))
+        matrix = matrix_of(place, attention.of_v, attention.batch)
+
+        def keys(count: int) -> None:
+            if count <= (self.schedule.part - 1) * SIDE:
+                self.clear([self.v.l1[part]])
+            if count:
+                k = Range(self.start_of(place, part), count, True)
+                region = Region(matrix, k, Range(0, attention.columns, True))
+                self.v.fill(Fill("", Held(piece, part), piece), region)
+
+        whole, left = self.keys_of(part)
+        with serving(*self.members.v):
+            self.whole_or_tail(place.tile, self.steps.tiles - 1, whole, left, keys)
+
+    def bring_p(self, step: IndexLike, number: int) -> None:
+        """Weights of half of the rows and a part of the keys, of those of a step."""
+        sub, part = divmod(number, self.schedule.parts)
+        if part == 0:
+            cce.wait_core_flag(flag=WEIGHTS)
+        rows, keys = self.schedule.rows, self.schedule.part * SIDE
+        start = [self.block, self.steps.in_ring(step), sub * LANES, 0, part * keys, 0]
+        with serving(*self.members.product):
+            source = subview(
+                self.rings.weights, start, [1, 1, LANES, rows, keys, SIDE], drop=[0, 1]
+            )
+            shape, strides = [LANES, rows, keys, SIDE], [rows * keys * SIDE, keys * SIDE, SIDE, 1]
+            cce.copy(source, restride(self.p[number % P_SLOTS], shape, strides))
+
+    # Products.
+
+    def scores(self, step: IndexLike) -> None:
+        """Scores of a step, alone."""
+        self.begin(step)
+        for number in range(QUARTERS * self.schedule.parts):
+            self.score(step, number)
+
+    def begin(self, step: IndexLike) -> None:
+        place = self.steps.place(step)
+        with only_if(place.tile, 0):
+            self.bring_q(place)
+
+    def score(self, step: IndexLike, number: int) -> None:
+        """S^T of a part of the keys and a quarter of the rows."""
+        part, quarter = divmod(number, QUARTERS)
+        rows, keys = self.schedule.rows, self.schedule.part
+        members, zero = self.members, constant_index(0)
+        if quarter == 0:
+            width = keys * SIDE
+            image = restride(
+                self.k.l1[part],
+                [self.depth, 1, width, SIDE],
+                [width * SIDE, width * SIDE, SIDE, 1],
+            )
+            with serving(*members.k):
+                cce.load3d(
+                    image,
+                    zero,
+                    zero,
+                    self.fractals(self.l0a_k, keys, self.depth),
+                    kernel=(1, 1),
+                    strides=(1, 1),
+                    dilations=(1, 1),
+                    pads=(0, 0),
+                    element=0,
+                )
+            self.bring_k(self.steps.place(self.steps.following(step)), part)
+        slot = self.turn % L0_SLOTS
+        self.turn += 1
+        whole = Block(0, Span(0, self.depth), Span(0, rows))
+        with serving(*members.q):
+            self.q.load(Held(whole, quarter), whole, self.l0b_q[slot], k_first=True)
+        c = self.fractals(self.l0c_s[slot], rows, keys)
+        with serving(*members.scores):
+            cce.mad(
+                self.fractals(self.l0a_k, keys, self.depth),
+                self.fractals(self.l0b_q[slot], self.depth, rows),
+                c,
+                flag(True),
+            )
+            start = [self.block, self.steps.in_ring(step), quarter, 0, part * keys * SIDE, 0]
+            shape = [1, 1, 1, rows, keys * SIDE, SIDE]
+            cce.fixpipe(c, subview(self.rings.scores, start, shape, drop=[0, 1, 2]))
+        if part == self.schedule.parts - 1 and quarter % LANES == LANES - 1:
+            cce.set_core_flag(pipe="FIX", flag=SCORES)
+
+    def results(self, step: IndexLike) -> None:
+        """Products with V of a step, alone."""
+        self.bring_p(step, 0)
+        for number in range(SUBS * self.schedule.parts):
+            self.result(step, number)
+
+    def result(self, step: IndexLike, number: int) -> None:
+        """P V of half of the rows and a part of the keys."""
+        if number + 1 < SUBS * self.schedule.parts:
+            self.bring_p(step, number + 1)
+        sub, part = divmod(number, self.schedule.parts)
+        with serving(*self.members.product):
+            self._result(step, number, sub, part)
+
+    def _result(self, step: IndexLike, number: int, sub: int, part: int) -> None:
+        height, keys, wide = LANES * self.schedule.rows, self.schedule.part, self.columns + 1
+        p = self.fractals(self.l0a_p, height, keys)
+        cce.load2d(self.fractals(self.p[number % P_SLOTS], height, keys), p, transpose=True)
+        held = Block(0, Span(0, keys), Span(0, self.columns))
+        for k in range(keys):
+            block = Block(0, Span(k, k + 1), Span(0, self.columns))
+            ((_, source),) = self.v.loads(Held(held, part), block, k_first=True)
+            place = self.fractals(self.l0b_v, 1, self.columns, k * wide * FRACTAL)
+            cce.load2d(source, place, transpose=True)
+        if sub == SUBS - 1:
+            self.bring_v(self.steps.place(self.steps.following(step)), part)
+        c = self.fractals(self.l0c_o, wide, height)
+        cce.mad(p, self.fractals(self.l0b_v, keys, wide), c, flag(part == 0))
+        if part == self.schedule.parts - 1:
+            start = [self.block, self.steps.in_ring(step), sub, 0, 0]
+            shape = [1, 1, 1, height * SIDE, wide * SIDE]
+            cce.fixpipe(c, subview(self.rings.results, start, shape, drop=[0, 1, 2]))
+            cce.set_core_flag(pipe="FIX", flag=RESULTS)
+
+    def both(self, ahead: IndexLike, behind: IndexLike) -> None:
+        """Scores of a step and products of an earlier one, in turns."""
+        self.begin(ahead)
+        each = QUARTERS // SUBS
+        self.bring_p(behind, 0)
+        for number in range(SUBS * self.schedule.parts):
+            for score in range(each * number, each * (number + 1)):
+                self.score(ahead, score)
+            self.result(behind, number)

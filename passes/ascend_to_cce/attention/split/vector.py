@@ -1,0 +1,336 @@
+"""The program of a vector core: scores of a tile become weights, products with V are summed up.
+
+Of a chunk of rows, S^T as [rows / 16][keys][16]:
+
+    maxima     of keys by `fold`, times minus the factor; with those of the tiles before: the least
+    S^T        times the factor plus that, f16, exp                                  -> GM
+    change     exp(new - old), kept until the products with V of the tile come
+
+Of the rows of a quarter, P V as [rows][columns + 16]:
+
+    O          times the change, spread to a block for each row, plus P V
+    behind the last tile  O / its last columns                                       -> GM
+"""
+
+from __future__ import annotations
+
+import math
+
+from davinci.dialects.cce import build as cce
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.passes.ascend_to_cce.attention.split.steps import (
+    RESULTS,
+    SCORES,
+    WEIGHTS,
+    BlockSteps,
+    Rings,
+    StepPlace,
+    choose,
+    only_if,
+)
+from davinci.passes.ascend_to_cce.products.feed import expanded
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.serving import serving
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
+from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
+from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview, viewed
+from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.blocks import LOWEST
+from davinci.schedule.attention.fold import (
+    COPIES,
+    FIRST,
+    fold_in_place,
+    repeat_lanes,
+    result_lanes,
+)
+from davinci.schedule.attention.members import Members
+from davinci.schedule.attention.split import (
+    CHUNKS_AT_ONCE,
+    LANES,
+    PIECE_SLOTS,
+    SUBS,
+    SplitAttentionSchedule,
+    chunks,
+    leaving_bytes,
+    score_slots,
+    scratch_bytes,
+    shared_bytes,
+    slot_bytes,
+    weight_slots,
+)
+from davinci.schedule.vector.steps import RESULT, SOURCE
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+from davinci.units import FRACTAL_SIDE as SIDE
+
+F32_BLOCK = BLOCK_BYTES // 4
+"""Elements of f32 of a block."""
+
+
+class AttentionVectorCore:
+    """Builds the program.
+
+    Args:
+        o: the result in GM, [matrices][rows][columns].
+        rings: shared with the cube core.
+        block: the number of the block.
+        lane: that of the vector core in its block.
+    """
+
+    def __init__(
+        self,
+        attention: Attention,
+        schedule: SplitAttentionSchedule,
+        o: ir.Value,
+        rings: Rings,
+        steps: BlockSteps,
+        block: ir.Value,
+        lane: ir.Value,
+        members: Members,
+        machine: Machine,
+    ) -> None:
+        self.attention, self.schedule, self.members = attention, schedule, members
+        self.o, self.rings, self.steps, self.machine = o, rings, steps, machine
+        self.block, self.lane = block, lane
+        self.dtype = attention.chain.scores.dtype
+        self.element = element_type(self.dtype)
+        self.factor = attention.scale * attention.chain.factor
+        f32, item = ir.F32Type.get(), self.element.width // 8
+        rows, self.columns = schedule.rows, attention.fractals.columns + 1
+        self.lanes, self.wide = result_lanes(self.dtype), repeat_lanes(self.dtype)
+        self.scores = Ring(score_slots(self.dtype), slot_bytes(schedule, item))
+        first = scratch_bytes(schedule, item)
+        self.shared = Ring(
+            weight_slots(self.dtype) or 1,
+            shared_bytes(attention, schedule, self.dtype)
+            if weight_slots(self.dtype)
+            else max(first, leaving_bytes(attention, schedule)),
+        )
+        self.first = first // item
+        self.sums = [alloc([self.columns * rows * FRACTAL], f32, "UB") for _ in range(SUBS)]
+        self.pieces = Ring(PIECE_SLOTS, schedule.piece * self.columns * FRACTAL * 4)
+        apart = COPIES * self.wide
+        self.lowest = [alloc([rows * apart], self.element, "UB") for _ in range(SUBS)]
+        self.small = Ring(2 * CHUNKS_AT_ONCE, schedule.chunk * apart * item)
+        self.changes = alloc([schedule.ring, SUBS, rows * SIDE], f32, "UB")
+        self.spread = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
+        self.inverse = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
+        self.factors = alloc([self.lanes], self.element, "UB")
+
+    def build(self) -> None:
+        """Everything."""
+        with serving(*self.members.difference):
+            cce.vector_dup(scalar(self.dtype, self.factor), self.factors)
+        self.steps.skewed(self.weights, self.both, self.results, ordered=True)
+
+    def both(self, ahead: IndexLike, behind: IndexLike) -> None:
+        self.weights(ahead)
+        self.results(behind)
+
+    # Weights.
+
+    def weights(self, step: IndexLike) -> None:
+        """Scores of a step become weights."""
+        place = self.steps.place(step)
+        with only_if(place.tile, 0), serving(*self.members.highest):
+            for lowest in self.lowest:
+                cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)
+        for sub in range(SUBS):
+            cce.wait_core_flag(flag=SCORES)
+            first = 0
+            for rows in chunks(self.schedule):
+                self.chunk(step, place, sub, first, rows)
+                first += rows
+            cce.set_core_flag(pipe="MTE3", flag=WEIGHTS)
+
+    def of_ring(self, ring: ir.Value, step: IndexLike, sub: int, first: int, rows: int) -> ir.Value:
+        """Rows of a quarter, of scores or weights."""
+        keys = self.schedule.tile * SIDE
+        quarter = add(sub * LANES, self.lane)
+        start = [self.block, self.steps.in_ring(step), quarter, first, 0, 0]
+        return subview(ring, start, [1, 1, 1, rows, keys, SIDE], drop=[0, 1, 2])
+
+    def chunk(self, step: IndexLike, place: StepPlace, sub: int, first: int, rows: int) -> None:
+        """Some rows of a quarter."""
+        keys = self.schedule.tile * SIDE
+        count, size = rows * keys * SIDE, [rows, keys, SIDE]
+        strides = [keys * SIDE, SIDE, 1]
+        scores = self.scores.next(count, self.element)
+        with serving(*self.members.scores):
+            source = self.of_ring(self.rings.scores, step, sub, first, rows)
+            cce.copy(source, restride(scores, size, strides))
+        self.hide(place, scores, rows)
+        shared = self.shared.take()
+        with serving(*self.members.highest):
+            work = fold_in_place(rows, keys, self.dtype)
+            highest = self.small.next(rows * COPIES * self.wide, self.element)
+            scratch = viewed(shared, [self.first], self.element)
+            build_steps(work, {SOURCE: scores, FIRST: scratch, RESULT: highest})
+        with serving(*self.members.difference):
+            self.take_off(step, sub, first, rows, scores, highest)
+        weights = scores
+        with serving(*self.members.exponential):
+            if self.dtype == "f32":
+                weights = viewed(shared, [count], ir.F16Type.get())
+                cce.vconv(scores, weights)
+            cce.vexp(weights, weights)
+        with serving(*self.members.product):
+            target = self.of_ring(self.rings.weights, step, sub, first, rows)
+            cce.copy(restride(weights, size, strides), target)
+
+    def hide(self, place: StepPlace, scores: ir.Value, rows: int) -> None:
+        """Minus infinity where the last tile has no keys."""
+        keys, last = self.schedule.tile * SIDE, self.steps.tiles - 1
+        left = self.attention.keys - last * keys
+        if left == keys:
+            return
+
+        def fill() -> None:
+            shape, strides = [rows, (keys - left) * SIDE], [keys * SIDE, 1]
+            with serving(*self.members.highest):
+                rest = restride(scores, shape, strides, left * SIDE)
+                cce.vector_dup(scalar(self.dtype, -math.inf), rest)
+
+        if last == 0:
+            fill()
+        else:
+            with only_if(place.tile, last):
+                fill()
+
+    def copies(self, buffer: ir.Value, rows: int, first: int = 0) -> ir.Value:
+        """Numbers of rows as `fold_in_place` has them."""
+        apart = COPIES * self.wide
+        strides = [apart, self.wide, 1]
+        made: ir.Value = restride(buffer, [rows, COPIES, self.lanes], strides, first * apart)
+        return made
+
+    def take_off(
+        self, step: IndexLike, sub: int, first: int, rows: int, scores: ir.Value, highest: ir.Value
+    ) -> None:
+        """Scores times the factor less the highest of their rows; the change of that is kept."""
+        apart = COPIES * self.wide
+        other = self.small.next(rows * apart, self.element)
+        lowest = self.copies(self.lowest[sub], rows, first)
+        new, change = self.copies(highest, rows), self.copies(other, rows)
+        cce.vmuls(new, scalar(self.dtype, -self.factor), new)
+        cce.vmin(new, lowest, new)
+        cce.vsub(new, lowest, change)
+        cce.vadds(new, scalar(self.dtype, 0.0), lowest)
+        kept = subview(
+            self.changes,
+            [self.steps.in_ring(step), sub, first * SIDE],
+            [1, 1, rows * SIDE],
+            drop=[0, 1],
+        )
+        kept = expanded(kept, [rows, SIDE], 0)
+        one = restride(other, [rows, SIDE], [apart, 1])
+        if self.dtype == "f32":
+            cce.vexp(one, kept)
+        else:
+            cce.vexp(one, one)
+            cce.vconv(one, kept)
+        keys, runs = self.schedule.tile * SIDE, self.wide // self.lanes
+        shape = [rows, keys * SIDE // apart, runs, self.lanes]
+        for half in range(COPIES):
+            # What is read of both is in other bank groups.
+            own, away = half * self.wide, (COPIES - 1 - half) * self.wide
+            cce.vmadd(
+                restride(self.factors, shape, [0, 0, 0, 1]),
+                restride(highest, shape, [apart, 0, 0, 1], away),
+                restride(scores, shape, [keys * SIDE, apart, self.lanes, 1], own),
+            )
+
+    # Products with V.
+
+    def results(self, step: IndexLike) -> None:
+        """Products with V of a step are taken in."""
+        place = self.steps.place(step)
+        for sub in range(SUBS):
+            cce.wait_core_flag(flag=RESULTS)
+            with serving(*self.members.product):
+                self.take_in(step, place, sub)
+            with only_if(place.tile, self.steps.tiles - 1):
+                self.leave(place, sub)
+
+    def take_in(self, step: IndexLike, place: StepPlace, sub: int) -> None:
+        """O of a quarter times the change of its rows' maxima, and what a tile adds to it."""
+        rows = self.schedule.rows
+        sums, height = self.sums[sub], rows * SIDE
+        with only_if(place.tile, 0):
+            cce.vector_dup(scalar("f32", 0.0), sums)
+        kept = subview(
+            self.changes, [self.steps.in_ring(step), sub, 0], [1, 1, height], drop=[0, 1]
+        )
+        blocks = [height // REPEAT_BLOCKS, REPEAT_BLOCKS]
+        strides = [REPEAT_BLOCKS * F32_BLOCK, F32_BLOCK, 1]
+        spread = restride(self.spread, [*blocks, F32_BLOCK], strides)
+        cce.vbrcb(expanded(kept, blocks, 0), spread)
+        start, piece = 0, self.schedule.piece * SIDE
+        while start < height:
+            count = min(piece, height - start)
+            self.take_piece(step, sub, start, count)
+            start += count
+
+    def take_piece(self, step: IndexLike, sub: int, start: int, count: int) -> None:
+        """Some rows."""
+        width = self.columns * SIDE
+        there = self.pieces.next(count * width, ir.F32Type.get())
+        first = add(mul(self.lane, self.schedule.rows * SIDE), start)
+        at = [self.block, self.steps.in_ring(step), sub, first, 0]
+        source = subview(self.rings.results, at, [1, 1, 1, count, width], drop=[0, 1, 2])
+        cce.copy(source, restride(there, [count, width], [width, 1]))
+        wide = [count, width // F32_BLOCK, F32_BLOCK]
+        kept = restride(self.sums[sub], wide, [width, F32_BLOCK, 1], start * width)
+        factors = restride(self.spread, wide, [F32_BLOCK, 0, 1], start * F32_BLOCK)
+        cce.vmul(kept, factors, kept)
+        flat = restride(self.sums[sub], [count * width], [1], start * width)
+        cce.vadd(flat, there, flat)
+
+    def leave(self, place: StepPlace, sub: int) -> None:
+        """O of a quarter to its place."""
+        height, columns = self.schedule.rows * SIDE, self.attention.columns
+        width = self.columns * SIDE
+        half = self.attention.o.itemsize == 2
+        element = ir.F16Type.get() if half else ir.F32Type.get()
+        made = viewed(self.shared.take(), [height * columns], element)
+        with serving(*self.members.quotient):
+            last = restride(self.sums[sub], [height, F32_BLOCK], [width, 1], columns)
+            cce.vrec(last, restride(self.inverse, [height, F32_BLOCK], [F32_BLOCK, 1]))
+            wide = [height, columns // F32_BLOCK, F32_BLOCK]
+            source = restride(self.sums[sub], wide, [width, F32_BLOCK, 1])
+            target = restride(made, wide, [columns, F32_BLOCK, 1])
+            inverse = restride(self.inverse, wide, [F32_BLOCK, 0, 1])
+            cce.vmul(source, inverse, source if half else target)
+        with serving(*(self.members.leaving or self.members.product)):
+            if half:
+                rows = restride(self.sums[sub], [height, columns], [width, 1])
+                cce.vconv(rows, restride(made, [height, columns], [columns, 1]))
+            self.store(made, place, sub)
+
+    def store(self, made: ir.Value, place: StepPlace, sub: int) -> None:
+        """The rows of a quarter that there are."""
+        height, unit = self.schedule.rows * SIDE, self.schedule.unit_rows * SIDE
+        last = self.schedule.blocks_of_rows(self.attention) - 1
+        quarter = add(sub * LANES, self.lane)
+        row = add(mul(place.block, unit), mul(quarter, height))
+        left = self.attention.rows - last * unit
+
+        def rows(count: int) -> None:
+            if count > 0:
+                shape = [1, count, self.attention.columns]
+                target = subview(self.o, [place.matrix, row, 0], shape, drop=[0])
+                cce.copy(restride(made, shape[1:], [shape[2], 1]), target)
+
+        def tail() -> None:
+            counts = [min(height, left - (sub * LANES + lane) * height) for lane in range(LANES)]
+            if counts[0] == counts[1]:
+                rows(counts[0])
+            else:
+                choose(self.lane, 0, lambda: rows(counts[0]), lambda: rows(counts[1]))
+
+        if left == unit:
+            rows(height)
+        elif last == 0:
+            tail()
+        else:
+            choose(place.block, last, tail, lambda: rows(height))

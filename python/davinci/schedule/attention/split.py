@@ -1,0 +1,316 @@
+"""Attention on a machine whose cube and vector cores run programs of their own.
+
+A block of the launch is a cube core and its two vector cores. It takes units, each `SUBS` times as
+many rows of one matrix as both vector cores take at once, and all keys in tiles:
+
+    cube core      S^T = K Q^T of a tile, as fractals [rows / 16][keys][16]      -> ring in GM
+    vector cores   P^T = exp(factor * (S^T - maximum)), as fractals of f16       -> ring in GM
+    cube core      P V, and the sums of P by a column of ones beside V, in f32   -> ring in GM
+    vector cores   O = O * exp(change of the maximum) + P V; behind the last tile O / sums
+
+In fractals a maximum over keys is a maximum of blocks, and weights come back to the cube core by
+plain copies. Scores are some tiles ahead of the products with V, so that neither kind of core waits
+for the other. A tile of a unit is a step; steps of all units of a block follow each other, and step
+n has place n mod (ahead + 1) of each ring. A place is free when it is written again, because the
+cores that read it have sent what they made of it, for which the writer has waited.
+
+Rows of a unit are in quarters: those of vector core 0 and of vector core 1, and again. Sizes of a
+schedule are fractals of 16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from davinci import machine as machines
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine, prices
+from davinci.machine.views import VECTOR_CORE
+from davinci.operators.vector_program import Step
+from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.fold import COPIES, fold_in_place, kept
+from davinci.schedule.plain_data import CONFIG
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import (
+    BLOCK_BYTES,
+    FRACTAL_BYTES,
+    MAX_REPEAT,
+    REPEAT_BYTES,
+    ceil_div,
+)
+from davinci.units import FRACTAL_SIDE as SIDE
+
+FRACTAL = SIDE * SIDE
+
+LANES, SUBS = 2, 2
+"""Vector cores of a block, and how many times as many rows as they take at once a unit has."""
+
+QUARTERS = LANES * SUBS
+
+L0_SLOTS, P_SLOTS, SCORE_SLOTS, PIECE_SLOTS = 2, 2, 2, 2
+"""Buffers: of Q in L0B and of scores in L0C; of P in L1; of scores in UB, besides one more where
+weights leave from them; of pieces of P V in UB."""
+
+CHUNKS_AT_ONCE = 2
+"""Chunks that a vector core works on in turns."""
+
+MOST_ROWS, PARTS, MOST_PARTS, MOST_AHEAD = 4, (8, 4, 2, 1), 8, 3
+"""Fractals of rows of a quarter; fractals of keys of a part; parts of a tile; tiles that scores are
+ahead."""
+
+
+@dataclass(frozen=True)
+class SplitAttentionSchedule:
+    """How a block computes its units.
+
+    Attributes:
+        rows: of a quarter of a unit.
+        part: keys that one product takes.
+        parts: of a tile of keys.
+        chunk: rows whose scores of a tile a vector core takes at once.
+        piece: rows of P V that it takes at once.
+        ahead: tiles that scores are ahead of products with V.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    rows: int
+    part: int
+    parts: int
+    chunk: int
+    piece: int
+    ahead: int
+
+    @property
+    def tile(self) -> int:
+        """Keys of a tile."""
+        return self.part * self.parts
+
+    @property
+    def ring(self) -> int:
+        """Places of a ring."""
+        return self.ahead + 1
+
+    @property
+    def unit_rows(self) -> int:
+        return QUARTERS * self.rows
+
+    def tiles(self, attention: Attention) -> int:
+        return ceil_div(attention.fractals.keys, self.tile)
+
+    def blocks_of_rows(self, attention: Attention) -> int:
+        """Units of a matrix."""
+        return ceil_div(attention.fractals.rows, self.unit_rows)
+
+    def units(self, attention: Attention) -> int:
+        return attention.batch * self.blocks_of_rows(attention)
+
+    def __str__(self) -> str:
+        return (
+            f"cube and vector cores, units of {self.unit_rows * SIDE} rows, tiles of "
+            f"{self.tile * SIDE} keys by {self.part * SIDE}, {self.ahead} ahead"
+        )
+
+
+def require_split(attention: Attention, machine: Machine) -> None:
+    """Fails unless cube and vector cores can share the attention.
+
+    Raises:
+        NoSpace: they cannot, and why.
+    """
+    plain = not (attention.q.k_rows or attention.k.k_rows) and attention.v.k_rows
+    operands = (attention.q, attention.k, attention.v)
+    if machine.core_types[VECTOR_CORE].count != LANES:
+        raise NoSpace("a cube core without two vector cores")
+    if not plain or any(each.nz or each.itemsize != 2 for each in operands):
+        raise NoSpace("factors that are no rows of f16")
+    if attention.o.nz or attention.depth % SIDE or attention.columns % SIDE:
+        raise NoSpace("rows that are no whole fractals")
+    if attention.chain.extras or not all(map(is_linear, attention.chain.steps)):
+        raise NoSpace("scores that are not only scaled")
+    if attention.scale * attention.chain.factor <= 0:
+        raise NoSpace("a scale that turns the order of scores")
+
+
+def is_linear(step: Step) -> bool:
+    """Whether a step of the chain multiplies all scores by a number, or adds one, which changes no
+    weight."""
+    return step.scalar is not None and (
+        step.name == "vmuls" or (step.name == "vadds" and math.isfinite(step.scalar))
+    )
+
+
+def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
+    """Bytes of UB that a vector core takes."""
+    dtype = attention.chain.scores.dtype
+    item = DTYPES[dtype].itemsize
+    rows, columns = schedule.rows, attention.fractals.columns + 1
+    found = score_slots(dtype) * slot_bytes(schedule, item)
+    first = scratch_bytes(schedule, item)
+    found += weight_slots(dtype) * shared_bytes(attention, schedule, dtype)
+    found += first if not weight_slots(dtype) else 0
+    found += SUBS * columns * rows * FRACTAL * 4
+    found += PIECE_SLOTS * schedule.piece * columns * FRACTAL * 4
+    found += leaving_bytes(attention, schedule) if not weight_slots(dtype) else 0
+    # Maxima, factors and what they are spread to, one over the sums.
+    small = SUBS * rows + 2 * CHUNKS_AT_ONCE * schedule.chunk
+    found += small * COPIES * REPEAT_BYTES + REPEAT_BYTES
+    found += (schedule.ring * SUBS) * rows * SIDE * 4 + 2 * rows * SIDE * BLOCK_BYTES
+    return found
+
+
+def score_slots(dtype: str) -> int:
+    """Buffers of scores; those of f16 leave as weights from where they came to."""
+    return SCORE_SLOTS + (dtype == "f16")
+
+
+def weight_slots(dtype: str) -> int:
+    """Buffers of weights."""
+    return SCORE_SLOTS if dtype == "f32" else 0
+
+
+def slot_bytes(schedule: SplitAttentionSchedule, itemsize: int) -> int:
+    """Bytes of the scores of a chunk."""
+    return schedule.chunk * schedule.tile * FRACTAL * itemsize
+
+
+def scratch_bytes(schedule: SplitAttentionSchedule, itemsize: int) -> int:
+    """Bytes of the buffer in which maxima are looked for."""
+    return schedule.chunk * kept(schedule.tile * SIDE) * SIDE * itemsize
+
+
+def leaving_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
+    """Bytes of the rows of a quarter of O on their way out."""
+    return schedule.rows * SIDE * attention.columns * attention.o.itemsize
+
+
+def shared_bytes(attention: Attention, schedule: SplitAttentionSchedule, dtype: str) -> int:
+    """Bytes of a buffer that weights, scratch for maxima and O on its way out take in turns."""
+    weights = schedule.chunk * schedule.tile * FRACTAL_BYTES
+    return max(
+        weights, scratch_bytes(schedule, DTYPES[dtype].itemsize), leaving_bytes(attention, schedule)
+    )
+
+
+def fits(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> bool:
+    """Whether the memories of both kinds of cores have room."""
+    sizes, rows = attention.fractals, schedule.rows
+    columns, part = sizes.columns + 1, schedule.part
+    l1 = QUARTERS * rows * sizes.depth + schedule.tile * (sizes.depth + sizes.columns)
+    l1 += P_SLOTS * LANES * rows * part + part
+    bytes_of = {
+        "L1": l1 * FRACTAL_BYTES,
+        "L0A": (part * sizes.depth + LANES * rows * part) * FRACTAL_BYTES,
+        "L0B": (L0_SLOTS * rows * sizes.depth + part * columns) * FRACTAL_BYTES,
+        "L0C": (L0_SLOTS * rows * part + LANES * rows * columns) * FRACTAL * 4,
+        "UB": ub_bytes(attention, schedule),
+    }
+    return all(size <= machine.buffer(name).bytes for name, size in bytes_of.items())
+
+
+def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentionSchedule]:
+    """Schedules that may be good and fit the memories."""
+    sizes = attention.fractals
+    for rows in range(1, min(MOST_ROWS, ceil_div(sizes.rows, QUARTERS)) + 1):
+        for part in PARTS:
+            most = min(MOST_PARTS, ceil_div(sizes.keys, part))
+            for parts in range(1, most + 1):
+                for chunk in range(rows, 0, -1):
+                    made = [
+                        SplitAttentionSchedule(rows, part, parts, chunk, piece, ahead)
+                        for ahead in range(1, MOST_AHEAD + 1)
+                        for piece in range(rows, 0, -1)
+                    ]
+                    fitting = [each for each in made if fits(attention, each, machine)]
+                    best = {each.ahead: each for each in reversed(fitting)}
+                    yield from best.values()
+
+
+@lru_cache(maxsize=4096)
+def _scores_cycles(schedule: SplitAttentionSchedule, dtype: str, vector: Machine) -> float:
+    """Cycles of a vector core in which scores of a tile become weights, all rows of a unit."""
+    keys, item = schedule.tile * SIDE, DTYPES[dtype].itemsize
+    found = 0.0
+    for chunk in chunks(schedule):
+        size = chunk * keys * SIDE
+
+        def work(name: str, kind: str, width: int, size: int = size) -> float:
+            repeats = size * width / REPEAT_BYTES
+            count = ceil_div(int(repeats), MAX_REPEAT)
+            return prices.vector(vector, name, kind, repeats, count)
+
+        steps = fold_in_place(chunk, keys, dtype)
+        found += steps.estimate(vector).cycles
+        found += 2 * work("vmadd", dtype, item) + work("vexp", "f16", 2)
+        if dtype == "f32":
+            found += work("vconv", "", 4)
+        found += SMALL_STEPS * (prices.short_vector(vector) + vector.sync.barrier_cycles)
+        found += LINKS * vector.sync.barrier_cycles / min(CHUNKS_AT_ONCE, len(chunks(schedule)))
+    return SUBS * found
+
+
+SMALL_STEPS = 5
+"""Steps on the maxima of a chunk."""
+
+LINKS = 16
+"""Steps of a chunk that wait for the one before."""
+
+PER_STEP = 1500
+"""Cycles of a step in which pipes wait for each other: many small steps are worse."""
+
+
+def chunks(schedule: SplitAttentionSchedule) -> tuple[int, ...]:
+    """Fractals of rows of the chunks of a quarter."""
+    whole, rest = divmod(schedule.rows, schedule.chunk)
+    return (schedule.chunk,) * whole + (rest,) * bool(rest)
+
+
+def step_cycles(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> tuple[float, float]:
+    """Cycles of a step where steps follow each other, and from its first instruction to its last
+    where it is alone."""
+    cube, vector = machines.for_cube(machine), machines.for_vector(machine)
+    sizes, dtype = attention.fractals, attention.chain.scores.dtype
+    rows, part, parts = schedule.rows, schedule.part, schedule.parts
+    columns = sizes.columns + 1
+    scores = prices.mad(cube, rows * part * sizes.depth, 2, 1)
+    product = prices.mad(cube, LANES * rows * part * columns, 2, 1)
+    of_cube = parts * (QUARTERS * scores + SUBS * product)
+    size = QUARTERS * rows * schedule.tile * FRACTAL
+    item = DTYPES[dtype].itemsize
+    of_v = QUARTERS * rows * columns * FRACTAL * 4
+    written = max(size * item + of_v, size * 2)
+    read = size * (item + 2) + of_v
+    read += schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES
+    moved = max(written / machine.l2.write_bytes_per_cycle, read / machine.l2.read_bytes_per_cycle)
+    taken = SUBS * rows * columns * FRACTAL * 4 / REPEAT_BYTES
+    of_vector = _scores_cycles(schedule, dtype, vector) + 2 * taken + SUBS * columns * 50
+    each = max(of_cube, of_vector, moved) + PER_STEP
+    return each, of_cube + of_vector + moved
+
+
+def estimate(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
+) -> float:
+    """Cycles on that many blocks."""
+    each, alone = step_cycles(attention, schedule, machine)
+    units = ceil_div(schedule.units(attention), cores)
+    steps = units * schedule.tiles(attention)
+    return 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
+
+
+def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAttentionSchedule]:
+    """Schedules that fit, that of fewest estimated cycles first.
+
+    Raises:
+        NoSpace: there is none.
+    """
+    require_split(attention, machine)
+    found = list(dict.fromkeys(candidates(attention, machine)))
+    if not found:
+        raise NoSpace("attention that no schedule fits")
+    return sorted(found, key=lambda made: estimate(attention, made, machine, cores))

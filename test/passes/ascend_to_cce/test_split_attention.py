@@ -1,0 +1,60 @@
+"""Attention that cube and vector cores of the 910B compute together, against NumPy in double
+precision; the simulator checks races, flags and deadlocks of both programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from attention_support import Attention
+
+MACHINE = "ascend910b"
+
+TOGETHER: list[dict[str, Any]] = [
+    {"rows": 1, "keys": 1, "depth": 16},
+    {"rows": 17, "keys": 50, "depth": 64, "heads": 1},
+    {"rows": 100, "keys": 300, "depth": 48, "columns": 80},
+    {"rows": 130, "keys": 130, "depth": 128, "heads": 1, "scores": "f16"},
+    {"rows": 64, "keys": 129, "depth": 32, "result": "f32"},
+    {"rows": 33, "keys": 64, "heads": 4, "shared": 2, "batch": 2},
+    {"rows": 40, "keys": 600, "depth": 64, "scale": 0.11, "spread": 6.0},
+    {"rows": 70, "keys": 70, "scale": 1.0, "by": "div", "spread": 0.0},
+]
+
+
+@pytest.mark.parametrize("options", TOGETHER, ids=str)
+@pytest.mark.parametrize("cores", [1, 24])
+def test_one_launch_of_two_programs(options: dict[str, Any], cores: int) -> None:
+    """On one block units follow each other, so that every place of a ring is written again."""
+    executable = Attention(**options).check(machine=MACHINE, cores=cores)
+    (launch,) = executable.launches
+    busy = {pipe for pipe, found in executable.profile["pipes"].items() if found["busy_cycles"]}
+    assert {"PIPE_M", "PIPE_FIX", "PIPE_V", "PIPE_MTE3"} <= busy
+    assert launch.blocks <= cores
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"turned": True},
+        {"mask": "key"},
+        {"depth": 40},
+        {"nz": "qkv", "depth": 64, "rows": 48, "keys": 48},
+        {"depth": 512},
+    ],
+    ids=str,
+)
+def test_others_have_kernels_of_their_own(options: dict[str, Any]) -> None:
+    Attention(**options).check(None, machine=MACHINE, cores=4)
+
+
+def test_schedules_are_kept(tmp_path: Any) -> None:
+    """A schedule that was written to a file makes the same kernel."""
+    given = Attention(rows=100, keys=200)
+    executable = given.check(machine=MACHINE)
+    path = tmp_path / "schedules.json"
+    path.write_text(executable.schedules())
+    again = given.check(machine=MACHINE, schedules=str(path))
+    assert again.details["given_schedules"]["used"] == 1
+    assert [x.cycles for x in again.launches] == [x.cycles for x in executable.launches]
