@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from davinci.machine import load
 from davinci.operators import Tensor
+from davinci.operators.vector_program import Value
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 from davinci.schedule.loops.schedule import layout_of, schedules_of
+from davinci.schedule.loops.step_form import multiply_numerators
+from davinci.schedule.vector.tile_program import TileProgram
 
 CHIP = load("ascend910")
 
@@ -89,3 +92,25 @@ def test_results_that_one_step_reads_stay_in_fractals() -> None:
     group = gates("logistic", "logistic")
     layout = layout_of(group, schedules_of([group], CHIP, 1)[0], 1, CHIP)
     assert layout.direct == {group.program.loads[product.c] for product in group.products}
+
+
+def test_what_a_tanh_is_multiplied_by_is_a_part_of_its_quotient() -> None:
+    """Where it is there before the divisor; a product that is added to something stays."""
+    program, kinds = TileProgram(lane=0), ("f32", (0,))
+    x, y = (program.load(*kinds) for _ in range(2))
+
+    def tanh(value: Value) -> Value:
+        e = program.unary("vexp", program.mul(value, -2.0))
+        return program.add(program.div(2.0, program.add(e, 1.0)), -1.0)
+
+    late = tanh(x)
+    program.stores = {
+        0: program.store(program.mul(late, program.unary("vln", late)), (0,)),
+        1: program.store(program.mul(y, tanh(y)), (0,)),
+        2: program.store(program.add(program.mul(x, tanh(program.mul(x, y))), y), (0,)),
+    }
+    multiply_numerators(program, set())
+    found = [step.name for step in program.steps]
+    assert (found.count("vsub"), found.count("vdiv")) == (1, 3)
+    (less,) = (step for step in program.steps if step.name == "vsub")
+    assert program.stores[1] == less.result and less.sources[1] == y

@@ -1,11 +1,12 @@
 """The vector program of a loop's step in the form in which it is computed.
 
 A step takes as long as its longest chain of instructions that wait for each other, and each of them
-takes as long for the lanes of several gates as for those of one. Three things shorten the chain:
+takes as long for the lanes of several gates as for those of one. Four things shorten the chain:
 
     s = x + c,  z = -2 s     ->  y = -2 x,  z = y - 2 c          y before the product c is there
     z = y - c,  w = v - 2 d  ->  [z w] = [y v] + [c d] [-1 -2]   one vmla
     e = exp z,  f = exp w    ->  [e f] = exp [z w]
+    q = 2 / d,  r = y (q - 1) -> z = 2 y,  r = z / d - y         y before d is there
     t = a b,    r = t + u    ->  r = u + a b                     a vmadd or vmla
 
 x is a slice, c and d are results of products of one left factor that are used alike: they lie
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,10 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     if joined:
         rows = _join(program, group, machine)
     beside = {value for row in rows for value in row}
+    multiply_numerators(program, beside | fixed_values(group, program))
     fuse_late_products(program, machine, beside | fixed_values(group, program))
+    used = {v for step in program.steps for v in step.sources} | set(program.stores.values())
+    program.constants = {key: v for key, v in program.constants.items() if v in used}
     return StepForm(program, tuple(rows), tuple(_arrivals(group, rows)))
 
 
@@ -121,6 +125,48 @@ def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> No
         program.steps[program.steps.index(total)] = early
     # What needs no product comes before what does.
     program.steps.sort(key=lambda step: not late.isdisjoint(step.sources))
+
+
+def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
+    """Has products of a value with a quotient less one, tanh say, be quotients of multiples of the
+    value, which are computed before the divisor is there. A product that is added to something is
+    one instruction with the sum, and stays.
+
+    Args:
+        kept: values that stay as they are.
+    """
+    readers = _readers(program)
+    made = {step.result: step for step in program.steps}
+    numbers = {value: number for number, value in _numbers(program)}
+    for product in list(program.steps):
+        summed = any(step.name in ("vadd", "vsub") for step in readers[product.result])
+        if product.name != "vmul" or summed or product.result in kept:
+            continue
+        for value, factor in (product.sources, product.sources[::-1]):
+            less = made.get(value)
+            quotient = made.get(less.sources[0]) if less is not None else None
+            if less is None or quotient is None or (less.name, less.scalar) != ("vadds", -1.0):
+                continue
+            above = numbers.get(quotient.sources[0]) if quotient.name == "vdiv" else None
+            own = all(len(readers[step.result]) == 1 for step in (less, quotient))
+            alike = {program.forms[v] for v in (factor, quotient.result, product.result)}
+            if above is None or not own or len(alike) > 1 or quotient.result in kept:
+                continue
+            divisor = made.get(quotient.sources[1])
+            places = {step.result: place for place, step in enumerate(program.steps)}
+            if divisor is None or places.get(factor, -1) >= places[divisor.result]:
+                continue
+            if less.result in program.stores.values() or quotient.result in program.stores.values():
+                continue
+            multiple = program.made(factor.dtype, program.forms[factor])
+            early = replace(less, name="vmuls", sources=(factor,), scalar=above, result=multiple)
+            whole = replace(quotient, sources=(multiple, divisor.result))
+            rest = replace(product, name="vsub", sources=(quotient.result, factor))
+            program.steps[places[quotient.result]] = whole
+            program.steps[places[product.result]] = rest
+            program.steps.remove(less)
+            program.steps.insert(places[divisor.result], early)
+            break
 
 
 def _join(program: TileProgram, group: LoopGroup, machine: Machine) -> list[Beside]:
