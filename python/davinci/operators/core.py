@@ -80,6 +80,8 @@ class Operator:
         work: what it means to do.
         overwrites: whether its kernel writes a part of its first operand, whose buffer becomes the
             result's.
+        moves: whether it only moves elements: each of the result is the one of its operand at the
+            place that `windows` says, which is all that its kernels are made of.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Operator:
     windows: WindowsOf
     work: WorkOf
     overwrites: bool = False
+    moves: bool = False
 
     @property
     def elementwise(self) -> bool:
@@ -223,11 +226,12 @@ def operator(
     work: WorkOf = moved,
     layouts: Constraint = rows_only,
     overwrites: bool = False,
+    moves: bool = False,
 ) -> Callable[[Function], Function]:
     """Registers NumPy values as an operator; see the head of the module.
 
     Args:
-        windows, constraints, unit, types, work, overwrites: as in `Operator`.
+        windows, constraints, unit, types, work, overwrites, moves: as in `Operator`.
         layouts: the last constraint, which layouts go together.
     """
 
@@ -243,6 +247,7 @@ def operator(
             windows=windows,
             work=work,
             overwrites=overwrites,
+            moves=moves,
         )
         return values
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from davinci.operators import OPERATORS
 from davinci.operators.layouts import is_whole
 from davinci.operators.tensors import NZ, Tensor
+from davinci.operators.windows import in_order
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.extents import Extent, Found
 from davinci.schedule.moves.index_maps import (
@@ -23,7 +25,7 @@ from davinci.schedule.moves.index_maps import (
     transposed,
     whole,
 )
-from davinci.schedule.node_windows import shape_of_number
+from davinci.schedule.node_windows import shape_of_number, windows_of
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE, ceil_div, row_major
 
@@ -59,11 +61,13 @@ class _Call:
     """An operator on pieces.
 
     Attributes:
+        graph: that the operator is a node of.
         shapes: of the operands.
         result: shape of the result.
     """
 
     node: Node
+    graph: Graph
     operands: tuple[Pieces, ...]
     shapes: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
@@ -110,7 +114,52 @@ def _same(call: _Call) -> Pieces:
     return call.operands[0]
 
 
+def _by_windows(call: _Call) -> Pieces:
+    """What an operator of one operand moves whose record says no more than its windows: elements
+    at an offset, at steps, in another order, repeated, or where several dimensions follow one axis.
+
+    Raises:
+        NoSpace: its windows are no single elements, or dimensions that follow one axis come in
+            several pieces.
+    """
+    windows = windows_of(call.node, call.graph)
+    (reads,), sizes = windows.operands, [axis.size for axis in windows.axes]
+    if windows.result != in_order(len(sizes)) or reads is None:
+        raise NoSpace(f"{call.node.name} with a result on other axes, or any operand")
+    if any(dim.size != 1 or dim.inner or dim.stride < 1 for dim in reads):
+        raise NoSpace(f"{call.node.name} of more than single elements")
+    if 0 in sizes:
+        return ()
+    starts = [dim.offset for dim in reads]
+    last = [0 if d.axis is None else d.stride * (sizes[d.axis] - 1) for d in reads]
+    limits = [start + more + 1 for start, more in zip(starts, last, strict=True)]
+    found = []
+    for piece in sliced(call.operands[0], starts, limits, [dim.stride for dim in reads]):
+        dims: list[Extent | None] = [None] * len(sizes)
+        for read, extent in zip(reads, piece.dims, strict=True):
+            if read.axis is not None:
+                dims[read.axis] = _both(dims[read.axis], extent, sizes[read.axis])
+        every = zip(dims, sizes, strict=True)
+        placed = (Extent(0).within(n, 1, 0) if dim is None else dim for dim, n in every)
+        found.append(replace(piece, dims=tuple(placed)))
+    return limited(found)
+
+
+def _both(first: Extent | None, second: Extent, size: int) -> Extent:
+    """Positions along two dimensions that go on together.
+
+    Raises:
+        NoSpace: one of them is not all there.
+    """
+    if first is None:
+        return second
+    if not (first.covers(size) and second.covers(size)):
+        raise NoSpace("dimensions that follow one axis, in several pieces")
+    return Extent(0).within(size, 1, first.stride + second.stride)
+
+
 RULES: Mapping[str, Callable[[_Call], Pieces]] = {
+    **{name: _by_windows for name, record in OPERATORS.items() if record.moves},
     "transpose": _transpose,
     "slice": _slice,
     "pad": _pad,
@@ -165,7 +214,7 @@ def pieces_of_operands(node: Node, graph: Graph) -> Pieces:
         for i, (v, shape) in enumerate(zip(node.operands, shapes, strict=True))
     ]
     result = graph.arrays[node.result].shape
-    return RULES[node.name](_Call(node, tuple(operands), shapes, result))
+    return RULES[node.name](_Call(node, graph, tuple(operands), shapes, result))
 
 
 def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
@@ -174,7 +223,7 @@ def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
         repeated(v, shape) if isinstance(v, Scalar) else known[v]
         for v, shape in zip(node.operands, shapes, strict=True)
     ]
-    return _Call(node, tuple(operands), shapes, graph.arrays[node.result].shape)
+    return _Call(node, graph, tuple(operands), shapes, graph.arrays[node.result].shape)
 
 
 def _shapes_of_operands(node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
