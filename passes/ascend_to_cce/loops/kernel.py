@@ -54,7 +54,6 @@ from davinci.schedule.loops.schedule import (
     BlockOfB,
     LoopLayout,
     LoopSchedule,
-    arrivals_of,
     blocks_of,
     depth_of,
     layout_of,
@@ -106,20 +105,6 @@ class Left:
     l0: Any
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Where the result of a product lies in L0C, beside those that come to UB together with it.
-
-    Attributes:
-        first: its first element.
-        part: the products whose results come together.
-    """
-
-    room: Any
-    first: int
-    part: tuple[Factors, ...]
-
-
 class _Unit(TileBuilder):
     """Builds what one core does: some rows of the states, all steps."""
 
@@ -143,13 +128,13 @@ class _Unit(TileBuilder):
         self.buffers = {}
         self.ordered, self.ragged = False, 0
         self.first: IndexLike = 0
-        self.arrivals = arrivals_of(group, schedule, target.machine)
         self.products = products_of(group, schedule, target.machine)
+        self.parts = dict(zip((p.c for p in self.products), self.layout.arrivals, strict=True))
         self.first_block: IndexLike = 0
         self.meeting: Meeting | None = None
         self.height = ceil_div(rows, SIDE)
         self.turn = 0
-        self.sums: dict[int, Sums] = {}
+        self.sums: dict[int, Any] = {}
         self.in_fractals: dict[Value, Any] = {}
         self.left: dict[int, Left] = {}
         self.right: dict[int, Any] = {}
@@ -196,21 +181,14 @@ class _Unit(TileBuilder):
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         machine = self.target.machine
         products = self.products
-        for place in dict.fromkeys(product.b for product in products):
-            gm = self._columns(place)
-            self.right[place] = alloc([_count(gm)], f16, "L1")
-            with serving(*joined(*(p.members for p in products if p.b == place))):
-                cce.copy(gm, reshaped(self.right[place], ir.MemRefType(gm.type).shape))
         for product in products:
+            self.right[product.c] = self._bring_right(product)
             if product.a not in self.left:
                 k = ceil_div(product.k, SIDE)
                 size = k * self.height * FRACTAL
                 self.left[product.a] = Left(alloc([size], f16, "L1"), alloc([size], f16, "L0A"))
-        for part in self.arrivals:
-            sizes = [ceil_div(p.n, SIDE) * self.height * FRACTAL for p in part]
-            whole = alloc([sum(sizes)], f32, "L0C")
-            for number, product in enumerate(part):
-                self.sums[product.c] = Sums(whole, sum(sizes[:number]), part)
+            columns = ceil_div(product.n, SIDE)
+            self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
         if products:
             size = max(ceil_div(p.k, SIDE) for p in products) * self.height * FRACTAL
             zeros = alloc([size], f16, "UB")
@@ -230,20 +208,30 @@ class _Unit(TileBuilder):
             size = machine.buffers.L0B.bytes // SLOTS // DTYPES["f16"].itemsize
             self.ring = [alloc([size], f16, "L0B") for _ in range(SLOTS)]
 
-    def _columns(self, place: int) -> Any:
-        """The columns of a right factor in GM that this core multiplies by, in fractals."""
-        gm = self.gm[place]
-        if self.meeting is None:
-            return reshaped(gm, [_count(gm)])
-        product = next(p for p in self.group.products if p.b == place)
-        rows, columns = product.k // SIDE, product.n // SIDE
-        own = self.schedule.lanes // SIDE
-        whole = reshaped(gm, [rows, columns, FRACTAL])
-        return subview(whole, [0, self.first_block, 0], [rows, own, FRACTAL])
+    def _bring_right(self, product: Factors) -> Any:
+        """A right factor in L1, [k / 16][n / 16] of fractals; of products whose results come
+        together, theirs side by side."""
+        part, rows = self.parts[product.c], ceil_div(product.k, SIDE)
+        made = alloc([product.fractals * FRACTAL], ir.F16Type.get(), "L1")
+        own = ceil_div(self.schedule.lanes, SIDE)
+        strides = [len(part) * own * FRACTAL, FRACTAL, 1]
+        for place, each in enumerate(part):
+            whole = reshaped(self.gm[each.b], [rows, ceil_div(each.n, SIDE), FRACTAL])
+            columns = subview(whole, [0, self.first_block, 0], [rows, own, FRACTAL])
+            with serving(*each.members):
+                shape = [rows, own, FRACTAL]
+                cce.copy(columns, restride(made, shape, strides, place * own * FRACTAL))
+        return made
 
     def _blocks(self, product: Factors) -> list[BlockOfB]:
-        machine = self.target.machine
-        return blocks_of(product, depth_of(self.products, product.a, machine), machine)
+        resident, machine = self.schedule.resident, self.target.machine
+        return blocks_of(product, self._depth(product.a), machine, resident)
+
+    def _depth(self, a: int) -> int:
+        """Fractals along k of the blocks that a left factor is multiplied in."""
+        if self.schedule.resident:
+            return ceil_div(next(p.k for p in self.products if p.a == a), SIDE)
+        return depth_of(self.products, a, self.target.machine)
 
     def _load_right(self, product: Factors, block: BlockOfB, l0: Any) -> None:
         """A block of B to L0B, [k / 16][n / 16] of fractals as in L1."""
@@ -252,7 +240,7 @@ class _Unit(TileBuilder):
         strides = [columns * FRACTAL, FRACTAL, SIDE, 1]
         offset = (block.row * columns + block.column) * FRACTAL
         with serving(*product.members):
-            source = restride(self.right[product.b], shape, strides, offset)
+            source = restride(self.right[product.c], shape, strides, offset)
             cce.load2d(source, reshaped(l0, shape))
 
     def _multiply(self, a: int, time: ir.Value) -> None:
@@ -282,7 +270,7 @@ class _Unit(TileBuilder):
             cce.copy(source, self.meeting.part(a, time, self.first_block, own))
             self.meeting.meet(a, time)
             cce.copy(self.meeting.part(a, time, 0, k), in_l1)
-        depth = depth_of(self.products, a, self.target.machine) if self.height > 1 else k
+        depth = self._depth(a) if self.height > 1 else k
         for row in range(0, k, depth):
             shape = [self.height, min(depth, k - row), SIDE, SIDE]
             source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
@@ -307,19 +295,17 @@ class _Unit(TileBuilder):
             shape = [block.columns, height, SIDE, SIDE]
             tall = height * FRACTAL
             strides = [tall, FRACTAL, SIDE, 1]
-            sums = self.sums[product.c]
-            c = restride(sums.room, shape, strides, sums.first + block.column * tall)
+            c = restride(self.sums[product.c], shape, strides, block.column * tall)
             cce.mad(a, b, c, flag(block.row == 0))
 
     def _come(self, number: int) -> None:
         """The results of products that come together from L0C to UB: to rows, unless the step that
         reads them takes fractals."""
-        sums = self.sums[number]
-        values = [self.program.loads[product.c] for product in sums.part]
-        columns, pitch = ceil_div(sums.part[0].n, SIDE), self.schedule.pitch
+        values = [self.program.loads[product.c] for product in self.parts[number]]
+        columns, pitch = ceil_div(self.schedule.lanes, SIDE), self.schedule.pitch
         shape = [len(values) * columns, self.height, SIDE, SIDE]
         scratch = alloc([math.prod(shape)], ir.F32Type.get(), "UB")
-        cce.copy_l0c(reshaped(sums.room, shape), reshaped(scratch, shape))
+        cce.copy_l0c(reshaped(self.sums[number], shape), reshaped(scratch, shape))
         if self.layout.direct.issuperset(values):
             self.in_fractals |= dict.fromkeys(values, scratch)
             return
@@ -366,7 +352,7 @@ class _Unit(TileBuilder):
         for number in group.inputs("slice"):
             self._bring(number, self._index(group.roles[number], time))
         factors = {program.stores[product.a]: product.a for product in self.products}
-        results = {program.loads[product.c]: product.c for product in self.products}
+        results = {program.loads[p.c]: c for c, part in self.parts.items() for p in part}
         sources = {step.result: step.sources for step in program.steps}
         of_product = {product.c: product.members for product in self.products}
         multiplied: set[int] = set()
@@ -380,10 +366,9 @@ class _Unit(TileBuilder):
 
         def need(value: Value) -> None:
             if value in results and results[value] not in come:
-                part = self.sums[results[value]].part
-                come.update(product.c for product in part)
-                with serving(*joined(*(of_product[product.c] for product in part))):
-                    self._come(part[0].c)
+                come.add(results[value])
+                with serving(*of_product[results[value]]):
+                    self._come(results[value])
 
         for value in program.loads.values():
             if value not in results:

@@ -161,18 +161,16 @@ class BlockOfB:
     rows: int
 
 
-def arrivals_of(
-    group: LoopGroup, schedule: LoopSchedule, machine: Machine
-) -> tuple[tuple[Factors, ...], ...]:
-    """The products of a core, of all columns of right factors or of those of its lanes; those whose
-    results come to the vector unit together are one element."""
-    arrivals = group.form(machine, schedule.joined).arrivals
-    return tuple(tuple(replace(p, n=schedule.lanes) for p in part) for part in arrivals)
-
-
 def products_of(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> tuple[Factors, ...]:
-    """The products of a core, in the order in which they are multiplied."""
-    return tuple(product for part in arrivals_of(group, schedule, machine) for product in part)
+    """The products of a core, in the order in which they are multiplied: of all columns of right
+    factors, or of those of its lanes. Those whose results come to the vector unit together are one,
+    whose right factor is theirs side by side."""
+    found = []
+    for part in group.form(machine, schedule.joined).arrivals:
+        own = schedule.lanes if len(part) == 1 else len(part) * round_up(schedule.lanes, SIDE)
+        members = tuple(sorted({number for product in part for number in product.members}))
+        found.append(replace(part[0], n=own, members=members))
+    return tuple(found)
 
 
 def depth_of(products: Sequence[Factors], a: int, machine: Machine) -> int:
@@ -184,10 +182,13 @@ def depth_of(products: Sequence[Factors], a: int, machine: Machine) -> int:
     return min(ceil_div(own[0].k, SIDE), max(1, most // widest))
 
 
-def blocks_of(product: Factors, depth: int, machine: Machine) -> list[BlockOfB]:
-    """A right factor in blocks, one of which fills half of L0B at most; in the order of k."""
+def blocks_of(product: Factors, depth: int, machine: Machine, resident: bool) -> list[BlockOfB]:
+    """A right factor in blocks, one of which fills half of L0B at most, unless all of it is
+    resident there; in the order of k."""
     most = machine.buffers.L0B.bytes // SLOTS // FRACTAL_BYTES
     rows, columns = ceil_div(product.k, SIDE), ceil_div(product.n, SIDE)
+    if resident:
+        return [BlockOfB(0, columns, 0, rows)]
     width = min(columns, most // depth)
     return [
         BlockOfB(column, min(width, columns - column), row, min(depth, rows - row))
@@ -447,7 +448,8 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
     for product in products:
         cube += prices.mad(machine, product.fractals * height)
         if not schedule.resident:
-            count = len(blocks_of(product, depth_of(products, product.a, machine), machine))
+            depth = depth_of(products, product.a, machine)
+            count = len(blocks_of(product, depth, machine, resident=False))
             loads += prices.load2d(machine, "L0B", product.fractals * FRACTAL_BYTES, count)
     for part in layout.arrivals:
         columns = len(part) * ceil_div(schedule.lanes, SIDE)
