@@ -9,7 +9,8 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
 from davinci.mlir import Op, ir
-from davinci.operators import Tensor
+from davinci.operators import OPERATORS, Call, Tensor
+from davinci.operators.composition import Composition
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 
 CONVERSION = "builtin.unrealized_conversion_cast"
@@ -55,6 +56,30 @@ def behind_conversions(value: ir.Value, operators: Sequence[Any]) -> Any:
     return value
 
 
+def _made_of(node: Node, graph: Graph) -> list[Node]:
+    """The operators that a node is made of, with their values in the graph; of most itself."""
+    rule = OPERATORS[node.name].made_of
+    if rule is None or len(node.values) < len(node.operands):
+        return [node]
+    inputs = tuple(graph.arrays[value] for value in node.values)
+    made = Composition(Call(inputs, (graph.arrays[node.result],), node.attributes))
+    rule(made)
+    values = list(node.values)
+    values += [graph.add(member.result) for member in made.members[:-1]]
+    values.append(node.result)
+    assert made.members[-1].result == graph.arrays[node.result], "the last makes the result"
+    return [
+        Node(
+            member.name,
+            tuple(values[x] if isinstance(x, int) else Scalar(x) for x in member.operands),
+            result,
+            member.attributes,
+            node.members,
+        )
+        for member, result in zip(made.members, values[len(inputs) :], strict=True)
+    ]
+
+
 def graph_of(
     ops: Iterable[Op], outputs: Sequence[ir.Value], first: int = 0
 ) -> tuple[Graph, list[Any]]:
@@ -80,7 +105,7 @@ def graph_of(
     for number, op in enumerate(ops, first):
         operands = [operand(v) for v in op.operands]
         known[op.result] = graph.add(stored(op.result))
-        graph.nodes.append(node_of(op, operands, known[op.result], number))
+        graph.nodes += _made_of(node_of(op, operands, known[op.result], number), graph)
     for value in outputs:
         found = operand(value)
         if isinstance(found, Scalar):

@@ -387,7 +387,8 @@ def is_candidate(op: Any) -> bool:
         return False
     if op.name in MOVES_ONLY or name in (*MOVES, "gather"):
         return True
-    return name in OPERATORS and OPERATORS[name].elementwise
+    record = OPERATORS.get(name)
+    return record is not None and (record.elementwise or record.made_of is not None)
 
 
 def joined_in_place(op: Any) -> bool:

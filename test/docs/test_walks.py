@@ -51,8 +51,66 @@ assert len(kernels) == 1, kernels
 """
 """Alone, and as one kernel with what stands in front of it."""
 
-WALKS = {"python/davinci/operators/diagonal.py": DIAGONAL}
-"""What is run once a file of a walk is there."""
+ROOT_MEAN_SQUARE = """
+for shape, element in (((17, 33), "f32"), ((3, 300), "f16")):
+    x = random.standard_normal(shape).astype({"f32": np.float32, "f16": np.float16}[element])
+    a, b = (f"tensor<{'x'.join(map(str, sizes))}x{element}>" for sizes in (shape, shape[:-1]))
+    found, kernels = run(f'''func.func @main(%x: {a}) -> {b} {{
+      %0 = "ascend.root_mean_square"(%x) {{dims = array<i64: 1>}} : ({a}) -> {b}
+      return %0 : {b}
+    }}''', x)
+    wanted = np.sqrt(np.mean(np.square(x, dtype=np.float32), axis=1))
+    np.testing.assert_allclose(found, wanted, 1e-3 if element == "f16" else 1e-6)
+    assert [kernel["unit"] for kernel in kernels] == ["vector"], kernels
+
+x = random.standard_normal((40, 256)).astype(np.float32)
+found, kernels = run('''func.func @main(%x: tensor<40x256xf32>) -> tensor<40x256xf32> {
+  %s = "ascend.exp"(%x) : (tensor<40x256xf32>) -> tensor<40x256xf32>
+  %0 = "ascend.root_mean_square"(%s) {dims = array<i64: 1>}
+      : (tensor<40x256xf32>) -> tensor<40xf32>
+  %1 = "ascend.broadcast"(%0) {dims = array<i64: 0>} : (tensor<40xf32>) -> tensor<40x256xf32>
+  %2 = "ascend.div"(%s, %1) : (tensor<40x256xf32>, tensor<40x256xf32>) -> tensor<40x256xf32>
+  return %2 : tensor<40x256xf32>
+}''', x)
+wanted = np.exp(x) / np.sqrt(np.mean(np.square(np.exp(x)), axis=1, keepdims=True))
+np.testing.assert_allclose(found, wanted, 1e-5)
+assert len(kernels) == 1, kernels
+"""
+"""Alone, and as one kernel with what stands around it."""
+
+BESIDE = """
+from davinci import machine
+from davinci.schedule.products.candidates import Candidates, Wanted
+from davinci.schedule.products.product import Operand, Product, Result
+
+product = Product(1, 2048, 64, 16, *(Operand(False, 2, b) for b in (False, True)), Result(False, 2))
+ways = Candidates(product, machine.load("ascend910"), 1, Wanted()).all()
+eight = [way for way in ways if way.beside == (8, 1)]
+assert eight
+
+import json, pathlib, tempfile
+text = '''func.func @main(%a: tensor<2048x64xf16>, %b: tensor<64x16xf16>) -> tensor<2048x16xf16> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<2048x64xf16>, tensor<64x16xf16>) -> tensor<2048x16xf16>
+  return %0 : tensor<2048x16xf16>
+}'''
+from davinci.schedule.products import choice
+choice.fastest = lambda product, ways, machine, cores: eight[0]
+choice.MOST_WRITTEN = 1 << 20
+a, b = (random.standard_normal(s).astype(np.float16) for s in ((2048, 64), (64, 16)))
+executable = davinci.compile(text, cores=1)
+(found,) = executable.run(a, b).values()
+np.testing.assert_allclose(found, np.float32(a) @ np.float32(b), 1e-2, 1e-2)
+assert "8x1 by turns" in executable.profile["kernels"][0]["schedule"]
+"""
+"""A schedule that only the rule offers computes the product."""
+
+WALKS = {
+    "python/davinci/operators/diagonal.py": DIAGONAL,
+    "python/davinci/operators/root_mean_square.py": ROOT_MEAN_SQUARE,
+    "python/davinci/schedule/products/candidates.py": BESIDE,
+}
+"""What is run once the file of a walk is there, or has its lines."""
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +122,31 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def code_of(path: str) -> str:
-    """The first block of Python behind the name of a file in CONTRIBUTING.md."""
+def changed(path: str, now: str) -> str:
+    """A file as its walk in CONTRIBUTING.md leaves it: the first block behind its name is all of
+    it, or the lines that it loses and those that it has instead.
+
+    Args:
+        now: what it is.
+    """
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    block = re.search(rf"`{re.escape(path)}`.*?```python\n(.*?)```", text, re.DOTALL)
+    block = re.search(rf"`{re.escape(path)}`.*?```(python|diff)\n(.*?)```", text, re.DOTALL)
     assert block is not None, f"no walk has {path}"
-    lines = block[1].splitlines()
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    return "".join(f"{line[indent:]}\n" for line in lines)
+    kind, body = block.groups()
+    if kind == "python":
+        assert not now, "nobody asked for what a walk adds"
+        return body
+    lines = body.splitlines()
+    old, new = ("\n".join(x[1:] for x in lines if x[0] == sign) for sign in "-+")
+    assert now.count(f"\n{old}\n") == 1, f"{path} has not these lines:\n{old}"
+    return now.replace(f"\n{old}\n", f"\n{new}\n")
 
 
 @pytest.mark.parametrize("path", WALKS)
 def test_walk(path: str, package: Path) -> None:
     file = package.parent / path
-    assert not file.exists(), "nobody asked for what a walk adds"
-    file.write_text(code_of(path))
+    now = file.read_text() if file.exists() else ""
+    file.write_text(changed(path, now))
     try:
         done = subprocess.run(
             [sys.executable, "-c", BEGIN + WALKS[path]],
@@ -88,5 +156,8 @@ def test_walk(path: str, package: Path) -> None:
             check=False,
         )
     finally:
-        file.unlink()
+        if now:
+            file.write_text(now)
+        else:
+            file.unlink()
     assert done.returncode == 0, done.stderr

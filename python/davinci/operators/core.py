@@ -34,6 +34,7 @@ import numpy.typing as npt
 from davinci.element_types import dtype_of
 from davinci.errors import Invalid
 from davinci.operators.call import Call
+from davinci.operators.composition import MadeOf
 from davinci.operators.constraints import Constraint, floats_only, integers_only, same_types
 from davinci.operators.layouts import any_layout, one_layout, rows_only
 from davinci.operators.tensors import Tensor
@@ -82,6 +83,7 @@ class Operator:
             result's.
         moves: whether it only moves elements: each of the result is the one of its operand at the
             place that `windows` says, which is all that its kernels are made of.
+        made_of: the operators that a kernel computes instead, None if it has kernels of its own.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Operator:
     work: WorkOf
     overwrites: bool = False
     moves: bool = False
+    made_of: MadeOf | None = None
 
     @property
     def elementwise(self) -> bool:
@@ -227,11 +230,12 @@ def operator(
     layouts: Constraint = rows_only,
     overwrites: bool = False,
     moves: bool = False,
+    made_of: MadeOf | None = None,
 ) -> Callable[[Function], Function]:
     """Registers NumPy values as an operator; see the head of the module.
 
     Args:
-        windows, constraints, unit, types, work, overwrites, moves: as in `Operator`.
+        windows, constraints, unit, types, work, overwrites, moves, made_of: as in `Operator`.
         layouts: the last constraint, which layouts go together.
     """
 
@@ -248,6 +252,7 @@ def operator(
             work=work,
             overwrites=overwrites,
             moves=moves,
+            made_of=made_of,
         )
         return values
 
