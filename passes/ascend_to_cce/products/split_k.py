@@ -64,7 +64,8 @@ def build_split(
             parts_of(gm[number], graph.arrays[number], operand, product, begin * parts.size)
             for number, operand in zip(group.factors, (product.a, product.b), strict=True)
         )
-        sums = restride(partial, [product.batch, m, n], row_major(shape), begin * m * n)
+        # With all parts behind them: what ends inside a block is not stored over the next part.
+        sums = restride(partial, [parts.total - begin, m, n], row_major(shape), begin * m * n)
         count = min(each.cores, shares_of(product, schedule))
         with only_blocks(taken, count) as (_, index):
             own = replace(target, cores=count, blocks=Blocks(index, count))

@@ -82,6 +82,15 @@ def test_product(size: tuple[int, int, int], turned: tuple[bool, bool], kind: st
     assert executable.profile["launches"] == 1
 
 
+def test_one_part_and_a_rest() -> None:
+    """The first part ends inside a block, which is not stored over the second."""
+    text, arrays, wanted = product(17, 33, 33)
+    executable = davinci.compile(text, cores=2)
+    (found,) = executable.run(*arrays).values()
+    assert split(executable)
+    assert np.abs(found - wanted).max() < 2e-3
+
+
 def test_takes_less_time_than_on_few_cores() -> None:
     """18,481 cycles of the product alone on four cores."""
     text, arrays, _ = product(64, 8192, 64)
