@@ -48,6 +48,9 @@ def test_resource_of_parsed_text() -> None:
         ("dense<[1, 255]> : tensor<2xui8>", [1, 255]),
         ("dense<true> : tensor<2xi1>", [True, True]),
         ("dense<0xFF800000> : tensor<1xf32>", [-np.inf]),
+        ("dense<[1, -2]> : tensor<2xi4>", [1, -2]),
+        ("dense<[1.0, -2.0]> : tensor<2xf8E4M3FN>", [1.0, -2.0]),
+        ("dense<[1.0, -2.0]> : tensor<2xf4E2M1FN>", [1.0, -2.0]),
     ],
 )
 def test_parsed_attribute(text: str, values: list[float]) -> None:

@@ -135,6 +135,23 @@ def test_nobody_at_the_address(monkeypatch: Any) -> None:
         davinci.tune(TEXT, trials=2, scheduler="tcp://127.0.0.1:9")
 
 
+@pytest.mark.parametrize(
+    ("error", "said"), [(OSError("refused"), "refused"), (OSError(), "OSError")]
+)
+def test_what_a_scheduler_answers_is_said(
+    error: OSError, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error without words is told by its name."""
+
+    def client(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("distributed.Client", client)
+    with pytest.raises(InputError) as found:
+        davinci.tune(TEXT, trials=2, scheduler="tcp://127.0.0.1:9")
+    assert found.value.found == said
+
+
 def test_what_cannot_be_simulated_is_told(monkeypatch: Any) -> None:
     """Of three ways the second is none."""
     asked: list[str] = []

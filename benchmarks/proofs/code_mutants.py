@@ -55,6 +55,13 @@ SWAPS: dict[type[ast.AST], Callable[[], Any]] = {
 Holder = ast.Compare | ast.BinOp | ast.AugAssign | ast.BoolOp
 """A node of the syntax tree with operators that can be changed."""
 
+ROOMS = {"triton": "triton_launches"}
+"""Folders of tests that are not named as what they test: a folder `triton` would stand in front of
+the package of that name."""
+
+TOOLS = "test/tools"
+"""Where lit tests need two processes, which the room's own tests start."""
+
 GOLDEN = "test/test_golden_cycles.py"
 NO_TESTS = 5
 """Exit code of pytest where no test was chosen."""
@@ -116,6 +123,7 @@ def drawn(root: Path, count: int, seed: int) -> list[Mutant]:
 def room_of(root: Path, module: str) -> Path:
     """The nearest folder of tests that mirrors the folder of a module."""
     folder = Path(module.removeprefix("python/davinci/")).parent
+    folder = Path(ROOMS.get(str(folder), folder))
     while not (root / "test" / folder).is_dir():
         folder = folder.parent
     return root / "test" / folder
@@ -131,7 +139,8 @@ def tests_of(root: Path, module: str) -> list[list[str]]:
     own = room != root / "test"  # else it is the room of all modules
     if own:
         texts |= {path: path.read_text() for path in sorted(room.glob("*/**/test_*.py"))}
-        inputs = sorted(path.relative_to(root / "test") for path in room.rglob("*.mlir"))
+        files = [path for path in room.rglob("*.mlir") if path.parent != root / TOOLS]
+        inputs = sorted(path.relative_to(root / "test") for path in files)
         lit = [f"test/test_lit.py::test_run_lines[{path}]" for path in inputs]
     named = [str(p.relative_to(root)) for p, t in texts.items() if name.search(t) or stem in p.stem]
     if own:

@@ -39,6 +39,20 @@ def test_ranked_and_together() -> None:
     assert found.record()["together"]["command"] == ("npu-run zoo:mlp --precision fp16 --cores 16")
 
 
+def test_what_saves_nothing_more_is_left_out() -> None:
+    """Half as many cores help alone, and change nothing beside fp16."""
+    tried = candidates(Facts(cores=32, settings={}))
+
+    def measure(settings: Any) -> float:
+        if settings.get("precision") == "fp16":
+            return 80.0
+        return 90.0 if settings.get("cores") == 16 else 100.0
+
+    found = advise(measure, tried, Measured(100.0))
+    assert [gain.arguments for gain in found.gains] == ["--precision fp16", "--cores 16"]
+    assert found.together is None
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_lines_are_broken_at_spaces(width: int) -> None:
     command = ["npu-run", "a long model.onnx", "--machine", "ascend910", "--seed", "3"]

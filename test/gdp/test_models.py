@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def test_a_function_is_compiled_once_for_each_shape(
     """Runs overlap with the caller, in order; inputs may change once they are queued."""
     img = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
     wanted, out = expected(img), np.zeros(shape, np.float32)
+    start = time.perf_counter()
     first = gdp.run_async(model, {"img": img}, {"out0": out})
     img[:] = 0
     second = gdp.run_async(model, {"img": img}, profile=True)
@@ -50,7 +52,7 @@ def test_a_function_is_compiled_once_for_each_shape(
     np.testing.assert_array_equal(second.result()["out0"], expected(img))
     assert len([key for key in model.executables if key[0][2] == shape]) == 1
     assert second.profile.record["total_cycles"] > 0
-    assert second.host_seconds > 0
+    assert 0 < second.host_seconds <= time.perf_counter() - start
     with pytest.raises(InputError, match="no profile of this run"):
         _ = first.profile
 

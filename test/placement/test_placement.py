@@ -163,6 +163,13 @@ def test_short_tasks_stay_with_what_they_read() -> None:
     assert merge_short(problem, 0.0).members == ((0,), (1,), (2,))
 
 
+def test_a_task_of_just_the_short_share_is_short() -> None:
+    tasks = (PlacementTask("conv", (30.0, 40.0)), PlacementTask("relu", (15.0, 20.0)))
+    problem = PlacementProblem(("a", "b"), tasks, (MovedTensor(0, (1,), MOVE),))
+    assert merge_short(problem, 0.5).members == ((0, 1),)
+    assert merge_short(problem, 0.49).members == ((0,), (1,))
+
+
 def test_more_tasks_at_once_find_better_plans() -> None:
     """Of two ready tasks the first alone would take the device that the second needs more."""
     tasks = (PlacementTask("first", (4.0, 5.0)), PlacementTask("second", (4.0, 20.0)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ import davinci.triton
 import triton_kernels as kernels
 from davinci.errors import CompileError, DeviceFault, InputError
 from davinci.triton import toolchain
+from davinci.triton.launch import text_key
 
 
 def line_of(kernel: triton.JITFunction, text: str) -> int:
@@ -192,3 +195,24 @@ def test_a_program_that_dies(tmp_path: Path) -> None:
         toolchain.run([str(program)], "the compiler")
     with pytest.raises(CompileError, match="cannot be run"):
         toolchain.run([str(tmp_path / "none")], "the compiler")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ({"size": 32}, {"size": 64}, False),
+        ({"n": 32}, {"n": 64}, True),
+        ({"n": 32}, {"n": 33}, False),
+        ({"n": 2}, {"n": True}, False),
+        ({"n": "left"}, {"n": "right"}, False),
+        ({"n": 0.5}, {"n": 0.25}, True),
+    ],
+)
+def test_what_a_text_is_kept_for(first: dict[str, Any], second: dict[str, Any], same: bool) -> None:
+    """Constants count by value, whole numbers by what Triton looks at."""
+    params = [
+        SimpleNamespace(name="size", is_constexpr=True),
+        SimpleNamespace(name="n", is_constexpr=False),
+    ]
+    kernel = SimpleNamespace(cache_key="kernel", params=params)
+    assert (text_key(kernel, first) == text_key(kernel, second)) == same

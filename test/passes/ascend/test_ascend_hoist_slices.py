@@ -214,6 +214,27 @@ def test_the_window_of_a_crop_has_a_halo() -> None:
     assert found.outputs[0].shape == (1, 64, 16)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_channels_of_several_groups_are_all_computed(groups: int) -> None:
+    """The channels of one group are columns of its weights; those of several lie one behind the
+    other."""
+
+    def body(ops: TensorOps, inputs: list[Any]) -> list[Any]:
+        shape = (groups, 32 // groups, 32 // groups)
+        weights = ops.array(np.ones(shape, np.float32), Tensor(shape, "f32"))
+        geometry = Geometry((4, 4), (1, 1), (1, 1), (1, 1), (0, 0, 0, 0))
+        made = ops.emit(
+            "conv",
+            [inputs[0], weights],
+            Tensor((1, 16, 32), "f32"),
+            **vars(geometry),
+            groups=groups,
+        )
+        return [ops.cut(made, [0, 0, 8], [1, 16, 16])]
+
+    assert bool(hoisted(build([(1, 16, 32)], body))) == (groups == 1)
+
+
 def test_boxes_through_reshapes() -> None:
     box = (boxes.all_of(2), *boxes.whole((56, 56)))
     rows = (box[0], (boxes.Taken(56, range(2, 5)),), box[2])

@@ -151,6 +151,9 @@ def test_given_again(tmp_path: Path) -> None:
     file.write_text(data)
     with pytest.raises(InputError, match="33 parts of a k of 8192"):
         davinci.compile(text, schedules=str(file))
+    file.write_text(re.sub(r'"cores": \d+', '"cores": 33', data))
+    with pytest.raises(InputError, match="on 33 cores, of 32"):
+        davinci.compile(text, schedules=str(file))
 
 
 def test_what_stands_in_front_of_the_product() -> None:
