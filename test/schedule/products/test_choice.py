@@ -9,7 +9,7 @@ from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.choice import candidates, choose
 from davinci.schedule.products.cost import Costs, footprint
 from davinci.schedule.products.estimate import estimate_of, least_of
-from davinci.schedule.products.product import Operand, Product, Result
+from davinci.schedule.products.product import Operand, Product, Result, Share, Tile
 
 
 def small(ub: int, l1: int) -> machines.Machine:
@@ -63,3 +63,13 @@ def test_what_is_left_out_early_is_not_among_the_best(cores: int) -> None:
     few, _ = candidates(given, machine, cores, Wanted(), 8)
     assert len(few) < len(all_of_them)
     assert few[:8] == all_of_them[:8]
+
+
+def test_tiles_that_share_what_comes_are_kept() -> None:
+    """Of three rows of fractals and sixteen columns: four tiles beside each other read each block
+    of A once, and no tile by itself would be among the best."""
+    product = Product(
+        1, 512, 4096, 512, Operand(False, 2, False), Operand(False, 2, True), Result(False, 2)
+    )
+    ways = Candidates(product, machines.load("ascend910"), 32, Wanted())
+    assert Tile(3, 16, 4) in ways.tiles(Share(1, 3, 16))
