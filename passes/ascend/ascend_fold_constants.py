@@ -66,7 +66,7 @@ GROWN_BYTES = 4 << 20
 """Results larger than the constants they come from are folded up to this size, and up to
 `REPEATED_BYTES` what is repeated for elementwise operators."""
 
-PASSED_BYTES = 64 << 20
+PASSED_BYTES = 128 << 20
 """Results larger than the constants they come from are up to this size on the way to others."""
 
 
@@ -111,7 +111,8 @@ def numbers_of_splats(block: Any) -> None:
 
 
 def mark_foldable(block: Any) -> set[Any]:
-    """Results of operations that are computed now, and with each all that it comes from."""
+    """Results of operations that are computed now, and with each all that it comes from: what is
+    left to the device may be computed on the way as well."""
     staying: set[Any] = set()
     while True:
         known = Known(staying)
@@ -119,7 +120,7 @@ def mark_foldable(block: Any) -> set[Any]:
             known.add(operation.operation)
         found = known.at_run_time()
         if not found:
-            return set(known.roots)
+            return known.roots.keys() - staying
         staying |= found
 
 
@@ -152,7 +153,9 @@ class Known:
             if (source := self._roots_of(value)) is None:
                 return
             sources.append(source)
-        if op.result in self._staying or not all(map(has_array, [*op.operands, op.result])):
+        if not all(map(has_array, [*op.operands, op.result])):
+            return
+        if op.result in self._staying and size_bytes(tensor_of(op.result.type)) > PASSED_BYTES:
             return
         roots = frozenset[Any]().union(*sources)
         if self._grows(op, roots):
@@ -177,9 +180,13 @@ class Known:
         """Grown results that others than foldable ones read, or that are too large to make."""
         found: set[Any] = set()
         for value in reversed(self.grown):
+            if value in self._staying:
+                continue
             too_large = size_bytes(tensor_of(value.type)) > PASSED_BYTES
             if too_large or not all(
-                len(user.results) == 1 and user.result in self.roots and user.result not in found
+                len(user.results) == 1
+                and user.result in self.roots
+                and user.result not in found | self._staying
                 for user in users_of(defining_op(value))
             ):
                 found.add(value)
@@ -220,8 +227,13 @@ def replace(op: Any, lost: LostByPlace) -> None:
 
 
 def select(op: Any) -> None:
-    """Replaces a selection by flags that are the same everywhere."""
-    if op.name == "ascend.select" and (flag := full_value(op.operands[0])) is not None:
+    """Replaces a selection by flags that are the same everywhere, however they are repeated."""
+    if op.name != "ascend.select":
+        return
+    flags = op.operands[0]
+    while (owner := defining_op(flags)) is not None and owner.name in CARRIED:
+        flags = owner.operands[0]
+    if (flag := full_value(flags)) is not None:
         op.results[0].replace_all_uses_with(op.operands[1 if flag[()] else 2])
 
 

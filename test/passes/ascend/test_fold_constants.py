@@ -27,6 +27,11 @@ def folded(body: str) -> tuple[list[str], list[Array]]:
         : () -> tensor<16xf32>
       {body.replace("KIND", kind)}
     }}"""
+    return operations_of(text)
+
+
+def operations_of(text: str) -> tuple[list[str], list[Array]]:
+    """The same of the only function of a module."""
     module = frontends.load(text, make_context())
     runner.run(module.operation, "builtin.module(ascend-fold-constants)")
     ops = [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
@@ -63,7 +68,43 @@ def test_rows_only() -> None:
 
 
 def test_row_that_stays() -> None:
-    """A repeated row that is read at run time is not given away for what else it leads to."""
+    """A repeated row that is read at run time stays repeated in place, and what else it leads to is
+    folded all the same."""
     other = '%z = "ascend.add"(%y, %r) : (KIND, KIND) -> KIND'
     names, _ = folded(f"{REPEAT}\n{SCALE}\n{ADD}\n{other}\nreturn %z : KIND")
-    assert names == ["constant", "constant", "broadcast", "mul", "add", "add", "func.return"]
+    assert names == ["constant", "broadcast", "constant", "add", "add", "func.return"]
+
+
+def test_flags_of_what_stays() -> None:
+    """A selection by flags that are made of a mask made at run time, the same for all rows."""
+    rows, scores = "tensor<64x64xf32>", "tensor<2x64x64xf32>"
+    flags, numbers = "tensor<64x64xi1>", "tensor<64x64xi32>"
+    lines = [
+        '%i = "ascend.iota"() {dim = 0 : i64} : () -> tensor<64x1xi32>',
+        '%j = "ascend.iota"() {dim = 1 : i64} : () -> tensor<1x64xi32>',
+        f'%a = "ascend.broadcast"(%i) {{dims = array<i64: 0, 1>}} : (tensor<64x1xi32>)'
+        f" -> {numbers}",
+        f'%b = "ascend.broadcast"(%j) {{dims = array<i64: 0, 1>}} : (tensor<1x64xi32>)'
+        f" -> {numbers}",
+        f'%c = "ascend.compare"(%a, %b) {{predicate = "LT"}} : ({numbers}, {numbers}) -> {flags}',
+        f'%l = "ascend.full"() {{value = 0xFF800000 : f32}} : () -> {rows}',
+        f'%z = "ascend.full"() {{value = 0.0 : f32}} : () -> {rows}',
+        f'%m = "ascend.select"(%c, %l, %z) : ({flags}, {rows}, {rows}) -> {rows}',
+        f'%h = "ascend.reduce"(%m) {{kind = "max", dims = array<i64: 1>}} : ({rows})'
+        " -> tensor<64xf32>",
+        '%s = "ascend.full"() {value = 0xFF800000 : f32} : () -> tensor<64xf32>',
+        '%e = "ascend.compare"(%h, %s) {predicate = "EQ"}'
+        " : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>",
+        '%f = "ascend.broadcast"(%e) {dims = array<i64: 1>}'
+        " : (tensor<64xi1>) -> tensor<2x64x64xi1>",
+        f'%w = "ascend.broadcast"(%m) {{dims = array<i64: 1, 2>}} : ({rows}) -> {scores}',
+        f'%y = "ascend.add"(%x, %w) : ({scores}, {scores}) -> {scores}',
+        f'%n = "ascend.full"() {{value = 0.0 : f32}} : () -> {scores}',
+        f'%r = "ascend.select"(%f, %n, %y) : (tensor<2x64x64xi1>, {scores}, {scores}) -> {scores}',
+        f"return %r : {scores}",
+    ]
+    body = "\n".join(lines)
+    text = f"func.func @main(%x: {scores}) -> {scores} {{\n{body}\n}}"
+    names, _ = operations_of(text)
+    assert "reduce" not in names
+    assert names[-2:] == ["add", "func.return"]

@@ -88,7 +88,7 @@ def build_programs(
         AttentionVectorCore(
             attention,
             schedule,
-            theirs.o,
+            theirs,
             rings,
             steps,
             block,

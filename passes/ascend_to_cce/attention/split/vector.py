@@ -19,6 +19,8 @@ import math
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
+from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.attention.split.masks import ChunkMasks
 from davinci.passes.ascend_to_cce.attention.split.steps import (
     RESULTS,
     SCORES,
@@ -29,12 +31,13 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     choose,
     only_if,
 )
+from davinci.passes.ascend_to_cce.attention.units import Buffers
 from davinci.passes.ascend_to_cce.products.feed import expanded
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
-from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview, viewed
+from davinci.passes.builder import IndexLike, add, alloc, mul, op, restride, subview, viewed
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.blocks import LOWEST
 from davinci.schedule.attention.fold import (
@@ -71,7 +74,7 @@ class AttentionVectorCore:
     """Builds the program.
 
     Args:
-        o: the result in GM, [matrices][rows][columns].
+        gm: the arrays of the attention.
         rings: shared with the cube core.
         block: the number of the block.
         lane: that of the vector core in its block.
@@ -81,7 +84,7 @@ class AttentionVectorCore:
         self,
         attention: Attention,
         schedule: SplitAttentionSchedule,
-        o: ir.Value,
+        gm: Buffers,
         rings: Rings,
         steps: BlockSteps,
         block: ir.Value,
@@ -90,11 +93,14 @@ class AttentionVectorCore:
         machine: Machine,
     ) -> None:
         self.attention, self.schedule, self.members = attention, schedule, members
-        self.o, self.rings, self.steps, self.machine = o, rings, steps, machine
+        self.o, self.rings, self.steps, self.machine = gm.o, rings, steps, machine
         self.block, self.lane = block, lane
         self.dtype = attention.chain.scores.dtype
         self.element = element_type(self.dtype)
-        self.factor = attention.scale * attention.chain.factor
+        self.masked = bool(attention.chain.extras)
+        self.factor = 1.0 if self.masked else attention.scale * attention.chain.factor
+        self.masks = ChunkMasks(attention, schedule, gm.extras, steps, machine)
+        self.numbers = {value: self.number(value, n) for value, n in attention.chain.numbers}
         f32, item = ir.F32Type.get(), self.element.width // 8
         rows, self.columns = schedule.rows, attention.fractals.columns + 1
         self.lanes, self.wide = result_lanes(self.dtype), repeat_lanes(self.dtype)
@@ -117,6 +123,11 @@ class AttentionVectorCore:
         self.inverse = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
         self.factors = alloc([self.lanes], self.element, "UB")
 
+    def number(self, value: Value, number: float) -> ir.Value:
+        buffer: ir.Value = alloc([SIDE], element_type(value.dtype), "UB")
+        cce.vector_dup(scalar(value.dtype, number), buffer)
+        return buffer
+
     def build(self) -> None:
         """Everything."""
         with serving(*self.members.difference):
@@ -135,6 +146,7 @@ class AttentionVectorCore:
         with only_if(place.tile, 0), serving(*self.members.highest):
             for lowest in self.lowest:
                 cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)
+        self.masks.bring(place)
         for sub in range(SUBS):
             cce.wait_core_flag(flag=SCORES)
             first = 0
@@ -159,6 +171,10 @@ class AttentionVectorCore:
         with serving(*self.members.scores):
             source = self.of_ring(self.rings.scores, step, sub, first, rows)
             cce.copy(source, restride(scores, size, strides))
+        if self.masked:
+            quarter = add(sub * LANES, self.lane)
+            above = add(mul(place.block, self.schedule.unit_rows), first)
+            self.chain(place, add(above, mul(quarter, self.schedule.rows)), rows, scores)
         self.hide(place, scores, rows)
         shared = self.shared.take()
         with serving(*self.members.highest):
@@ -177,6 +193,30 @@ class AttentionVectorCore:
         with serving(*self.members.product):
             target = self.of_ring(self.rings.weights, step, sub, first, rows)
             cce.copy(restride(weights, size, strides), target)
+
+    def chain(self, place: StepPlace, start: IndexLike, rows: int, scores: ir.Value) -> None:
+        """The chain's steps on a chunk; `start`: fractals of rows of the matrix before it."""
+        chain, block = self.attention.chain, BLOCK_BYTES // (self.element.width // 8)
+        keys = self.schedule.tile * SIDE
+        shape, own = [rows, keys, SIDE // block, block], [keys * SIDE, SIDE, block, 1]
+        views = {value: (buffer, [0, 0, 0, 1]) for value, buffer in self.numbers.items()}
+        for extra, members in zip(chain.extras, self.members.extras, strict=True):
+            with serving(*members):
+                views[extra.value] = self.masks.operand(extra, place, start, rows)
+        if self.attention.scale != 1.0:
+            with serving(*self.members.scores):
+                cce.vmuls(scores, scalar(self.dtype, self.attention.scale), scores)
+        for step in chain.steps:
+            operands = [
+                restride(buffer, shape, strides)
+                for buffer, strides in (
+                    views.get(value, (scores, own)) for value in (*step.sources, step.result)
+                )
+            ]
+            if step.scalar is not None:
+                operands.insert(-1, scalar(self.dtype, step.scalar))
+            with serving(*step.members):
+                op(f"cce.{step.name}", operands, **step.attributes)
 
     def hide(self, place: StepPlace, scores: ir.Value, rows: int) -> None:
         """Minus infinity where the last tile has no keys."""

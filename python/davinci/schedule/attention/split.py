@@ -54,6 +54,9 @@ L0_SLOTS, P_SLOTS, SCORE_SLOTS, PIECE_SLOTS = 2, 2, 2, 2
 """Buffers: of Q in L0B and of scores in L0C; of P in L1; of scores in UB, besides one more where
 weights leave from them; of pieces of P V in UB."""
 
+MASK_SLOTS = 1
+"""Buffers for a chunk's numbers of a mask that has one for each score."""
+
 CHUNKS_AT_ONCE = 2
 """Chunks that a vector core works on in turns."""
 
@@ -129,8 +132,10 @@ def require_split(attention: Attention, machine: Machine) -> None:
         raise NoSpace("factors that are no rows of f16")
     if attention.o.nz or attention.depth % SIDE or attention.columns % SIDE:
         raise NoSpace("rows that are no whole fractals")
-    if attention.chain.extras or not all(map(is_linear, attention.chain.steps)):
-        raise NoSpace("scores that are not only scaled")
+    if attention.guarded:
+        raise NoSpace("rows of which masks may leave nothing")
+    if not attention.chain.extras and not all(map(is_linear, attention.chain.steps)):
+        raise NoSpace("scores that are neither only scaled nor masked")
     if attention.scale * attention.chain.factor <= 0:
         raise NoSpace("a scale that turns the order of scores")
 
@@ -153,6 +158,12 @@ def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
     found += weight_slots(dtype) * shared_bytes(attention, schedule, dtype)
     found += first if not weight_slots(dtype) else 0
     found += SUBS * columns * rows * FRACTAL * 4
+    for extra in attention.chain.extras:
+        width = DTYPES[extra.value.dtype].itemsize
+        keys = schedule.tile * SIDE
+        masks = MASK_SLOTS * slot_bytes(schedule, width)
+        found += masks if extra.whole else keys * (width + BLOCK_BYTES)
+    found += BLOCK_BYTES * len(attention.chain.numbers)
     found += PIECE_SLOTS * schedule.piece * columns * FRACTAL * 4
     found += leaving_bytes(attention, schedule) if not weight_slots(dtype) else 0
     # Maxima, factors and what they are spread to, one over the sums.
@@ -230,8 +241,11 @@ def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentio
 
 
 @lru_cache(maxsize=4096)
-def _scores_cycles(schedule: SplitAttentionSchedule, dtype: str, vector: Machine) -> float:
-    """Cycles of a vector core in which scores of a tile become weights, all rows of a unit."""
+def _scores_cycles(
+    schedule: SplitAttentionSchedule, dtype: str, masked: int, vector: Machine
+) -> float:
+    """Cycles of a vector core in which scores of a tile become weights, all rows of a unit;
+    `masked`: steps of the chain besides, as long as an addition."""
     keys, item = schedule.tile * SIDE, DTYPES[dtype].itemsize
     found = 0.0
     for chunk in chunks(schedule):
@@ -249,6 +263,7 @@ def _scores_cycles(schedule: SplitAttentionSchedule, dtype: str, vector: Machine
             found += work("vconv", "", 4)
         found += SMALL_STEPS * (prices.short_vector(vector) + vector.sync.barrier_cycles)
         found += LINKS * vector.sync.barrier_cycles / min(CHUNKS_AT_ONCE, len(chunks(schedule)))
+        found += masked * work("vadd", dtype, item)
     return SUBS * found
 
 
@@ -280,15 +295,16 @@ def step_cycles(
     scores = prices.mad(cube, rows * part * sizes.depth, 2, 1)
     product = prices.mad(cube, LANES * rows * part * columns, 2, 1)
     of_cube = parts * (QUARTERS * scores + SUBS * product)
+    masked = len(attention.chain.steps) if attention.chain.extras else 0
     size = QUARTERS * rows * schedule.tile * FRACTAL
     item = DTYPES[dtype].itemsize
     of_v = QUARTERS * rows * columns * FRACTAL * 4
     written = max(size * item + of_v, size * 2)
-    read = size * (item + 2) + of_v
+    read = size * (item + 2 + item * attention.whole_masks) + of_v
     read += schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES
     moved = max(written / machine.l2.write_bytes_per_cycle, read / machine.l2.read_bytes_per_cycle)
     taken = SUBS * rows * columns * FRACTAL * 4 / REPEAT_BYTES
-    of_vector = _scores_cycles(schedule, dtype, vector) + 2 * taken + SUBS * columns * 50
+    of_vector = _scores_cycles(schedule, dtype, masked, vector) + 2 * taken + SUBS * columns * 50
     each = max(of_cube, of_vector, moved) + PER_STEP
     return each, of_cube + of_vector + moved
 
