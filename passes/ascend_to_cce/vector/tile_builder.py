@@ -85,7 +85,12 @@ class TileBuilder:
         return restride(argument, sizes, [strides[axis] for axis in axes], offset)
 
     def _held(self, value: Value) -> Any:
-        return self.buffers[self.layout.buffers[1][value]]
+        """The buffer of a value, as an array of its type."""
+        held, element = self.buffers[self.layout.buffers[1][value]], element_type(value.dtype)
+        kind = ir.MemRefType(held.type)
+        if kind.element_type == element:
+            return held
+        return viewed(held.owner.operands[0], kind.shape, element)
 
     def _starts(
         self, walked: Sequence[int], outside: Sequence[IndexLike], start: IndexLike
@@ -249,7 +254,7 @@ class TileBuilder:
         values = step.operands
         width = self.layout.width(step)
         if not width:
-            return  # done with another
+            return  # done with another, or nothing to do
         operands = self._views(values, width)
         dtype = step.result.dtype
         if step.name == EXPAND:
@@ -393,7 +398,7 @@ class TileBuilder:
 def tile_buffer(buffer: Buffer, slots: int) -> ir.Value:
     """A buffer in UB, of which `multi-buffer` makes `slots`; 0: one for all tiles."""
     element = element_type(buffer.dtype)
-    if buffer.dtype not in WORDS:
+    if buffer.dtype not in WORDS and not buffer.seen:
         made = alloc(buffer.shape, element, "UB")
         return with_slots(made, slots) if slots else made
     # Only bytes can be seen as words, too.

@@ -8,11 +8,12 @@ q += rint(r / b), r = ..     now |r| is less than |b|
 q -= s sign(b), r += s |b|   where r has not the sign of a: s = 1 if a is positive, else -1
 
 Of floats, |a| = ma 2^i and |b| = mb 2^j with whole numbers ma, mb below 2^24: what is wanted is
-ma 2^n modulo mb, n = i - j, and that in f32 times 2^j. Where n is negative it is a. With
+ma 2^n modulo mb, n = i - j, and that in f32 times 2^j. Where n is negative it is a: then n is taken
+for 0, i for j, and mb is made more than ma. With
 
-n = 16 h + l                 2^(2 h) and 2^l, of at most 2^30 and 2^15, by their bits
-R = (2^(2 h))^8 = 2^(16 h)   by three squares modulo mb
-R ma 2^l                     two products modulo mb
+n = 8 m + l                  -2^m and 2^l, of at most 2^31 and 2^7, by their bits
+R = (-2^m)^8 = 2^(8 m)       by three squares modulo mb
+R (ma 2^l)                   one product modulo mb, as ma 2^l is below 2^31
 
 A product modulo mb is u v - q mb with q = rint(u v / mb) in f32: q may be off by a few, the
 difference in s32, which wraps around, is exact, as it is small.
@@ -73,77 +74,70 @@ MANTISSA_BITS = 23
 HIDDEN = 1 << MANTISSA_BITS
 """The bit of f32 in front of those that are written, and the unit of the exponent."""
 
-SIGN, SIZE, EXPONENT = -(1 << 31), (1 << 31) - 1, 0x7F800000
+SIGN, EXPONENT = -(1 << 31), 0x7F800000
 """Bits of f32, as s32."""
 
 ONE = 127 * HIDDEN
 """The bits of 1.0."""
 
-LOW_BITS = 4
-"""n = h 2^LOW_BITS + l."""
+LOW_BITS = 3
+"""n = m 2^LOW_BITS + l."""
 
 
 def float_remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """What a quotient towards zero of f32 leaves of a, with its sign; NaN where b is 0, or a is
     infinite."""
-    size, upper, number = _parts(p, a)
-    _, lower, by = _parts(p, b)
-    modulus = _Modulus(p, by)
+    upper, number = _parts(p, a)
+    lower, by = _parts(p, b)
     steps = p.sub(upper, lower)
     power = p.max(steps, 0)
-    scaled = p.mul(p.convert(power, "f32"), 2.0 ** -(MANTISSA_BITS + LOW_BITS))
-    high = p.convert(scaled, "s32", "floor")
-    rest = modulus.reduced(_power_of_two(p, p.mul(high, 2 * HIDDEN)))
+    unit = p.binary("vmin", upper, lower)
+    modulus = _Modulus(p, p.add(by, p.sub(power, steps)))
+    low = p.binary("vand", power, ((1 << LOW_BITS) - 1) * HIDDEN)
+    high = p.convert(p.mul(p.convert(p.sub(power, low), "f32"), 2.0**-LOW_BITS), "s32", "rint")
+    base = _as_float(p, p.add(high, ONE + SIGN))
+    rest = modulus.reduced((p.convert(base, "s32", "rint"), base))
     rest = modulus.product(rest, rest)
     rest = modulus.reduced(modulus.product(rest, rest))
     rest = modulus.product(rest, rest)
-    low = _power_of_two(p, p.sub(power, p.mul(high, HIDDEN << LOW_BITS)))
-    times = modulus.product(modulus.reduced(number), low)
+    size = p.convert(number, "f32") if isinstance(number, Value) else float(number)
+    scaled = p.mul(_as_float(p, p.add(low, ONE)), size)
+    times = modulus.reduced((p.convert(scaled, "s32", "rint"), scaled))
     rest = modulus.reduced(modulus.product(rest, times))
-    rest = p.add(rest, p.binary("vand", sign_mask(p, rest), by))
-    if isinstance(lower, Value):
-        unit: Operand = _as_float(p, p.add(lower, HIDDEN))
-    else:
-        unit = float(np.int32(lower + HIDDEN).view(np.float32))
-    found = p.mul(p.mul(p.convert(rest, "f32"), 2.0**-MANTISSA_BITS), unit)
-    below = sign_mask(p, steps)
-    left = p.step("vand", [found, p.unary("vnot", below)])
-    left = p.step("vor", [left, p.binary("vand", size, below)])
-    known = p.div(_times_zero(p, a), abs(b) if not isinstance(b, Value) else p.unary("vabs", b))
-    left = p.add(left, known)
+    rest = p.add(rest, p.binary("vand", sign_mask(p, rest), modulus.by))
+    found = p.mul(p.mul(p.convert(rest, "f32"), 2.0**-MANTISSA_BITS), _as_float(p, unit))
+    found = p.add(found, _nothing(p, a, b))
     if isinstance(a, Value):
-        return p.step("vor", [left, p.step("vand", [a, p.constant("s32", SIGN)])])
-    return p.mul(left, math.copysign(1, a))
+        return p.step("vor", [found, p.step("vand", [a, p.constant("s32", SIGN)])])
+    return p.mul(found, math.copysign(1, a))
 
 
-def _parts(p: VectorProgram, x: Operand) -> tuple[Operand, Operand, Operand]:
-    """The bits of |x|, those of its exponent less the lowest one of full precision, and the whole
-    number of 24 bits that it is a multiple of, as s32."""
+def _parts(p: VectorProgram, x: Operand) -> tuple[Operand, Operand]:
+    """The bits of the exponent of |x|, at least those of the lowest one of full precision, and the
+    whole number of 24 bits that it is a multiple of, as s32."""
     if not isinstance(x, Value):
         bits = int(np.float32(abs(x)).view(np.int32))
-        upper = max((bits & EXPONENT) - HIDDEN, 0)
-        return bits, upper, bits - upper
-    found = p.step("vand", [x, p.constant("s32", SIZE)], "s32")
-    exponent = p.max(p.sub(p.binary("vand", found, EXPONENT), HIDDEN), 0)
-    return found, exponent, p.sub(found, exponent)
+        upper = max(bits & EXPONENT, HIDDEN)
+        return upper, bits - upper + HIDDEN
+    exponent = p.step("vand", [x, p.constant("s32", EXPONENT)], "s32")
+    digits = p.step("vand", [x, p.constant("s32", HIDDEN - 1)], "s32")
+    return p.max(exponent, HIDDEN), p.add(digits, p.min(exponent, HIDDEN))
 
 
-def _power_of_two(p: VectorProgram, exponent: Value) -> tuple[Value, Value]:
-    """Two to the power of whole numbers that exponents of f32 hold, as s32 and as f32."""
-    found = _as_float(p, p.add(exponent, ONE))
-    return p.convert(found, "s32", "rint"), found
+def _nothing(p: VectorProgram, a: Operand, b: Operand) -> Operand:
+    """0 of either sign, or NaN where a is infinite, b is 0, or one of them no number."""
+    if isinstance(a, Value):
+        zero: Operand = p.mul(a, 0.0)
+    else:
+        zero = 0.0 if math.isfinite(a) else math.nan
+    if isinstance(b, Value):
+        return p.div(zero, b)
+    return zero if b and not math.isnan(b) else math.nan
 
 
 def _as_float(p: VectorProgram, bits: Value) -> Value:
     """s32 as the f32 that has these bits."""
     return p.step("vor", [bits, bits], "f32")
-
-
-def _times_zero(p: VectorProgram, x: Operand) -> Operand:
-    """0, or NaN where x is no number or infinite."""
-    if isinstance(x, Value):
-        return p.mul(p.unary("vabs", x), 0.0)
-    return 0.0 if math.isfinite(x) else math.nan
 
 
 Whole = Operand | tuple[Value, Value]
@@ -154,15 +148,13 @@ class _Modulus:
     """Arithmetic of s32 modulo positive whole numbers of at most 24 bits.
 
     Args:
-        by: the numbers; where one is 0, what is computed means nothing.
+        by: the numbers; where one is 0, what is computed means nothing. One of more bits serves
+            for products less than it.
     """
 
-    def __init__(self, p: VectorProgram, by: Operand) -> None:
+    def __init__(self, p: VectorProgram, by: Value) -> None:
         self.p, self.by = p, by
-        if isinstance(by, Value):
-            self.inverse: Operand = p.div(1.0, p.convert(by, "f32"))
-        else:
-            self.inverse = float(np.float32(1) / np.float32(by)) if by else math.inf
+        self.inverse = p.div(1.0, p.convert(by, "f32"))
 
     def reduced(self, x: Whole) -> Value:
         """x modulo the numbers, at most about half of them."""

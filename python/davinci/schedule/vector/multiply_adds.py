@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value, joined
-from davinci.schedule.vector.tile_program import MOVED, REDUCE, TileProgram
+from davinci.schedule.vector.tile_program import MOVED, REDUCE, VIEW, TileProgram
 
 
 def fuse_multiply_adds(program: TileProgram, machine: Machine) -> None:
@@ -59,11 +59,13 @@ class _Fusion:
         late: bool = False,
     ) -> None:
         self.program, self.machine, self.late, self.fixed = program, machine, late, kept
-        self.written_over: set[Value] = set()
+        self.written_over = {step.sources[0] for step in program.steps if step.accumulates}
         constants = program.constants.values()
         self.readers = Counter(v for step in program.steps for v in step.sources)
         self.kept = {*program.inputs, *constants, *program.outputs, *program.stores.values()}
         self.kept |= kept
+        views = (step for step in program.steps if step.name == VIEW)
+        self.kept.update(value for step in views for value in (*step.sources, step.result))
 
     def run(self) -> None:
         place = 0

@@ -19,8 +19,10 @@ from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.graph import Graph
+from davinci.schedule.vector.bit_views import view_bits
 from davinci.schedule.vector.chunk_choice import ChunkChoice
 from davinci.schedule.vector.chunks import Run
+from davinci.schedule.vector.interleaving import interleaved, waiting
 from davinci.schedule.vector.multiply_adds import fuse_multiply_adds
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
 from davinci.schedule.vector.row_parts import beside_each_other, in_tile
@@ -35,7 +37,7 @@ from davinci.schedule.vector.tile_layout import (
     TileLayout,
     tile_of,
 )
-from davinci.schedule.vector.tile_program import TileProgram, program_of
+from davinci.schedule.vector.tile_program import VIEW, TileProgram, program_of
 from davinci.schedule.vector.tiled_schedule import VectorSchedule as VectorSchedule
 from davinci.units import REPEAT_BYTES, round_up
 
@@ -114,7 +116,10 @@ def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_Chooser]:
     choices = any(step.name == "vcmpsel" for step in programs[0].steps)
     if choices and machine.intrinsics.keys() >= OF_MASKS:
         programs.append(program_of(graph, space, masks=True))
-    return [_Chooser(graph, space, program, machine, cores) for program in programs]
+    found = [_Chooser(graph, space, program, machine, cores) for program in programs]
+    orders = [interleaved(chooser.program) for chooser in found]
+    more = (_Chooser(graph, space, order, machine, cores) for order in orders if order is not None)
+    return [*found, *more]
 
 
 OF_MASKS = {"vconv_f162s8", "vconv_f162s8c", "vconv_s82f16"}
@@ -158,6 +163,7 @@ class _Chooser:
         self.block = program.row_block
         self.room = machine.buffers.UB.bytes
         self.beside = beside_each_other(graph, space, program)  # reorders steps
+        view_bits(program)
         fuse_multiply_adds(program, machine)
         self._phased = PhasedChooser(graph, space, program, machine, cores)
         self._chunks = ChunkChoice(space, program, machine)
@@ -439,7 +445,7 @@ class _Chooser:
         vector += self._by_scalars(layout)
         start = prices.ends(self.machine)
         waits = (
-            sum(layout.width(step) > 0 for step in steps)
+            waiting([step for step in steps if layout.width(step) or step.name == VIEW])
             * self.machine.sync.barrier_cycles
             / (2 if slots > 1 else 1)
         )

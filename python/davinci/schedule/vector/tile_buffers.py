@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Value
-from davinci.schedule.vector.tile_program import EXPAND, MOVED, REDUCE, TileProgram
+from davinci.schedule.vector.tile_program import EXPAND, MOVED, REDUCE, VIEW, TileProgram
 from davinci.units import REPEAT_BYTES, round_up
 
 NOT_IN_PLACE = MOVED | {REDUCE, EXPAND}
@@ -30,12 +30,14 @@ class Buffer:
     Attributes:
         once: whether it is the same for all tiles.
         moved: whether something comes to it from GM, or leaves from it.
+        seen: whether values of another type lie in it, too.
     """
 
     dtype: str
     shape: tuple[int, ...]
     once: bool
     moved: bool = False
+    seen: bool = False
 
     @property
     def bytes(self) -> int:
@@ -90,7 +92,10 @@ def assigned(
         program.assignments[key] = _Assignment(program, lasting, alike, beside).run()
     found, moved, of = program.assignments[key]
     buffers = list(kinds)
-    return [replace(buffers[kind], moved=i in moved) for i, kind in enumerate(found)], of
+    seen = {of[step.result] for step in program.steps if step.name == VIEW}
+    return [
+        replace(buffers[kind], moved=i in moved, seen=i in seen) for i, kind in enumerate(found)
+    ], of
 
 
 class _Assignment:
@@ -121,6 +126,7 @@ class _Assignment:
         self.pool: dict[Value, list[int]] = {}
         self.of: dict[Value, int] = {}
         self.halves = Halves()
+        self.alike: dict[Value, list[Value]] = {}
 
     def run(self) -> tuple[list[int], set[int], dict[Value, int]]:
         """The kinds of the buffers, which of them are moved, and that of each value."""
@@ -140,6 +146,8 @@ class _Assignment:
     def _unit(self, places: range) -> None:
         """Buffers of a step, or of several that are one."""
         steps = [self.program.steps[i] for i in places]
+        if steps[0].name == VIEW:
+            self._view(steps[0].sources[0], steps[0].result)
         sources = dict.fromkeys(source for step in steps for source in step.sources)
         ends = [value for value in sources if self.last[value] in places]
         in_place = steps[0].name not in NOT_IN_PLACE
@@ -148,7 +156,8 @@ class _Assignment:
             for value in ends:
                 self._release(value)
         for step in steps:
-            self._take(step.result, self.of[step.sources[0]] if step.accumulates else None)
+            if step.name != VIEW:
+                self._take(step.result, self.of[step.sources[0]] if step.accumulates else None)
         if not in_place:
             for value in ends:
                 self._release(value)
@@ -156,9 +165,17 @@ class _Assignment:
             if self.last.get(value, len(self.program.steps)) in places:
                 self._release(value)
 
+    def _view(self, value: Value, result: Value) -> None:
+        """Puts a value where another one lies; the buffer is free when both have ended."""
+        alike = self.alike.setdefault(value, [value])
+        alike.append(result)
+        self.alike[result] = alike
+        self.of[result], self.pool[result] = self.of[value], self.pool[value]
+        self._part(result)
+
     def _release(self, value: Value) -> None:
         self.ended.add(value)
-        row = self.together.get(value, (value,))
+        row = self.together.get(value, self.alike.get(value, (value,)))
         if self.kept.isdisjoint(row) and self.ended.issuperset(row):
             self.pool[value].append(self.of[value])
 
@@ -176,9 +193,13 @@ class _Assignment:
         self.of[value] = taken
         if value in self.crossing:
             self.of_crossing.add(taken)
+        self._part(value)
+
+    def _part(self, value: Value) -> None:
+        """Has the buffer of a value lie in another half than those that are read with it."""
         for partner in self.beside.get(value, ()):
             if partner in self.of:
-                self.halves.part(taken, self.of[partner])
+                self.halves.part(self.of[value], self.of[partner])
 
     def _cheapest(self, value: Value, numbers: Sequence[int]) -> int:
         """The buffer of which the fewest instructions would read two of one half; of those one

@@ -27,7 +27,15 @@ from davinci.schedule.vector.row_statistics import (
 from davinci.schedule.vector.space import NoSpace, Space
 from davinci.schedule.vector.steps import Steps
 from davinci.schedule.vector.tile_buffers import Buffer, assigned
-from davinci.schedule.vector.tile_program import MOVED, PACK, PLACE, REDUCE, Form, TileProgram
+from davinci.schedule.vector.tile_program import (
+    MOVED,
+    PACK,
+    PLACE,
+    REDUCE,
+    VIEW,
+    Form,
+    TileProgram,
+)
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up, row_major
 
 SLOTS = 3
@@ -77,8 +85,18 @@ def tile_of(space: Space, program: TileProgram, sizes: Sequence[int]) -> tuple[T
     whole = all(form is None or program.lane in form for form in forms)
     if None in forms or not whole:  # what is combined with numbers or statistics: block by block
         block = program.lane_block
+    lanes_of_repeats = _lanes_of_repeats(program)
+    if lanes_of_repeats < lanes < space.axes[-1].size and math.prod(sizes[:-1]) == 1:
+        block = lanes_of_repeats  # a part of a row takes no instruction more for its last lanes
     pitch = round_up(width, block if whole or width <= repeat // 2 else repeat)
     return Tile(tuple(sizes), pitch), ragged
+
+
+def _lanes_of_repeats(program: TileProgram) -> int:
+    """Lanes of which every step of a program takes whole repeats: those of the narrowest step."""
+    sides = ((*step.sources, step.result) for step in program.steps if step.name not in MOVED)
+    widest = (max(DTYPES[value.dtype].itemsize for value in values) for values in sides)
+    return REPEAT_BYTES // min(widest, default=4)
 
 
 @dataclass(frozen=True)
@@ -155,7 +173,9 @@ class TileLayout:
 
     def width(self, step: Step) -> int:
         """How many parts of rows that lie beside each other a step does at once; 0 of one that is
-        done with another."""
+        done with another, or that is only a view."""
+        if step.name == VIEW:
+            return 0
         row = self.program.together.get(step.result, ())
         rows = (v for v in step.sources if self.lane in (self.program.forms[v] or ()))
         if not row or any(value not in self.beside for value in (*rows, step.result)):

@@ -39,10 +39,10 @@ Form = tuple[int, ...] | None
 """Axes of a value in the order of the space; None of a constant, the same number everywhere."""
 
 REDUCE, PLACE, EXPAND = "reduce", "place", "expand"
-PACK, UNPACK = "pack", "unpack"
+PACK, UNPACK, VIEW = "pack", "unpack", "view"
 """Steps that are no cce operation: the reduction of axes; a statistic brought to where rows are
 combined with it; a value repeated along axes it lacks; a statistic packed, and a packed one spread
-to a block a row."""
+to a block a row; the bits of a value seen as another type, in the same buffer."""
 
 MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
 """Steps that bring a statistic to other places, or elements to their halves and back."""
