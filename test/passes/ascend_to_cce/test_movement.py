@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+import davinci
+from davinci import machine as machines
 from operator_support import run_operator
 from support import run_text
 
@@ -214,3 +218,21 @@ def test_iota(dim: int, kind: str) -> None:
     shaped[dim] = shape[dim]
     expected = np.broadcast_to(np.arange(shape[dim]).reshape(shaped), shape).astype(found.dtype)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 6])
+def test_fills_beside_each_other_in_little_room(cores: int, tmp_path: Path) -> None:
+    """Rows in front of all others and what lies beside rows are filled by buffers that stay."""
+    text = (machines.DIRECTORY / "ascend910.toml").read_text()
+    small = tmp_path / "small.toml"
+    small.write_text(re.sub(r"(UB *= *{ *bytes *= *)\d+", r"\g<1>65536", text))
+    module = """func.func @main(%x: tensor<31x257xf32>) -> tensor<34x259xf32> {
+      %c = stablehlo.constant dense<0.5> : tensor<f32>
+      %y = stablehlo.pad %x, %c, low = [3, 1], high = [0, 1], interior = [0, 0]
+        : (tensor<31x257xf32>, tensor<f32>) -> tensor<34x259xf32>
+      return %y : tensor<34x259xf32>
+    }"""
+    executable = davinci.compile(module, machine=str(small), cores=cores, core_choice="all")
+    x = np.random.default_rng(0).standard_normal((31, 257), np.float32)
+    (found,) = executable.run(x).values()
+    assert np.array_equal(found, np.pad(x, ((3, 0), (1, 1)), constant_values=0.5))

@@ -29,8 +29,9 @@ MOVABLE = frozenset({"f16", "f32", "i1", "i8", "ui8", "i16", "i32", "i64"})
 """Element types that copies on the device take; others go through the scalar unit."""
 
 
-FILLED_BYTES = 32768
-"""Most of a buffer of one number: filling a larger one would take longer than it saves."""
+FILLED_BYTES, FILLED_PART = 32768, 6
+"""Most bytes of a buffer of one number, as filling a larger one would take longer than it saves;
+and the part of UB that it is at most, as others stay beside it."""
 
 
 @dataclass(frozen=True)
@@ -275,9 +276,10 @@ def runs_of(
     if run < block:
         return None
     itemsize = transfer.itemsize
-    room = machine.buffers.UB.bytes // share // itemsize
+    ub_bytes = machine.buffers.UB.bytes
+    room = ub_bytes // share // itemsize
     if transfer.filled:
-        room = min(room, FILLED_BYTES // itemsize)
+        room = min(room, min(FILLED_BYTES, ub_bytes // FILLED_PART) // itemsize)
     least = LEAST_BYTES // itemsize
     sizes = [d.size for d in inner.outer]
     pieces = blocks_of_run(run, block)
