@@ -236,3 +236,16 @@ def test_auto_is_many_where_launches_cost_nothing(tmp_path: Path) -> None:
         executable.run(*inputs(executable))
     assert auto.profile["time_us"] == joined.profile["time_us"]
     assert cheap.profile["launches"] == cheap.profile["ops"]["total"]
+
+
+@pytest.mark.parametrize("launches", ["many", "joined"])
+def test_no_cores_meet_without_an_event_id_for_it(launches: str, tmp_path: Path) -> None:
+    """Products, loops and launches are made as where cores never meet."""
+    text = (machines.DIRECTORY / "ascend910.toml").read_text()
+    path = tmp_path / "one.toml"
+    path.write_text(text.replace("event_ids = 4 ", "event_ids = 1 "))
+    for network in ("lstm,steps=3,features=32,hidden=64", "mlp"):
+        options = {"machine": str(path), "launches": launches, "timing_only": True}
+        executable = davinci.compile(zoo.build(network), **options)
+        executable.run()
+        assert executable.profile["meetings"] == 0

@@ -28,7 +28,7 @@ from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.given_choices import given_choices
 from davinci.passes.ascend_to_cce.groups import count_of, group_of, is_group
 from davinci.schedule.core_count import CoreCount
-from davinci.schedule.meetings import LaunchPrice
+from davinci.schedule.meetings import LaunchPrice, can_meet
 from davinci.schedule.vector.space import NoSpace
 
 
@@ -55,7 +55,7 @@ def with_shared_cores(root: ir.Operation, target: Target, weigh_many: bool = Fal
     """
     groups = {symbol_name(kernel): kernel for kernel in kernels(root) if is_group(kernel)}
     phases = phases_of(root, groups)
-    if phases.count < 2:
+    if phases.count < 2 or not can_meet(target.machine):
         return target
     alone, target = target, replace(target, phases=phases.count)
     found: dict[str, CoreCount] = {}

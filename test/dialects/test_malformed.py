@@ -32,7 +32,10 @@ SCALAR = [
     Operation("hivm.st", ("!llvm.ptr<1>", "f32")),
     *(Operation(f"hivm.get_{n}", (), ("i64",)) for n in ("block_idx", "block_num")),
     Operation("hivm.get_sub_block_idx", (), ("i64",)),
-    *(Operation(f"cce.get_{n}", (), ("index",)) for n in ("block_idx", "block_num")),
+    *(
+        Operation(f"cce.get_{n}", (), ("index",))
+        for n in ("block_idx", "block_num", "sub_block_idx")
+    ),
     Operation("cce.read_counter", (memref("4x8", "i32"), ub("5x8", "i32")), ("i32",)),
 ]
 

@@ -53,6 +53,11 @@ def _loads(machine: Machine, cores: int) -> float:
     return machine.sync.flag_cycles + prices.scalar_accesses(machine, cores, "UB") + compared
 
 
+def can_meet(machine: Machine) -> bool:
+    """Whether cores can meet in a launch, for which each keeps an event id."""
+    return machine.sync.event_ids > 1
+
+
 @dataclass(frozen=True)
 class LaunchPrice:
     """What the launch of a kernel takes besides the kernel, by its number of cores.
@@ -78,7 +83,7 @@ class LaunchPrice:
 def joining_pays(machine: Machine, blocks: list[int]) -> bool:
     """Whether kernels on so many cores each take less time as phases of one launch than with a
     launch each."""
-    if len(blocks) < 2:
+    if len(blocks) < 2 or not can_meet(machine):
         return False
     most = max(blocks)
     joined = machine.queued_cycles(most) + (len(blocks) - 1) * meeting_cycles(machine, most)

@@ -18,7 +18,7 @@ from davinci.machine import Machine, prices
 from davinci.operators.vector_program import JOIN, PART, Value
 from davinci.schedule.loops.group import Factors, LoopGroup
 from davinci.schedule.loops.step_form import StepForm, fixed_values
-from davinci.schedule.meetings import meeting_cycles
+from davinci.schedule.meetings import can_meet, meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
 from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, Buffer, assigned
@@ -211,7 +211,7 @@ def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> l
         ways.append([_by_rows(group, machine, cores) for group in groups])
     except NoSpace as error:
         refused = error
-    if len({exchanges_of(group) for group in groups}) == 1:
+    if can_meet(machine) and len({exchanges_of(group) for group in groups}) == 1:
         shared = [_by_lanes(group, machine, cores, len(groups)) for group in groups]
         found = [schedule for schedule in shared if schedule is not None]
         if len(found) == len(groups):

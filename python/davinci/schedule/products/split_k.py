@@ -23,7 +23,7 @@ from davinci.operators import Tensor
 from davinci.operators.tensors import ND
 from davinci.schedule.choices import Choices, PartChoice, SplitChoice
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.meetings import LaunchPrice, meeting_cycles
+from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.epilogue import plain
@@ -193,6 +193,8 @@ def _can_be_split(group: ProductGroup, graph: Graph, machine: Machine) -> bool:
     whose cores meet and have a vector unit each."""
     product = group.product
     if machine.split or product.direct or product.batch != 1 or product.image is not None:
+        return False
+    if not can_meet(machine):
         return False
     node = next(node for node in graph.nodes if is_product(node))
     rows = graph.arrays[node.result].layout == ND and not graph.windows
