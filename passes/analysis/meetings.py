@@ -6,6 +6,7 @@ from davinci.dialects.cce.effects import MEETINGS
 from davinci.machine import Machine
 from davinci.mlir import Op, operations
 from davinci.passes.pipeline.base import fail
+from davinci.schedule.meetings import can_meet
 
 
 def meetings_in(kernel: Op) -> list[Op]:
@@ -19,7 +20,7 @@ def event_of(meeting: Op, machine: Machine) -> int:
     Raises:
         CompileError: there is only one, which the other operations of the kernel need.
     """
-    if machine.sync.event_ids < 2:
+    if not can_meet(machine):
         fail(
             meeting,
             "needs an event id of its own",

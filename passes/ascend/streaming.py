@@ -11,10 +11,9 @@ after:
     call @product(%t, %w, %y)            waits until it is there
 
 Only what is used once is streamed, by one launch or by several that compute parts of one result:
-everything else would stay or come several times. No table comes of which a kernel gathers a few
-rows. The transfer begins with the launch that reads the
-weights before, so that the weights of two launches are in the arena at a time: those that are used
-and those that come.
+everything else would stay or come several times. Tables of which a kernel gathers a few rows are
+not streamed either. A transfer begins with the launch that reads the weights before, so that the
+weights of two launches are in the arena at a time: those that are used and those that come.
 """
 
 from __future__ import annotations

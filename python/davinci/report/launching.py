@@ -47,24 +47,22 @@ def gaps_us(machine: Machine, profiles: Sequence[LaunchProfile], launching: str)
         profiles: of one run or several; the first of each waits for the host.
         launching: one of `LAUNCHING`.
     """
-    return [gap + wait for gap, wait in _gaps_and_waits(machine, profiles, launching)]
+    gaps, waits = gaps_and_waits_us(machine, profiles, launching)
+    return [gap + wait for gap, wait in zip(gaps, waits, strict=True)]
 
 
-def waited_us(machine: Machine, profiles: Sequence[LaunchProfile], launching: str) -> float:
-    """Microseconds of `gaps_us` in which launches wait for what the host brings."""
-    return sum(wait for _, wait in _gaps_and_waits(machine, profiles, launching))
-
-
-def _gaps_and_waits(
+def gaps_and_waits_us(
     machine: Machine, profiles: Sequence[LaunchProfile], launching: str
-) -> list[tuple[float, float]]:
+) -> tuple[list[float], list[float]]:
+    """The two parts of `gaps_us` apart: what launching takes, and how long each launch then still
+    waits for what the host brings."""
     launches = launches_of(profiles)
     gaps = [
         gap_us(machine, launch, launching == HOST or number == 0 or launch[0].begins_run)
         for number, launch in enumerate(launches)
     ]
     times = [cycles_of(launch) / machine.clock_mhz for launch in launches]
-    return list(zip(gaps, link_waits_us(machine, launches, times, gaps), strict=True))
+    return gaps, link_waits_us(machine, launches, times, gaps)
 
 
 def link_waits_us(
@@ -104,10 +102,9 @@ def range_of(
     for queued_us in machine.launch.all_cores_us_range:
         assumed = with_all_cores_us(machine.launch, queued_us)
         changed = machine.model_copy(update={"launch": assumed})
-        overhead = sum(gaps_us(changed, profiles, launching))
-        waited = waited_us(changed, profiles, launching)
-        found.append({"all_cores_us": queued_us, "launch_overhead_us": overhead - waited})
-        if waited:
+        gaps, waits = gaps_and_waits_us(changed, profiles, launching)
+        found.append({"all_cores_us": queued_us, "launch_overhead_us": sum(gaps)})
+        if waited := sum(waits):
             found[-1]["link_wait_us"] = waited
     return found
 

@@ -19,10 +19,9 @@ from davinci.report.idle import Idle, idle_of
 from davinci.report.launching import (
     LAUNCHING,
     cycles_of,
-    gaps_us,
+    gaps_and_waits_us,
     launches_of,
     range_of,
-    waited_us,
 )
 from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
@@ -92,9 +91,9 @@ def build(
             kernel = program.kernels[row["name"]]
             row["node_cycles"] = node_cycles(drawn[row["name"]], kernel, row["cycles"])
     total = sum(map(cycles_of, shared))
-    gaps = gaps_us(machine, launches, launching)
-    waited = waited_us(machine, launches, launching)
-    overhead = sum(gaps) - waited
+    gaps, waits = gaps_and_waits_us(machine, launches, launching)
+    overhead, waited = sum(gaps), sum(waits)
+    fronts = [gap + wait for gap, wait in zip(gaps, waits, strict=True)]
     record = {
         "schema_version": SCHEMA_VERSION,
         "davinci_version": __version__,
@@ -129,7 +128,7 @@ def build(
         "pipes": pipe_summary(rows, machine),
         "sync": sync_summary(rows),
         "kernels": rows,
-        "launches_list": list(launch_times(launches, gaps, program.scopes, machine)),
+        "launches_list": list(launch_times(launches, fronts, program.scopes, machine)),
         "range": value_range(launches, program),
         "memory": {
             "weights_bytes": program.weights_bytes,

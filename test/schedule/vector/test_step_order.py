@@ -17,7 +17,7 @@ COUNT = 8224
 
 
 def chains(count: int) -> TileProgram:
-    """As many chains of three steps each, one behind the other."""
+    """A program of `count` inputs, each of which goes through three steps of its own."""
     p = TileProgram(lane=0)
     for number in range(count):
         x = p.load("f32", (0,))

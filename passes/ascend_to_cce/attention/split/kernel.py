@@ -13,7 +13,7 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.machine import for_vector
 from davinci.machine.schema import Machine
-from davinci.mlir import func, ir, memref, operations, symbol_name
+from davinci.mlir import func, ir, memref, operations, root_of, symbol_name
 from davinci.passes.analysis.kernels import CORE
 from davinci.passes.ascend_to_cce.attention.split.cube import AttentionCubeCore
 from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, Rings
@@ -117,9 +117,7 @@ def beside(kernel: Any, kinds: list[Any]) -> Any:
 
 def hand_rings(kernel: Any, other: Any, kinds: list[Any]) -> None:
     """Launches of a kernel become those of both programs, with memory for the rings."""
-    root = kernel
-    while root.parent is not None:
-        root = root.parent
+    root = root_of(kernel)
     name = symbol_name(kernel)
     for declared in operations(root, "func.func"):
         launch = declared.attributes.get("ascend.launch", None)

@@ -327,7 +327,7 @@ class AttentionVectorCore:
         cce.vadd(flat, there, flat)
 
     def leave(self, place: StepPlace, sub: int) -> None:
-        """O of a quarter to its place."""
+        """Stores the rows of O that a vector core has of a quarter of a unit."""
         height, columns = self.schedule.rows * SIDE, self.attention.columns
         width = self.columns * SIDE
         half = self.attention.o.itemsize == 2

@@ -65,7 +65,8 @@ class _Written:
 
 
 Schedule = AttentionSchedule | SplitAttentionSchedule
-"""Of a core, or of a cube core and its vector cores."""
+"""A schedule of attention for cores with a cube and a vector unit, or for blocks of a cube core and
+its vector cores."""
 
 
 def cycles_and_units(

@@ -63,7 +63,7 @@ class PartsOfK:
 
     @property
     def total(self) -> int:
-        """All parts."""
+        """How many parts there are, a shorter last one among them."""
         return self.count + (self.rest > 0)
 
 

@@ -23,7 +23,7 @@ from davinci.schedule.vector.tile_program import MOVED, REDUCE, VIEW, TileProgra
 
 
 def waiting(steps: Sequence[Step]) -> int:
-    """How many steps read what the step before them makes."""
+    """Counts the steps that read the result of the step before them, and so wait for it."""
     made: set[Value] = set()
     found = 0
     for step in steps:

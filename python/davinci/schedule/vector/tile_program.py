@@ -257,7 +257,8 @@ class TileProgram(VectorProgram):
         return value
 
     def copied(self) -> TileProgram:
-        """The same values and steps, to which others may be added."""
+        """A program of the same values and steps; steps that are added to it are not added to this
+        one."""
         return replace(
             self,
             steps=list(self.steps),
