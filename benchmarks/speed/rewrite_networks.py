@@ -159,6 +159,13 @@ def identities(g: OnnxGraph, x: str) -> str:
     return g.node("Relu", g.node("Relu", g.node("Neg", g.node("Neg", y))))
 
 
+@network("floored-remainders")
+def floored_remainder(g: OnnxGraph, x: str) -> str:
+    whole = g.node("Cast", x, to=TensorProto.INT32)
+    rest = g.node("Mod", whole, g.constant(np.array(3, np.int32)))
+    return g.node("Cast", rest, to=TensorProto.FLOAT)
+
+
 @network("fold-scales", *IMAGE)
 def normalisation_spelled(g: OnnxGraph, x: str) -> str:
     """A batch normalisation as four operators: BN to scale."""

@@ -15,6 +15,8 @@ import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.mlir import ir
+from davinci.operators import OPERATORS
 from davinci.operators.arithmetic import is_power_of_two
 from davinci.operators.tensors import is_float, is_integer
 from davinci.passes.ascend.known_numbers import (
@@ -124,6 +126,30 @@ def drop_choice(op: Any, ops: TensorOps) -> Any:
     """select(flags, x, x) -> x."""
     _, first, second = op.operands
     return first if first == second else None
+
+
+@rule("floored-remainders", "select")
+def floored_remainder(op: ir.Operation, ops: TensorOps) -> ir.Value | None:
+    """select(r < 0 != y < 0 and r != 0, r + y, r) -> remainder(x, y) {down}, with r = remainder(x,
+    y): as Python's % is spelt."""
+    flags, shifted, rest = op.operands
+    inner, added, both = (
+        made_by(value, f"ascend.{name}")
+        for value, name in ((rest, "remainder"), (shifted, "add"), (flags, "and"))
+    )
+    if inner is None or added is None or both is None or attribute(inner, "down"):
+        return None
+    found = tensor_of(rest.type)
+    dividend, divisor = inner.operands
+    if found.element not in OPERATORS["remainder"].types or rest not in added.operands:
+        return None
+    if divisor not in added.operands:
+        return None
+    for differ, left in (both.operands, reversed(both.operands)):
+        if is_compared_with_zero(left, "NE", rest) and have_other_signs(differ, rest, divisor):
+            made: ir.Value = ops.emit("remainder", [dividend, divisor], found, down=True)
+            return made
+    return None
 
 
 @rule("reciprocal-roots", "div", rounds=True)
@@ -282,6 +308,36 @@ def with_known(op: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((a, b) for a, b in ((first, second), (second, first)) if is_known(b))
     elif (found := operands_of(op)) is not None:
         yield found
+
+
+def have_other_signs(flag: ir.Value, first: ir.Value, second: ir.Value) -> bool:
+    """Whether a flag says that just one of two values is less than zero."""
+    if is_compared_with_zero(flag, "LT", first):
+        number = known_number(second)
+        return number is not None and number >= 0
+    unlike = made_by(flag, "ascend.compare", "ascend.xor")
+    if unlike is None or (
+        unlike.name == "ascend.compare" and attribute(unlike, "predicate") != "NE"
+    ):
+        return False
+    return any(
+        is_compared_with_zero(a, "LT", first) and is_compared_with_zero(b, "LT", second)
+        for a, b in (unlike.operands, reversed(unlike.operands))
+    )
+
+
+def is_compared_with_zero(flag: ir.Value, predicate: str, value: ir.Value) -> bool:
+    """Whether a flag says that a value is less than zero, or not zero, as the predicate has it."""
+    number, known = known_number(value), known_number(flag)
+    if number is not None and known is not None:
+        return bool(known) == (number < 0 if predicate == "LT" else number != 0)
+    op = made_by(flag, "ascend.compare")
+    return (
+        op is not None
+        and attribute(op, "predicate") == predicate
+        and op.operands[0] == value
+        and known_number(op.operands[1]) == 0
+    )
 
 
 def made_by(value: Any, *names: str) -> Any:

@@ -50,7 +50,8 @@ from davinci.passes.pipeline.pipelines import PRECISIONS, REWRITES_HELP
 from davinci.passes.pipeline.rewrites import chosen, expected
 
 STEPS = frozenset(
-    f"ascend.{name}" for name in ("compare", "round", "floor", "ceil", "sign", "quantize")
+    f"ascend.{name}"
+    for name in ("compare", "round", "floor", "ceil", "sign", "quantize", "remainder")
 )
 """Operators whose result jumps where the operand changes by its last digit."""
 

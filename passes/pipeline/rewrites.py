@@ -135,6 +135,12 @@ REWRITES: dict[str, Rewrite] = {
         "x, x, x, relu(x), x - y",
         "-0 + 0 stays -0",
     ),
+    "floored-remainders": Rewrite(
+        OPERATORS,
+        "ascend-simplify-arithmetic",
+        "select(r < 0 != y < 0 and r != 0, r + y, r), r = remainder(x, y)",
+        "remainder(x, y) {down}",
+    ),
     "fold-scales": Rewrite(
         OPERATORS,
         "ascend-simplify-arithmetic",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from davinci.operators.core import NUMBERS, Array, elementwise
-from davinci.operators.division import divided, float_remainder
+from davinci.operators.division import divided, float_remainder, floored
 from davinci.operators.formulas import kind_of
 from davinci.operators.long_integers import long_add, long_choice, long_mul, long_sub
 from davinci.operators.vector_program import Operand, Value, VectorProgram
@@ -72,11 +72,13 @@ def quotient(a: Array, b: Array) -> Any:
     return np.where(b == 0, -1, (a - rest) // np.where(b == 0, 1, b))
 
 
-def remainder_of(a: Array, b: Array) -> Any:
-    """What a quotient towards zero leaves of a; of integers a where b is 0."""
+def remainder_of(a: Array, b: Array, *, down: bool = False) -> Any:
+    """What a quotient leaves of a; of integers a where b is 0."""
     if a.dtype.kind == "f":
-        return np.fmod(a, b)
-    return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b)))
+        rest = np.fmod(a, b)
+    else:
+        rest = np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b)))
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest) if down else rest
 
 
 @elementwise(values=quotient, types=NUMBERS)
@@ -90,14 +92,18 @@ def div(p: VectorProgram, a: Operand, b: Operand) -> Value:
 
 
 @elementwise(values=remainder_of, types=NUMBERS)
-def remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
+def remainder(p: VectorProgram, a: Operand, b: Operand, *, down: bool = False) -> Value:
     """What a division that truncates leaves of a, with the sign of a, exactly; where b is 0, a of
-    integers and NaN of floats."""
+    integers and NaN of floats.
+
+    `down` adds b where something is left that has not the sign of b: the quotient is rounded down.
+    """
     kind = kind_of(a, b)
     if kind == "s32":
-        return divided(p, a, b)[1]
-    wide = (p.convert(v, "f32", exact=True) if isinstance(v, Value) else v for v in (a, b))
-    return p.convert(float_remainder(p, *wide), kind)
+        rest = divided(p, a, b)[1]
+        return floored(p, rest, b) if down else rest
+    x, y = (p.convert(v, "f32", exact=True) if isinstance(v, Value) else v for v in (a, b))
+    return p.convert(float_remainder(p, x, y, down), kind)
 
 
 def is_power_of_two(number: float) -> bool:

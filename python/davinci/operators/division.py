@@ -55,6 +55,13 @@ def divided(p: VectorProgram, a: Operand, b: Operand) -> tuple[Value, Value]:
     return quotient, p.add(p.mul(p.sub(rest, a), known), a)
 
 
+def floored(p: VectorProgram, rest: Value, b: Operand) -> Value:
+    """What a quotient of s32 leaves that is rounded down, by what one towards zero leaves."""
+    signs = p.add(p.binary("vand", rest, SIGN), _sign(p, b))
+    left = p.binary("vmin", rest, p.sub(0, rest))
+    return p.add(rest, p.binary("vand", sign_mask(p, p.binary("vand", signs, left)), b))
+
+
 def _nearest(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """The whole number of s32 nearest to a / b."""
     return p.convert(p.div(a, b), "s32", "rint")
@@ -84,9 +91,14 @@ LOW_BITS = 3
 """n = m 2^LOW_BITS + l."""
 
 
-def float_remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
+def float_remainder(p: VectorProgram, a: Operand, b: Operand, down: bool = False) -> Value:
     """What a quotient towards zero of f32 leaves of a, with its sign; NaN where b is 0, or a is
-    infinite."""
+    infinite.
+
+    Args:
+        down: the quotient is rounded down instead: where something is left whose sign is not that
+            of b, b is added, in f32.
+    """
     upper, number = _parts(p, a)
     lower, by = _parts(p, b)
     steps = p.sub(upper, lower)
@@ -107,9 +119,28 @@ def float_remainder(p: VectorProgram, a: Operand, b: Operand) -> Value:
     rest = p.add(rest, p.binary("vand", sign_mask(p, rest), modulus.by))
     found = p.mul(p.mul(p.convert(rest, "f32"), 2.0**-MANTISSA_BITS), _as_float(p, unit))
     found = p.add(found, _nothing(p, a, b))
-    if isinstance(a, Value):
-        return p.step("vor", [found, p.step("vand", [a, p.constant("s32", SIGN)])])
-    return p.mul(found, math.copysign(1, a))
+    sign = _sign(p, a)
+    if isinstance(sign, Value):
+        found = p.step("vor", [found, sign])
+    else:
+        found = p.mul(found, -1.0 if sign else 1.0)
+    if not down:
+        return found
+    # The highest bit is set where signs differ, and in `-rest` where something is left.
+    differ = sign_mask(p, p.binary("vand", p.add(sign, _sign(p, b)), p.sub(0, rest)))
+    # -b is taken off instead of b added: -0 less 0 stays -0.
+    if isinstance(b, Value):
+        other = p.mul(b, -1.0)
+    else:
+        other = p.constant("s32", int(np.float32(-b).view(np.int32)))
+    return p.sub(found, p.step("vand", [differ, other], "f32"))
+
+
+def _sign(p: VectorProgram, x: Operand) -> Operand:
+    """The highest bit of f32 or s32, as s32."""
+    if isinstance(x, Value):
+        return p.step("vand", [x, p.constant("s32", SIGN)], "s32")
+    return SIGN if math.copysign(1, x) < 0 else 0
 
 
 def _parts(p: VectorProgram, x: Operand) -> tuple[Operand, Operand]:

@@ -169,3 +169,31 @@ func.func @main(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tenso
   %3 = "ascend.pow"(%p, %c) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return %0, %1, %2, %3 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// -----
+
+// floored-remainders: exact, so with every precision; the second one adds another number.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[O:.*]] = "ascend.remainder"(%arg0, %arg1) :
+// CHECK: %[[R:.*]] = "ascend.remainder"(%arg0, %arg1) {{.*}}down
+// CHECK: %[[S:.*]] = "ascend.select"({{.*}}, {{.*}}, %[[O]])
+// CHECK: return %[[R]], %[[S]]
+// EXACT-LABEL: func.func @main
+// EXACT: ascend.remainder{{.*}}down
+// OFF-LABEL: func.func @main
+// OFF-NOT: down
+// OFF-COUNT-2: ascend.select
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zero = "ascend.full"() {value = 0.0 : f32} : () -> tensor<4xf32>
+  %r = "ascend.remainder"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %n = "ascend.compare"(%r, %zero) {predicate = "NE"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %a = "ascend.compare"(%r, %zero) {predicate = "LT"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %b = "ascend.compare"(%y, %zero) {predicate = "LT"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %d = "ascend.compare"(%a, %b) {predicate = "NE"} : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %c = "ascend.and"(%d, %n) : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %s = "ascend.add"(%r, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = "ascend.select"(%c, %s, %r) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %t = "ascend.add"(%r, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = "ascend.select"(%c, %t, %r) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
