@@ -83,3 +83,19 @@ func.func @deep(%x: tensor<1x2x4x6x5xf32>, %w: tensor<7x2x2x3x3xf32>) -> tensor<
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1, 2]x[o, i, 0, 1, 2]->[b, f, 0, 1, 2], window = {stride = [2, 1, 1], pad = [[1, 1], [1, 1], [0, 0]], rhs_dilate = [2, 1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x4x6x5xf32>, tensor<7x2x2x3x3xf32>) -> tensor<1x7x2x6x3xf32>
   return %0 : tensor<1x7x2x6x3xf32>
 }
+
+// -----
+
+// Rounding to fewer bits is arithmetic on bits; of f16 it stays.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[B:.*]] = stablehlo.bitcast_convert %arg0
+// CHECK-NOT: reduce_precision
+// CHECK: stablehlo.and %[[B]]
+// CHECK: stablehlo.bitcast_convert
+// CHECK: stablehlo.select
+// CHECK: stablehlo.reduce_precision %arg1
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf16>) -> (tensor<4xf32>, tensor<4xf16>) {
+  %0 = stablehlo.reduce_precision %x, format = e5m10 : tensor<4xf32>
+  %1 = stablehlo.reduce_precision %y, format = e5m2 : tensor<4xf16>
+  return %0, %1 : tensor<4xf32>, tensor<4xf16>
+}
