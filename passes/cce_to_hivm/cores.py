@@ -12,9 +12,9 @@ On a coupled machine, for 32 blocks:
       poll_counters lines
       copy_gm_to_ubuf scratch[0..31]
       set_flag, wait_flag MTE2 -> V
-      vmin scratch[0..15], scratch[16..31]   five minima, with barriers between
+      vmin scratch[0..15], scratch[16..31]   minima of halves, with barriers between
       set_flag, wait_flag V -> S
-      ld scratch[0]
+      ld scratch[0], scratch[1], ..          of as few as the scalar unit takes no longer for
       end_poll
     }
 
@@ -40,8 +40,8 @@ from davinci.passes.analysis.meetings import event_of
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
 from davinci.passes.cce_to_hivm.emitter import Emitter
-from davinci.schedule.meetings import minima_pay
-from davinci.units import REPEAT_BLOCKS
+from davinci.schedule.meetings import lines_looked_at
+from davinci.units import REPEAT_BLOCKS, ceil_div
 
 CORE_FLAG = 0
 """The flag between cores by which all of a kind wait for each other."""
@@ -110,20 +110,17 @@ def look(
     halving = not illegal_instruction(
         emitter.machine, next(iter(emitter.machine.core_types)), minimum
     )
-    halving = halving and minima_pay(emitter.machine, blocks)
-    looks = 1 if halving else blocks
+    looks = lines_looked_at(emitter.machine, blocks) if halving else blocks
     fields: dict[str, int | ir.Value] = {"count": blocks, "looks": looks, "value": wanted}
     hivm.build("poll_counters", "", [lines.pointer(), scratch.pointer()], fields)
     copy_in(emitter, scratch, lines, blocks)
-    if halving and blocks > 1:
+    if looks < blocks:
         flag(emitter, op, Pipe.MTE2, Pipe.V)
         left = blocks
-        while left > 1:
-            half = left // 2
-            lines_to_minima(emitter, scratch, scratch.plus(Shift(half * LINE_BYTES)), half)
-            if left % 2:
-                odd = scratch.plus(Shift((left - 1) * LINE_BYTES))
-                lines_to_minima(emitter, scratch, odd, 1)
+        while left > looks:
+            half = ceil_div(left, 2)
+            upper = scratch.plus(Shift(half * LINE_BYTES))
+            lines_to_minima(emitter, scratch, upper, left - half)
             left = half
         flag(emitter, op, Pipe.V, Pipe.S)
     else:

@@ -6,11 +6,11 @@ stores its counter, and loads those of all others until they have come.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
+from davinci.units import ceil_div
 
 FLAGS_OF_STORE, FLAGS_OF_LOOK = 3, 2
 """Flags between pipes that a core waits for until its counter is in memory, and in each look at the
@@ -27,30 +27,30 @@ def meeting_cycles(machine: Machine, cores: int) -> float:
     access = prices.scalar_accesses(machine, 1, "UB")
     store = access + FLAGS_OF_STORE * flag + prices.writing(machine).result(machine.gm.line_bytes)
     lines = max(cores * LINE_BYTES, machine.gm.line_bytes)
-    look = prices.reading(machine).result(lines) + min(
-        _minima(machine, cores), _loads(machine, cores)
-    )
-    return store + LOOKS * look
+    seen = _seeing(machine, cores, lines_looked_at(machine, cores))
+    return store + LOOKS * (prices.reading(machine).result(lines) + seen)
 
 
-def minima_pay(machine: Machine, cores: int) -> bool:
-    """Whether the least of so many counters is found sooner by the vector unit, in halves, than by
-    the scalar unit, which looks at one after the other."""
-    return _minima(machine, cores) < _loads(machine, cores)
+def lines_looked_at(machine: Machine, cores: int) -> int:
+    """How many of so many counters the scalar unit looks at, one after the other, when the vector
+    unit has made the others and them one another's minima, in halves: as many as take least, all of
+    them if no half pays."""
+    ways = [cores]
+    while ways[-1] > 1:
+        ways.append(ceil_div(ways[-1], 2))
+    return min(ways, key=lambda looks: _seeing(machine, cores, looks))
 
 
-def _minima(machine: Machine, cores: int) -> float:
-    """Cycles from when counters are in UB until the vector unit has found the least of them."""
+def _seeing(machine: Machine, cores: int, looks: int) -> float:
+    """Cycles from when counters are in UB until the least of them is known, if the scalar unit
+    looks at so many of them: a comparison for each behind the first."""
     minimum = prices.vector(machine, "vmin", "s32", 1) + machine.sync.barrier_cycles
-    halves = math.ceil(math.log2(max(cores, 1))) * minimum
-    flags = FLAGS_OF_LOOK * machine.sync.flag_cycles
-    return flags + halves + prices.scalar_accesses(machine, 1, "UB")
-
-
-def _loads(machine: Machine, cores: int) -> float:
-    """The same of the scalar unit, with a comparison for each counter behind the first."""
-    compared = (cores - 1) * machine.scalar.issue_cycles
-    return machine.sync.flag_cycles + prices.scalar_accesses(machine, cores, "UB") + compared
+    minima, left = 0, cores
+    while left > looks:
+        minima, left = minima + 1, ceil_div(left, 2)
+    flags = machine.sync.flag_cycles * (FLAGS_OF_LOOK if minima else 1)
+    compared = (looks - 1) * machine.scalar.issue_cycles
+    return flags + minima * minimum + prices.scalar_accesses(machine, looks, "UB") + compared
 
 
 def can_meet(machine: Machine) -> bool:

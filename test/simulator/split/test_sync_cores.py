@@ -80,7 +80,7 @@ def test_example() -> None:
 
 
 @pytest.mark.parametrize("machine", ["ascend910", "ascend310p", "ascend310"])
-@pytest.mark.parametrize("blocks", [1, 2, 3, 7, 8])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 7, 8, 9, 21, 31])
 def test_any_number_of_blocks(machine: str, blocks: int) -> None:
     if blocks > machines.load(machine).cores:
         pytest.skip("fewer cores")
@@ -89,9 +89,9 @@ def test_any_number_of_blocks(machine: str, blocks: int) -> None:
 
 
 def test_what_a_meeting_of_32_cores_takes() -> None:
-    """The hardware's own instructions, one after the other: 900 cycles at most."""
+    """The hardware's own instructions, one after the other: 780 cycles at most."""
     few, many = (cycles(meetings(32, times)) for times in (2, 12))
-    assert 500 < (many - few) / 10 <= 900
+    assert 500 < (many - few) / 10 <= 780
 
 
 def test_times_without_data_are_the_same() -> None:
