@@ -33,7 +33,7 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "scale": lambda x, y: x * 0.7 + 0.1,
     "view": lambda x, y: x.reshape(-1).reshape(x.shape),
     "turn": lambda x, y: jnp.roll(x, x.shape[-1] // 2, axis=-1),
-    "join": lambda x, y: _joined(x, jnp.broadcast_to(y, x.shape)),
+    "join": lambda x, y: _joined(*jnp.broadcast_arrays(x, y)),
     "centre": lambda x, y: x - jnp.mean(x, -1, keepdims=True),
     "select": lambda x, y: jnp.where(x > 0, x, y),
 }
