@@ -5,8 +5,8 @@
 Each operator is a function of JAX on about 10 thousand and on about a million elements, compiled
 alone and simulated without data on all cores. A line shows the unit, cycles, and cycles over the
 machine's bound. An operator is above the line if it takes more than 20,000 cycles and more than 20
-times its bound. `--write` puts the tables into docs/cliffs.md, with `--printed FILE` those of lines
-that were printed before. Takes some minutes a machine. Needs jax.
+times its bound. `--write` puts the tables into docs/cliffs.md, with `--printed FILE ..`
+those of lines that were printed before. Takes some minutes a machine. Needs jax.
 """
 
 from __future__ import annotations
@@ -205,7 +205,6 @@ REASONS = {
     "tan": "as cos, twice",
     "arcsin": "as it is spelt: an arc tangent of two numbers, with a root and a quotient",
     "rem": "26 steps of a long division, exact for all of f32",
-    "reduce_precision": "the scalar unit: it has no form on the vector unit",
     "argmax": "a reduction of two operands by the scalar unit",
     "pad, inside": "elements drawn apart by the scalar unit",
     "select_and_scatter": "nine positions of a window, each a slice, two choices and a sum",
@@ -279,14 +278,17 @@ def main() -> int:
     parser.add_argument("--machine", nargs="*", default=["ascend910"])
     parser.add_argument("--only", default="", help="operators whose names contain this")
     parser.add_argument(
-        "--printed", type=Path, help="lines that were printed for the machine before"
+        "--printed", type=Path, nargs="*", help="lines printed before, a file for each machine"
     )
     parser.add_argument("--write", action="store_true", help="put the tables into docs/cliffs.md")
     options = parser.parse_args()
+    files = options.printed or [None] * len(options.machine)
+    if len(files) != len(options.machine):
+        parser.error("--printed wants a file for each machine")
     tables = []
-    for machine in options.machine:
-        printed = options.printed and options.printed.read_text(encoding="utf-8").splitlines()
-        found = [line for line in printed or () if line.startswith("|")]
+    for machine, file in zip(options.machine, files, strict=True):
+        printed = file.read_text(encoding="utf-8").splitlines() if file else ()
+        found = [line for line in printed if line.startswith("|")]
         tables.append(table_of(machine, found or lines_of(machine, options.only)))
     if options.write:
         put_section(PAGE, "tables", "\n\n".join(tables))
