@@ -32,8 +32,9 @@ func.func @main(%a: {A}, %b: {B}) -> {C} {{
 """256 x 256 by 256 x 128."""
 
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "mlp": ("zoo:mlp", {}),
-    "bert-tiny": ("zoo:bert-tiny", {}),
+    "mlp": ("zoo:mlp", {"launches": "many"}),
+    "bert-tiny": ("zoo:bert-tiny", {"launches": "many"}),
+    "bert-tiny in one launch": ("zoo:bert-tiny", {}),
     **{f"matmul {way}": (MATMUL, {"matmul_strategy": way}) for way in ("os", "is", "ws")},
     **{
         f"matmul {way}, 1 core": (MATMUL, {"matmul_strategy": way, "cores": 1})

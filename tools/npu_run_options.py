@@ -58,8 +58,8 @@ def make_parser() -> Parser:
     add(
         "--launches",
         metavar="L",
-        help="many (default), joined: launches that follow each other are phases of one, between "
-        "which its cores meet, where that takes less time; or auto: many or joined, by cost",
+        help="joined: launches that follow each other are phases of one, between which its cores "
+        "meet, where that takes less time; many: none is; auto (default): the faster of the two",
     )
     add(
         "--memory-limit",

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-import davinci
+from timed import timed
+
 from davinci import frontends, machine, zoo
 from davinci.compiler import lower
 from davinci.machine import Machine
@@ -115,10 +116,7 @@ def estimates(
 def measured(spec: str, name: str, cores: int) -> Iterator[Kernel]:
     """The kernels of a network."""
     described, model = machine.load(name), zoo.build(spec)
-    executable = davinci.compile(
-        model.proto, machine=name, cores=cores, plan=SEQUENTIAL, timing_only=True
-    )
-    executable.run(model.inputs())
+    executable = timed(model.proto, machine=name, cores=cores, plan=SEQUENTIAL)
     found = {kernel["name"]: kernel for kernel in executable.profile["kernels"]}
     for kernel, kind, cycles in estimates(spec, name, described, cores):
         launches = found[kernel]["launches"]

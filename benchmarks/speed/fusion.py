@@ -61,7 +61,8 @@ assert len(fields(Figures)) == len(COLUMNS)
 
 def measure(network: str, machine: str, cores: int, fusion: str) -> Figures:
     """Runs a network of the zoo without data."""
-    executable = timed_network(network, machine=machine, cores=cores, fusion=fusion)
+    options = {"machine": machine, "cores": cores, "fusion": fusion}
+    executable = timed_network(network, "many", **options)
     record, launches = executable.profile, executable.launches
     moved = sum(launch.gm_read_bytes + launch.gm_write_bytes for launch in launches)
     passed = sum(x.traffic.filled_bytes + x.traffic.written_back_bytes for x in launches)

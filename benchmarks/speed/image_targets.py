@@ -86,7 +86,7 @@ def record_of(network: str, machine: str, cores: int, precision: str) -> Record:
     """The record of a network of the zoo, run without data."""
     options: dict[str, Any] = {"machine": machine, "cores": cores}
     if precision == INT8:
-        built = timed(quantized(network), **options)
+        built = timed(quantized(network), "auto", **options)
     else:
         built = timed_network(network, precision=precision, **options)
     record: Record = built.profile

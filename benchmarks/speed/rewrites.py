@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rewrite_networks import built
+from timed import timed
 
-import davinci
 from davinci import machine as machines
 from davinci import zoo
 from davinci.files import write_atomically
@@ -72,10 +72,7 @@ class Figures:
 
 def measure(model: Any, machine: str, rewrites: str) -> Figures:
     """Compiles a model and runs it without data."""
-    executable = davinci.compile(
-        model, machine=machine, timing_only=True, rewrites=rewrites, core_choice="all"
-    )
-    executable.run()
+    executable = timed(model, machine=machine, rewrites=rewrites, core_choice="all")
     record = executable.profile
     cycles, time_us = record["total_cycles"], record["time_us"]
     return Figures(len(executable.launches), cycles, time_us, executable.details["rewrites"])

@@ -59,7 +59,7 @@ class Options:
     plan: str = option("time", "which kernels share a launch", expected=plans.expected)
     memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
     weights: str = option(RESIDENT, WEIGHTS_HELP, WEIGHTS)
-    launches: str = option(MANY, "one launch in phases where that pays, or many", LAUNCHES)
+    launches: str = option(AUTO, "one launch in phases where that pays, or many", LAUNCHES)
 
 
 STAGES = (
@@ -209,12 +209,14 @@ def to_kernels(options: Options) -> list[str]:
 def ascend_to_cce(options: Options) -> list[str]:
     """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
     keys = ("machine", "cores", "core_choice", "matmul_strategy", "m", "n", "k", "fractalize")
-    given = {key: getattr(options, key) for key in (*keys, "schedules", "launches")}
+    # The host brings weights between launches, never between the phases of one.
+    launches = MANY if options.weights == STREAMED else options.launches
+    given = {key: getattr(options, key) for key in (*keys, "schedules")} | {"launches": launches}
     defaults = {key: getattr(Options(), key) for key in given} | {"launches": MANY}
     changed = {key: value for key, value in given.items() if value != defaults[key]}
     return [
         "convert-ascend-to-cce" + format_options(changed),
-        *([_pass("join-launches", options, "machine")] if options.launches != MANY else []),
+        *([_pass("join-launches", options, "machine")] if launches != MANY else []),
         "canonicalize",
         "cse",
         _pass("multi-buffer", options, "machine"),

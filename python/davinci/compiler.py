@@ -53,7 +53,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     plan: str = "time",
     memory_limit: str | int = "",
     weights: str = pipelines.RESIDENT,
-    launches: str = "many",
+    launches: str = "auto",
     state: Mapping[str, str] | None = None,
     schedules: str | os.PathLike[str] | None = None,
     ranges: input_ranges.Given = None,
@@ -318,12 +318,12 @@ def check_options(options: pipelines.Options) -> machines.Machine:
 def _check_streaming(machine: machines.Machine, launches: str) -> None:
     """Fails unless the host can bring weights in front of launches."""
     machines.check_host_link(machine)
-    if launches != pipelines.MANY:
+    if launches == pipelines.JOINED:
         raise InputError(
             "weights come between launches, not between the phases of one",
             where="option weights",
             found=f"streamed, with launches={launches}",
-            expected=f"launches={pipelines.MANY}",
+            expected=f"launches={pipelines.MANY} or {pipelines.AUTO}",
         )
 
 

@@ -149,7 +149,7 @@ def test_what_there_is_no_time_for_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 def test_candidates_are_what_the_run_may_change() -> None:
     full = Facts(
         cores=2,
-        settings={"precision": "fp16", "fusion": "none"},
+        settings={"precision": "fp16", "fusion": "none", "launches": "many"},
         operators=frozenset({"conv_add_relu"}),
         rewrites=("gelu",),
         more_rewrites=("slice-product",),

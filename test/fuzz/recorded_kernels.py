@@ -81,7 +81,7 @@ def record(
         only: names of the kernels to keep; none: all.
     """
     module = frontends.load(model.proto, make_context())
-    compiler.lower(module, pipelines.Options(machine, cores))
+    compiler.lower(module, pipelines.Options(machine, cores, launches="many"))
     with module.context, ir.Location.unknown():
         number_synchronisation(module.operation)
     kernels: dict[str, Kernel] = {}

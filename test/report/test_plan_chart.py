@@ -28,7 +28,8 @@ def run(plan: str, branches: int = len(OPERATORS)) -> Any:
         nodes.append(helper.make_node("Sub", [before, f"s{number}"], [made]))
         before = made
     model = model_of(nodes, {"x": np.ones((64, 64), "f")})
-    compiled = davinci.compile(model, plan=plan, timing_only=True, fusion="none", cache=False)
+    options: dict[str, Any] = {"plan": plan, "fusion": "none", "launches": "many"}
+    compiled = davinci.compile(model, timing_only=True, cache=False, **options)
     compiled.run()
     return compiled
 

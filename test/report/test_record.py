@@ -50,7 +50,7 @@ def record_of(model: Any, **options: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def mlp() -> dict[str, Any]:
-    return record_of(zoo.build("mlp").proto)
+    return record_of(zoo.build("mlp").proto, launches="many")
 
 
 def test_keys_of_the_contract(mlp: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ def answers(executable: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def resident() -> Any:
-    executable = compiled("resident")
+    executable = compiled("resident", launches="many")
     return answers(executable), executable.profile
 
 

@@ -259,7 +259,8 @@ def test_every_kernel_is_made_again_from_a_file(network: str, tmp_path: Path) ->
     chosen.run()
     path = tmp_path / "s.json"
     path.write_text(chosen.schedules())
-    computed = {name for name, kernel in chosen.kernels.items() if kernel.unit != "scalar"}
+    kernels = {launch.name: chosen.kernels[launch.name] for launch in chosen.launches}
+    computed = {name for name, kernel in kernels.items() if kernel.unit != "scalar"}
     assert {kernel.kernel for kernel in schedule_file.read(str(path)).kernels} == computed
     given = davinci.compile(model, timing_only=True, schedules=str(path))
     given.run()

@@ -61,7 +61,7 @@ class Facts:
 def candidates(facts: Facts) -> Iterator[Candidate]:
     """All changes that are tried, one argument each."""
     given = facts.settings
-    if given.get("launches", "many") == "many" and facts.cores > 1:
+    if given.get("launches", "auto") == "many" and facts.cores > 1:
         yield Candidate({"launches": "auto"}, exact=False)
     if facts.quantizable:
         yield Candidate({"quantize": "random"}, exact=False)

@@ -86,14 +86,14 @@ def launching(record: Record) -> Loss | None:
         return None
     share = record["launch_overhead_us"] / record["time_us"]
     each = record["launch_overhead_us"] / count
-    joined = "" if meetings else "Try --launches auto: kernels are phases of one launch then. "
+    started = "start a kernel or have its cores meet" if meetings else "start a kernel"
     return Loss(
         share,
         f"launches take {percent(share)} of the time{_by_launch_cost(record)}",
-        f"To start a kernel takes {each:.3g} us, {plural(count, 'time', 'times')}: "
+        f"To {started} takes {each:.3g} us, {plural(count, 'time', 'times')}: "
         f"{percent(share)} of the time{_by_launch_cost(record)}.",
-        f"{joined}Give each launch more to do: the same launches serve a larger batch or a longer "
-        "sequence. Merge small operators in the model where one of ONNX does the same.",
+        "Give each launch more to do: the same launches serve a larger batch or a longer sequence. "
+        "Merge small operators in the model where one of ONNX does the same.",
     )
 
 

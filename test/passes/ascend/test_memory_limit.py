@@ -51,7 +51,7 @@ func.func @main(%a: tensor<64x64xf32>, %w: tensor<64x256xf32>, %v: tensor<256x64
 
 def run(text: str, **options: Any) -> tuple[dict[str, Any], Any]:
     """The record's memory with the number of kernels and launches, and the result."""
-    executable = davinci.compile(text, fusion="none", **options)
+    executable = davinci.compile(text, fusion="none", launches="many", **options)
     random = np.random.default_rng(3)
     arrays = [random.uniform(-1, 1, spec.shape).astype(np.float32) for spec in executable.inputs]
     (found,) = executable.run(*arrays).values()

@@ -39,7 +39,7 @@ def shared(executable: Executable) -> list[list[str]]:
 
 
 def run(plan: str, **options: Any) -> tuple[Executable, Any]:
-    executable = davinci.compile(TWO, plan=plan, **options)
+    executable = davinci.compile(TWO, plan=plan, launches="many", **options)
     random = np.random.default_rng(1)
     arrays = [random.standard_normal(spec.shape).astype(np.float32) for spec in executable.inputs]
     (found,) = executable.run(*arrays).values()
@@ -84,7 +84,7 @@ def test_trace_and_page_show_them_side_by_side(tmp_path: Path) -> None:
 
 def test_several_processes_find_the_same() -> None:
     one, wanted = run("time")
-    executable = davinci.compile(TWO, plan="time")
+    executable = davinci.compile(TWO, plan="time", launches="many")
     executable.processes = 2
     random = np.random.default_rng(1)
     arrays = [random.standard_normal(spec.shape).astype(np.float32) for spec in executable.inputs]
