@@ -52,7 +52,9 @@ def contents(steps: Sequence[Step], rng: np.random.Generator) -> dict[Space, Win
     for space, places in ends.items():
         first, size = min(places), max(places) - min(places)
         if space == Space.GM:
-            data = rng.uniform(-2, 2, size // 4 + 1).astype(np.float32).view(np.uint8)[:size]
+            # Sums of these do not depend on their order.
+            numbers = rng.integers(-128, 129, size // 4 + 1).astype(np.float32) / 64
+            data = numbers.view(np.uint8)[:size]
         else:
             data = rng.integers(0, 256, size, dtype=np.uint8)
         slack = rng.integers(0, 256, SLACK_BYTES, dtype=np.uint8)

@@ -6,7 +6,8 @@ records; it shares nothing with the simulator. What may happen next is chosen at
 * the scalar unit issues the next instruction into the queue of its pipe;
 * a pipe starts the instruction at the head of its queue, which reads all its sources (a sequential
   pipe: if nothing is under way on it);
-* an instruction under way on a pipe, any of them, writes all its results.
+* an instruction under way on a pipe, any of them, writes all its results; one that adds to what is
+  in global memory reads that only then, so that no other store comes between.
 
 A `set_flag` leaves the queue at once and fires when what was under way on its pipe has written; a
 `wait_flag` stays at the head until the flag is there. Flags between cores count; their waits hold
@@ -107,6 +108,7 @@ class Core:
     queues: dict[Pipe, deque[int]] = field(default_factory=lambda: defaultdict(deque))
     running: dict[Pipe, list[int]] = field(default_factory=lambda: defaultdict(list))
     results: dict[int, Sequence[npt.NDArray[Any]]] = field(default_factory=dict)
+    added: dict[int, Sequence[npt.NDArray[Any]]] = field(default_factory=dict)
     pending: list[_Pending] = field(default_factory=list)
     vector: Registers = field(default_factory=Registers)
     seen: bytes = b""
@@ -182,24 +184,35 @@ class Core:
             self.results[i] = [
                 np.resize(np.frombuffer(self.seen, np.uint8), access.shape) for access in writes
             ]
+        elif step.adds:
+            self.added[i] = [self._now(access) for access in reads[:-1]]
         else:
-            registers = self.vector
-            registers.mask_low, registers.mask_high = (
-                step.registers.mask_low,
-                step.registers.mask_high,
-            )
-            registers.va = step.registers.va
-            registers.fmatrix = step.registers.fmatrix
-            registers.padding = step.registers.padding
-            registers.deqscale = step.registers.deqscale
-            arrays = [self.memories[access.space].view(access).copy() for access in reads]
-            results = step.record.compute(step.values, registers, arrays)
-            self.results[i] = [np.array(result) for result in results]
+            self.results[i] = self._computed(step, [self._now(access) for access in reads])
+
+    def _now(self, access: Access) -> npt.NDArray[Any]:
+        """What is there now."""
+        return self.memories[access.space].view(access).copy()
+
+    def _computed(self, step: Step, arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        registers = self.vector
+        registers.mask_low, registers.mask_high = (
+            step.registers.mask_low,
+            step.registers.mask_high,
+        )
+        registers.va = step.registers.va
+        registers.fmatrix = step.registers.fmatrix
+        registers.padding = step.registers.padding
+        registers.deqscale = step.registers.deqscale
+        registers.atomic = step.registers.atomic
+        return [np.array(x) for x in step.record.compute(step.values, registers, arrays)]
 
     def _write(self, pipe: Pipe, i: int) -> None:
-        if self.steps[i].name == SCALAR:
+        step = self.steps[i]
+        reads, writes = step.accesses
+        if step.name == SCALAR:
             self._read(i)
-        _, writes = self.steps[i].accesses
+        elif step.adds:
+            self.results[i] = self._computed(step, [*self.added.pop(i), self._now(reads[-1])])
         for access, result in zip(writes, self.results.pop(i), strict=True):
             view = self.memories[access.space].view(access)
             where: Any = True if access.mask is None else access.mask

@@ -120,6 +120,12 @@ class Step:
     def event(self) -> Event:
         return self.values["src_pipe"], self.values["dst_pipe"], self.values["event"]
 
+    @property
+    def adds(self) -> bool:
+        """Whether it adds to what is in global memory, which is the last that it reads."""
+        reads, writes = self.accesses
+        return bool(self.registers.atomic and writes and writes[0] in reads)
+
 
 class Decoder:
     """Turns words into steps, in program order; keeps the registers that the scalar unit sets."""
