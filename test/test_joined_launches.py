@@ -158,6 +158,15 @@ def test_network_against_its_reference() -> None:
     assert executable.profile["launches"] < executable.profile["ops"]["total"] / 4
 
 
+def test_one_launch_after_the_other_where_that_is_asked_for() -> None:
+    text = CHAIN.format(m=64, k=256, n=128)
+    for options in ({"plan": "sequential"}, {"launches": "many"}):
+        executable = davinci.compile(text, timing_only=True, **options)
+        executable.run()
+        profile = executable.profile
+        assert (profile["launches"], profile["meetings"]) == (profile["ops"]["total"], 0)
+
+
 def test_times_without_data_are_the_same() -> None:
     text = CHAIN.format(m=64, k=256, n=128)
     joined = davinci.compile(text, launches="joined")

@@ -27,9 +27,10 @@ INTRODUCTION = """# Networks of the zoo
 
 Written by `python benchmarks/speed/networks.py --write`, simulated on {machine} without data.
 
-* `launches`: kernels started; `scalar`: of those, on the scalar unit.
-* `cycles`: of the kernels; `us`: those and what it takes to start the kernels, queued on the device
-  after the first, which the host starts in {overhead:g} us.
+* `launches`: kernels started, in launches of their own or as phases of one; `scalar`: of those, on
+  the scalar unit.
+* `cycles`: of the kernels; `us`: those and what it takes to start them, or that cores meet, queued
+  on the device after the first, which the host starts in {overhead:g} us.
 * `cube`: share of the cycles in which the cube is busy, on average over the cores at work; `limit`:
   what the machine's limits of all kernels are of their cycles.
 * `idle`: share of all cores' time in which a core has no block; `lost`: those core-cycles.

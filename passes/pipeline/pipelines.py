@@ -209,8 +209,10 @@ def to_kernels(options: Options) -> list[str]:
 def ascend_to_cce(options: Options) -> list[str]:
     """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
     keys = ("machine", "cores", "core_choice", "matmul_strategy", "m", "n", "k", "fractalize")
-    # The host brings weights between launches, never between the phases of one.
-    launches = MANY if options.weights == STREAMED else options.launches
+    launches = options.launches
+    # Weights come between launches, not between phases; one launch after the other was asked for.
+    if launches == AUTO and (options.weights == STREAMED or options.plan == plans.SEQUENTIAL):
+        launches = MANY
     given = {key: getattr(options, key) for key in (*keys, "schedules")} | {"launches": launches}
     defaults = {key: getattr(Options(), key) for key in given} | {"launches": MANY}
     changed = {key: value for key, value in given.items() if value != defaults[key]}

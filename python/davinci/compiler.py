@@ -89,7 +89,8 @@ def compile(  # the API's name; inside this module nothing needs the builtin
             in N groups ("groups=N").
         launches: "many" for a launch of each kernel, or of those that share one; "joined" to make
             launches that follow each other phases of one, between which all its cores meet, where
-            that takes less time; "auto" for whichever of the two takes less.
+            that takes less time; "auto" for whichever of the two takes less, and "many" where
+            `plan` is "sequential" or `weights` are "streamed".
         memory_limit: most bytes of the arena, in which kernels hand values to each other: a
             number, "4MB", "4MiB", or a part of what it has without a limit, "60%". Launches are
             then reordered, fewer kernels share one, and values are computed again, as far as
