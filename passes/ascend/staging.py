@@ -138,10 +138,11 @@ class Staging:
         prices = self._all_prices
         if (groups := groups_of(plan)) is not None:
             return [self._staged(in_groups(prices, groups))]
-        best = self._staged(fastest(prices))
+        layered = [in_groups(prices, count) for count in range(1, MOST_GROUPS + 1)]
+        # A search that looks at some sets of kernels only may miss what layers find.
+        best = min(map(self._staged, [fastest(prices), *layered]), key=lambda made: made.cycles)
         if plan == TIME:
             return [best]
-        layered = (in_groups(prices, count) for count in range(1, MOST_GROUPS + 1))
         order = lowest(self.work(self._machine.gm.line_bytes)).steps
         few = [Stage((number,), (), prices.alone(number)) for number in order]
         made = [sequential(prices), few, *layered]

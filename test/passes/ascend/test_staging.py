@@ -12,7 +12,9 @@ import pytest
 
 import davinci
 from davinci.errors import InputError
+from davinci.passes.ascend import staging
 from davinci.runtime.executable import Executable
+from davinci.schedule import stages
 from fuzz import stage_mutation
 
 TWO = """
@@ -57,6 +59,12 @@ def test_independent_kernels_share_a_launch() -> None:
     assert together.profile["time_us"] < apart.profile["time_us"]
     assert together.profile["launches"] < apart.profile["launches"] == len(shared(apart))
     assert together.profile["ops"] == apart.profile["ops"]
+
+
+def test_layers_are_taken_where_a_search_misses_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "fastest", stages.sequential)
+    executable, _ = run("time")
+    assert max(map(len, shared(executable))) > 1
 
 
 def test_they_run_at_the_same_time_on_cores_of_their_own() -> None:
