@@ -113,7 +113,8 @@ def error_of(name: str, function: Function, machine: str, each: int) -> tuple[fl
 
 
 def edges(kind: str) -> tuple[Array, Array]:
-    """All pairs of edge values, and random pairs, small and large."""
+    """Operands a and b of an integer type: all pairs of values at the ends of its range and at
+    powers of two, then random pairs of the whole range and of small numbers."""
     dtype = np.dtype(f"{'u' * (kind[0] == 'u')}int{kind.lstrip('ui')}")
     ends = np.iinfo(dtype)
     few = [0, 1, 2, 3, 7, ends.max, ends.max - 1, ends.max // 2, ends.min, ends.min + 1]
@@ -186,7 +187,7 @@ COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def differing(kind: str, name: str, machine: str) -> int:
-    """How many results of an operator on integers differ."""
+    """Counts the results of an integer operator on a machine that are not those of NumPy."""
     a, b = edges(kind)
     with np.errstate(all="ignore"):
         if name in PAIRS:

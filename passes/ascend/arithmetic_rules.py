@@ -311,7 +311,8 @@ def with_known(op: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def have_other_signs(flag: ir.Value, first: ir.Value, second: ir.Value) -> bool:
-    """Whether a flag says that just one of two values is less than zero."""
+    """Whether a flag is true exactly where one of two values is less than zero and the other is
+    not; signs of known numbers are compared now."""
     if is_compared_with_zero(flag, "LT", first):
         number = known_number(second)
         return number is not None and number >= 0

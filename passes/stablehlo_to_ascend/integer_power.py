@@ -12,6 +12,7 @@ from davinci.dialects.ascend_types import element_type, tensor_of
 from davinci.mlir import Op, ir, operations
 from davinci.operators.tensors import is_integer
 from davinci.passes import builder
+from davinci.passes.stablehlo_to_ascend import tensors as t
 
 
 def expand_integer_powers(root: Op) -> None:
@@ -40,16 +41,16 @@ class Integers:
         one = self._constant(1)
         result, square, bits = one, base, exponent
         for _ in range(self._element.width):
-            odd = self._compare("EQ", self._op("and", bits, one), one)
+            odd = t.compare("EQ", self._op("and", bits, one), one)
             result = self._select(odd, self._op("multiply", result, square), result)
             square = self._op("multiply", square, square)
             bits = self._op("shift_right_logical", bits, one)
         if self._element.is_unsigned:
             return result
-        unit = self._compare("EQ", self._op("abs", base), one)
+        unit = t.compare("EQ", self._op("abs", base), one)
         zero = self._constant(0)
         return self._select(
-            self._compare("LT", exponent, zero), self._select(unit, result, zero), result
+            t.compare("LT", exponent, zero), self._select(unit, result, zero), result
         )
 
     def _op(self, name: str, *operands: Any) -> ir.Value:
@@ -59,12 +60,6 @@ class Integers:
         value = elements.scalar_attribute(number, self._element)
         splat = ir.DenseElementsAttr.get_splat(self._kind, value)
         return builder.op("stablehlo.constant", [], [self._kind], value=splat).result
-
-    def _compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
-        booleans = ir.RankedTensorType.get(self._kind.shape, ir.IntegerType.get_signless(1))
-        direction = ir.Attribute.parse(f"#stablehlo<comparison_direction {predicate}>")
-        built = builder.op("stablehlo.compare", [a, b], [booleans], comparison_direction=direction)
-        return built.result
 
     def _select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         return self._op("select", condition, a, b)

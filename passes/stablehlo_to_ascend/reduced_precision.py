@@ -40,7 +40,7 @@ def expand_reduce_precision(op: Op) -> list[ir.Value] | None:
         bits = limited(bits, exponent)
     found = t.op("bitcast_convert", [bits], x.type)
     nan = x if digits else t.full(x.type, math.inf)
-    return [t.op("select", [compared("NE", x, x), nan, found], x.type)]
+    return [t.op("select", [t.compare("NE", x, x), nan, found], x.type)]
 
 
 def rounded(bits: ir.Value, last: int) -> ir.Value:
@@ -56,16 +56,9 @@ def limited(bits: ir.Value, exponent_bits: int) -> ir.Value:
     sign, exponent = masked(bits, SIGN), masked(bits, INFINITE)
     highest, lowest = (t.full(bits.type, n << DIGITS) for n in (bias + reach, bias - reach))
     infinite = t.op("or", [sign, t.full(bits.type, INFINITE)], bits.type)
-    bits = t.op("select", [compared("GT", exponent, highest), infinite, bits], bits.type)
-    return t.op("select", [compared("LE", exponent, lowest), sign, bits], bits.type)
+    bits = t.op("select", [t.compare("GT", exponent, highest), infinite, bits], bits.type)
+    return t.op("select", [t.compare("LE", exponent, lowest), sign, bits], bits.type)
 
 
 def masked(bits: ir.Value, mask: int) -> ir.Value:
     return t.op("and", [bits, t.full(bits.type, mask)], bits.type)
-
-
-def compared(direction: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Whether a relation holds, of floats or signed integers."""
-    kind = ir.RankedTensorType.get(a.type.shape, ir.IntegerType.get_signless(1))
-    how = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-    return t.op("compare", [a, b], kind, comparison_direction=how)

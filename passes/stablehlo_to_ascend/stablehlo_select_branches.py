@@ -21,6 +21,7 @@ from typing import Any
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_scf.elements import inline
 
 BRANCHES = ("stablehlo.case", "stablehlo.if")
@@ -66,15 +67,7 @@ def select_branches(op: Op) -> None:
 
 def equals(index: ir.Value, number: int) -> ir.Value:
     """Whether a tensor of rank 0 is a number."""
-    value = ir.DenseElementsAttr.get_splat(
-        index.type, ir.IntegerAttr.get(index.type.element_type, number)
-    )
-    other = builder.op("stablehlo.constant", [], [index.type], value=value).result
-    boolean = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-    direction = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
-    return builder.op(
-        "stablehlo.compare", [index, other], [boolean], comparison_direction=direction
-    ).result
+    return t.compare("EQ", index, t.full(index.type, number))
 
 
 def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> Any:

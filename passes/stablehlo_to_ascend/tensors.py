@@ -37,6 +37,14 @@ def divide(a: ir.Value, b: ir.Value) -> ir.Value:
     return op("divide", [a, b], a.type)
 
 
+def compare(direction: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Flags that say where a stands in a relation to b, "LT" or "NE" for example, of two tensors of
+    floats or of integers."""
+    flags = ir.RankedTensorType.get(a.type.shape, ir.IntegerType.get_signless(1))
+    how = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+    return op("compare", [a, b], flags, comparison_direction=how)
+
+
 def sqrt(x: ir.Value) -> ir.Value:
     return op("sqrt", [x], x.type)
 

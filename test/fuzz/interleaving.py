@@ -190,7 +190,7 @@ class Core:
             self.results[i] = self._computed(step, [self._now(access) for access in reads])
 
     def _now(self, access: Access) -> npt.NDArray[Any]:
-        """What is there now."""
+        """A copy of the elements that an access finds in memory at this moment."""
         return self.memories[access.space].view(access).copy()
 
     def _computed(self, step: Step, arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:

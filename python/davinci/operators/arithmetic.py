@@ -64,7 +64,7 @@ def min_(p: VectorProgram, a: Operand, b: Operand) -> Value:
     return min_of(p, a, b)
 
 
-def quotient(a: Array, b: Array) -> Any:
+def quotient(a: Array, b: Array) -> Array:
     """a / b; of integers, towards zero, -1 where b is 0."""
     if a.dtype.kind == "f":
         return np.divide(a, b)
@@ -72,8 +72,9 @@ def quotient(a: Array, b: Array) -> Any:
     return np.where(b == 0, -1, (a - rest) // np.where(b == 0, 1, b))
 
 
-def remainder_of(a: Array, b: Array, *, down: bool = False) -> Any:
-    """What a quotient leaves of a; of integers a where b is 0."""
+def remainder_of(a: Array, b: Array, *, down: bool = False) -> Array:
+    """The remainder of a / b with the quotient rounded towards zero, or `down`; a where integers
+    are divided by 0."""
     if a.dtype.kind == "f":
         rest = np.fmod(a, b)
     else:

@@ -63,7 +63,7 @@ class PartsOfK:
 
     @property
     def total(self) -> int:
-        """How many parts there are, a shorter last one among them."""
+        """The number of parts that k is cut into; a last part that is shorter counts as one."""
         return self.count + (self.rest > 0)
 
 
