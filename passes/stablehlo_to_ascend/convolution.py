@@ -50,7 +50,7 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
 )
 from davinci.passes.stablehlo_to_ascend import conversion
-from davinci.passes.stablehlo_to_ascend.padding import edges_of
+from davinci.passes.stablehlo_to_ascend.padding import edges_of, padded
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 
@@ -316,12 +316,9 @@ def padded_image(
         zero = ops.full((), given.element, around.padding)
         low, high = ([0, *(int(p) for p in edges[:, side]), 0] for side in (0, 1))
         interior = [0, *(n - 1 for n in inside), 0]
-        found = tensor_of(x.type)
-        shape = pad_shape(found.shape, low, high, interior)
-        if 0 in shape:
+        if 0 in pad_shape(tensor_of(x.type).shape, low, high, interior):
             return None, None
-        made = Tensor(shape, found.element)
-        x = ops.emit("pad", [x, zero], made, low=low, high=high, interior=interior)
+        x = padded(x, zero, low, high, interior, ops)
         pads = [[0, 0]] * rank
     batch, *sizes, channels = tensor_of(x.type).shape
     one_row = [1] * (2 - rank)

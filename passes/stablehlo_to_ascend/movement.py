@@ -12,7 +12,6 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.gather import rows_of
-from davinci.operators.parts import pad_shape
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
@@ -20,6 +19,7 @@ from davinci.passes.stablehlo_to_ascend.arg_reduce import extreme_and_place
 from davinci.passes.stablehlo_to_ascend.blocks import dynamic_slice, gathered_blocks
 from davinci.passes.stablehlo_to_ascend.elementwise import BOOLEAN
 from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
+from davinci.passes.stablehlo_to_ascend.padding import padded
 
 
 @conversion("constant")
@@ -82,11 +82,7 @@ def convert_pad(op: Op, ops: TensorOps) -> Sequence[Any]:
     operand, value = op.operands
     low, high = attribute(op, "edge_padding_low"), attribute(op, "edge_padding_high")
     interior = attribute(op, "interior_padding")
-    found = tensor_of(operand.type)
-    result = Tensor(pad_shape(found.shape, low, high, interior), found.element)
-    if not any(low) and not any(high) and result.shape == found.shape:
-        return [operand]
-    return [ops.emit("pad", [operand, value], result, low=low, high=high, interior=interior)]
+    return [padded(operand, value, low, high, interior, ops)]
 
 
 @conversion("iota")

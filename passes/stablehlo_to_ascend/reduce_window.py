@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,12 @@ from davinci.operators.conv import (
     geometry,
 )
 from davinci.operators.core import FLOATS
-from davinci.operators.parts import pad_shape
 from davinci.operators.pool import KINDS, has_pixels
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import kind_of_body, neutral
-from davinci.passes.stablehlo_to_ascend.padding import edges_of
+from davinci.passes.stablehlo_to_ascend.padding import edges_of, padded
 from davinci.units import FRACTAL_SIDE
 
 
@@ -132,7 +131,7 @@ def by_dimension(
     x: ir.Value, start: ir.Value, windows: Windows, kind: str, result: Tensor, ops: TensorOps
 ) -> Any:
     """Windows along one dimension after the other, as many as the result has."""
-    x = padded(x, start, windows, ops)
+    x = surrounded(x, start, windows, ops)
     lengths = zip(windows.sizes, windows.strides, windows.apart, strict=True)
     space = windows.space
     for dim, (size, stride, step) in enumerate(lengths):
@@ -215,17 +214,12 @@ def images_of(found: Tensor, deep: list[int], kind: str, windows: Windows) -> Im
     return Images([*others[:-1], *deep, *space, others[-1]], len(space), lies, kind)
 
 
-def padded(operand: ir.Value, start: ir.Value, windows: Windows, ops: TensorOps) -> Any:
+def surrounded(operand: ir.Value, start: ir.Value, windows: Windows, ops: TensorOps) -> Any:
     """The operand with the start value around it and between its elements."""
     found = tensor_of(operand.type)
     low, high = (windows.edges[:, side].tolist() for side in (0, 1))
     interior = [n - 1 for n in windows.inside]
-    shape = pad_shape(found.shape, low, high, interior)
-    if shape == found.shape and not any(low):
-        return operand
-    start = ops.cast(start, found.element)
-    result = replace(found, shape=shape)
-    return ops.emit("pad", [operand, start], result, low=low, high=high, interior=interior)
+    return padded(operand, ops.cast(start, found.element), low, high, interior, ops)
 
 
 def combined(
