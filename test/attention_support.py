@@ -32,8 +32,10 @@ class Attention:
         turned: whether K is stored with keys as columns.
         scale: factor of the scores; `by` says how it is spelled.
         mask: "", "key" for a number for each key, "row" for the same of all batches, "whole" for
-            one for each score, "head" for others of each head; "causal" hides keys behind the row;
-            several are joined by "+".
+            one for each score, "head" for others of each head; "causal" hides keys behind the row,
+            "window" those far before it as well, "blocks" those of other blocks, which each batch
+            has of its own; several are joined by "+".
+        known: whether masks are constants, else arguments.
         flags: whether the mask is booleans, by which scores are selected; true ones keep them.
         hidden: part of the keys that a mask hides.
         empty: whether it hides all keys of the last batch.
@@ -57,6 +59,7 @@ class Attention:
     by: str = "mul"
     mask: str = ""
     flags: bool = False
+    known: bool = False
     hidden: float = 0.3
     low: float = -1e4
     empty: bool = False
@@ -150,26 +153,51 @@ class Attention:
             "whole": (self.batch, 1, self.rows, self.keys),
             "head": (1, self.heads, self.rows, self.keys),
             "causal": (1, 1, self.rows, self.keys),
+            "window": (1, 1, self.rows, self.keys),
+            "blocks": (self.batch, 1, self.rows, self.keys),
         }[mask]
         hidden = self.rng.random(shape) < self.hidden
         if mask == "causal":
             behind = np.arange(self.keys) > np.arange(self.rows)[:, None] + self.keys - self.rows
             hidden = np.broadcast_to(behind, shape).copy()
-        hidden[..., 0] = False
+        if mask == "window":
+            place = np.arange(self.keys) - np.arange(self.rows)[:, None] * self.keys // self.rows
+            hidden = np.broadcast_to(abs(place) > self.keys // 5, shape).copy()
+        if mask == "blocks":
+            ends = np.sort(self.rng.random((self.batch, 1, 1, 3)))
+            of_row, of_key = (
+                (ends * n < np.arange(n)[:, None]).sum(-1) for n in (self.rows, self.keys)
+            )
+            hidden = of_row[..., :, None] != of_key[..., None, :]
+        if mask not in ("window", "blocks"):
+            hidden[..., 0] = False
         hidden[-1] |= self.empty
         wide = "dims = array<i64: 0, 1, 2, 3>"
         if self.flags:
-            name, boolean = f"%arg{len(self.arguments)}", self.kind(shape, "i1")
-            self.arguments.append((f"{name}: {boolean}", ~hidden))
+            name, boolean = self._given(~hidden, "i1")
             self.values["mask"] = np.where(hidden, -np.inf, 0.0)
             kept = self.op("broadcast", [(name, boolean)], self.kind(self.shape, "i1"), wide)
             low = self.op("full", [], kind, f"value = 0x{LOW[self.scores]} : {self.scores}")
             return self.op("select", [kept, x, low], kind)
-        data = np.where(hidden, self.low, self.rng.standard_normal(shape))
+        data = np.where(hidden, self.low, 0.0 if self.known else self.rng.standard_normal(shape))
         rounded = data.astype(DTYPES[self.scores]).astype(np.float64)
         self.values["mask"] = self.values.get("mask", 0.0) + rounded
-        given = self.argument(data, self.scores)
+        given = self._given(data, self.scores)
         return self.op("add", [x, self.op("broadcast", [given], kind, wide)], kind)
+
+    def _given(self, mask: Array, element: str) -> tuple[str, str]:
+        """A mask, as a constant or an argument."""
+        kind = self.kind(mask.shape, element)
+        if self.known:
+            if element == "i1":
+                text = str(mask.tolist()).lower()
+            else:
+                text = f'"0x{mask.astype(DTYPES[element]).tobytes().hex().upper()}"'
+            return self.op("constant", [], kind, f"value = dense<{text}> : {kind}")
+        name = f"%arg{len(self.arguments)}"
+        dtype = np.bool_ if element == "i1" else DTYPES[element]
+        self.arguments.append((f"{name}: {kind}", mask.astype(dtype)))
+        return name, kind
 
     def _softmax(self, x: tuple[str, str], kind: str) -> tuple[str, str]:
         row = self.kind(self.shape[:-1], self.scores)

@@ -126,6 +126,7 @@ ASCEND = [
     "concat(3x4xf32, 3x1xf32) {dim = 1 : i64} -> 3x5xf32",
     "pad(3xf32, f32) {low = array<i64: -1>, high = array<i64: 2>, interior = array<i64: 1>}"
     " -> 6xf32",
+    "band(2x3x4xf32) {runs = array<i64: 3, 0, 0, 1, 1>, fill = -1.0 : f64} -> 2x3x4xf32",
     "gather(9x4xf32, 5xi64) -> 5x4xf32",
     "gather_blocks(9x4xf32, 5x1xi64) {axes = array<i64: 0>, starts = array<i64: 0, 1>, "
     "batch = array<i64: 0, 0>, wrap = array<i64: 1>} -> 5x2x3xf32",

@@ -284,6 +284,8 @@ MOVE = [
     padded(CUBE[0], [2, -1], [-1, 8], [0, 1]),
     padded(CUBE[0], [0, 15], [3, -17], [0, 0]),
     Case("iota", (), Tensor((5, 40), "i32"), {"dim": 1}),
+    moved("band", (3, 20, 17), CUBE, runs=[15, -3, 1, 5, 1, 5, 9, 0, 9, 0], fill=-2.0),
+    moved("band", (3, 20, 17), CUBE, runs=[40, 0, 0, 0, 1], fill=-np.inf, each=2),
     moved("gather", (5, 17), CUBE[0], np.array([3, -1, 19, 40, 0], np.int32)),
     moved("gather", (1, 20, 17), CUBE, np.array([1], np.int64)),
     moved("gather", (4, 20, 17), CUBE, np.array([-1, 5, -3, -9], np.int32), wrap=1),

@@ -22,6 +22,8 @@ def attribute_text(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, list):
         return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
+    if isinstance(value, float):
+        return f"0x{np.float64(value).view(np.uint64):016X} : f64"
     return f"{value} : i64"
 
 

@@ -46,6 +46,7 @@ from davinci.errors import shipped
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
+from davinci.passes.ascend.attention_bands import expand_bands
 from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
 from davinci.passes.ascend.group_preparation import (
@@ -101,6 +102,7 @@ class AscendFusePass(Pass):
                 cast_before_broadcasts(block)
             else:
                 expand(block)
+                expand_bands(block)
             sink(block)
             outliner = Outliner(op)
             if "attention" in names:
@@ -121,6 +123,7 @@ class AscendFusePass(Pass):
                 for ops in product_groups(block, behind):
                     outliner.outline(Group(ops))
             expand(block)
+            expand_bands(block)
             rows_of_what_is_left(block)
             fold_numbers(block)  # what was expanded may repeat one
             # This also brings what was moved into an order in which it can run.

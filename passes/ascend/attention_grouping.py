@@ -16,6 +16,7 @@ from typing import Any
 
 from davinci.machine import Machine
 from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.attention_bands import RowEnds, band_of, with_band
 from davinci.passes.ascend.attention_masks import MaskWriter
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, users_of
@@ -39,6 +40,7 @@ def attention_groups(block: Any, machine: Machine, cores: int) -> list[list[Any]
     places = {op.operation: place for place, op in enumerate(block.operations)}
     known: dict[Any, AttentionGroup | None] = {}
     masks, found = MaskWriter(), []
+    ends: dict[Any, RowEnds | None] = {}
     for op in places:
         if op.name not in PRODUCTS or (members := between(op)) is None:
             continue
@@ -53,7 +55,9 @@ def attention_groups(block: Any, machine: Machine, cores: int) -> list[list[Any]
             results = (member.results[0] for member in ops)
             values = dict(zip(graph.inputs, inputs, strict=True))
             values |= {node.result: x for node, x in zip(graph.nodes, results, strict=True)}
-            found.append(masks.ready(group, ops, values))
+            band = band_of(group, ops, values, ends) if machine.split else None
+            ready = masks.ready(group, ops, values) if band is None else with_band(band, ops)
+            found.append(ready)
     return found
 
 

@@ -20,8 +20,9 @@ from davinci.schedule.window_checks import check_windows
 from operator_cases import CASES, tensor_of
 from operator_forms import ascend_text
 
-NO_KERNELS = {"constant", "full", "iota", "view"}
-"""What no kernel computes: data, which is folded or is a number, and another view of a buffer."""
+NO_KERNELS = {"band", "constant", "full", "iota", "view"}
+"""What no kernel computes alone: data, which is folded or is a number, another view of a buffer,
+and what is a selection outside of attention."""
 
 ONLY_WITH_OTHERS = {"dequantize", "relayout", "reshape"}
 """What has a kernel only together with other operators, whose graph is asked here."""

@@ -45,7 +45,7 @@ from davinci.passes.builder import (
     restride,
 )
 from davinci.passes.cce.unroll import mark
-from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule, Turn
+from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule
 from davinci.schedule.attention.cost import (
     is_direct,
     is_scaled,
@@ -55,6 +55,7 @@ from davinci.schedule.attention.cost import (
 from davinci.schedule.attention.dense import dense_buffers
 from davinci.schedule.attention.lines import Line
 from davinci.schedule.attention.members import Members
+from davinci.schedule.attention.turn import Turn
 from davinci.schedule.products.events import Block, Fill, Held, Span, spans
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, row_major

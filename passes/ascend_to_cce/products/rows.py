@@ -41,17 +41,21 @@ FRACTAL = SIDE * SIDE
 
 
 class Ring:
-    """Buffers in UB that take turns, each of so many bytes."""
+    """Buffers in UB that take turns, each of so many bytes.
+
+    Attributes:
+        turn: how many were taken.
+    """
 
     def __init__(self, count: int, size_bytes: int) -> None:
         byte = ir.IntegerType.get_signless(8)
         self.buffers = [alloc([size_bytes], byte, "UB") for _ in range(count)]
-        self._turn = 0
+        self.turn = 0
 
     def take(self) -> ir.Value:
         """The next buffer, as bytes."""
-        self._turn += 1
-        return self.buffers[(self._turn - 1) % len(self.buffers)]
+        self.turn += 1
+        return self.buffers[(self.turn - 1) % len(self.buffers)]
 
     def next(self, elements: int, element: ir.Type) -> ir.Value:
         """The next buffer, as so many elements."""

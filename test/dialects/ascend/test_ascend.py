@@ -139,6 +139,8 @@ SORTS = [
     (PAIRS.replace("2x4x9xi32", "2x3x9xi32"), "C4: shape of the result"),
 ]
 
+BAND = "runs = array<i64: 3, 0, 0, 1, 1>, fill = 0.0 : f64"
+
 ILLEGAL = [
     *SORTS,
     ("copy(4xf32) -> 4xf16", "element type of the result"),
@@ -159,6 +161,14 @@ ILLEGAL = [
     ("dequantize(5x4xi32, 4xf16, 4x33xi8) -> 5x4xf16", "digits; found"),
     ("dequantize(5x4xi32, 4xf16, 4x32xi8) -> 5x4xf32", "element type of the result"),
     ("dequantize(5x4xi32:nz, 4xf16, 4x32xi8) -> 5x4xf16", "layout of the result"),
+    (f"band(3x4xf32) {{{BAND}}} -> 3x5xf32", "C1: shape of the result"),
+    (f"band(3x4xi32) {{{BAND}}} -> 3x4xi32", "C2: element type; found i32"),
+    (f"band(4xf32) {{{BAND}}} -> 4xf32", "C3: rank of the operand; found 1"),
+    ("band(3x4xf32) {runs = array<i64: 3, 0>, fill = 0.0 : f64} -> 3x4xf32", "C4: length of"),
+    (f"band(4x4xf32) {{{BAND}}} -> 4x4xf32", "C4: rows of all runs; found 3"),
+    (f"band(3x4xf32) {{{BAND}, each = 0 : i64}} -> 3x4xf32", "C5: 'each'; found 0"),
+    ("band(3x4xf32) {runs = array<i64: 3, 0, 0, 1, 1>} -> 3x4xf32", "C6: 'fill'"),
+    (f"band(3x4xf32:nz) {{{BAND}}} -> 3x4xf32", "C7: layout of"),
     ("cube_scale(4xf16) -> 4xf16", "element type of the operand; found f16; expected f32"),
     ("cube_scale(4xf32) -> 5xf32", "shape of the result"),
     ("from_bfloat(4xf32) -> 4xf32", "element type of the operand; found f32; expected i16"),

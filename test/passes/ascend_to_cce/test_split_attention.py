@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from attention_support import Attention
+from support import compile_text
 
 MACHINE = "ascend910b"
 
@@ -37,6 +38,39 @@ def test_one_launch_of_two_programs(options: dict[str, Any], cores: int) -> None
     busy = {pipe for pipe, found in executable.profile["pipes"].items() if found["busy_cycles"]}
     assert {"PIPE_M", "PIPE_FIX", "PIPE_V", "PIPE_MTE3"} <= busy
     assert launch.blocks <= cores
+
+
+KNOWN: list[dict[str, Any]] = [
+    {"rows": 300, "keys": 300, "mask": "causal", "flags": True, "depth": 32},
+    {"rows": 70, "keys": 333, "mask": "causal", "low": -65504.0, "scale": 0.11, "spread": 3.0},
+    {"rows": 333, "keys": 70, "mask": "window", "flags": True, "scores": "f16"},
+    {"rows": 600, "keys": 610, "mask": "window", "low": -4e4, "depth": 16, "heads": 1},
+    {"rows": 200, "keys": 600, "mask": "blocks", "flags": True, "batch": 3, "depth": 16},
+    {"rows": 64, "keys": 64, "mask": "causal", "flags": True, "result": "f32"},
+    {"rows": 40, "keys": 90, "mask": "blocks", "low": -6e4, "batch": 2, "empty": True},
+]
+
+
+@pytest.mark.parametrize("options", KNOWN, ids=str)
+@pytest.mark.parametrize("cores", [2, 24])
+def test_masks_that_are_known(options: dict[str, Any], cores: int) -> None:
+    """Nothing makes a mask, and hidden tiles are left out."""
+    Attention(**options, known=True).check(machine=MACHINE, cores=cores)
+
+
+def test_hidden_tiles_take_no_time() -> None:
+    """Of a causal mask about half of the tiles is left, of a window less."""
+    options = {"rows": 2048, "keys": 2048, "heads": 4, "depth": 64, "flags": True, "known": True}
+
+    def cycles(mask: str) -> int:
+        made = Attention(**options, mask=mask) if mask else Attention(**options)
+        executable = compile_text(made.text(), machine=MACHINE, cores=4, timing_only=True)
+        executable.run()
+        return int(executable.profile["total_cycles"])
+
+    whole, causal, window = (cycles(mask) for mask in ("", "causal", "window"))
+    assert causal < 0.85 * whole
+    assert window < 0.85 * whole
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 
 from davinci import machine as machines
 from davinci.operators.vector_program import Value
-from davinci.schedule.attention.attention import Attention, Chain, Turn
+from davinci.schedule.attention.attention import Attention, Chain
 from davinci.schedule.attention.choice import choose, quickly
 from davinci.schedule.attention.cost import estimate
+from davinci.schedule.attention.turn import Turn
 from davinci.schedule.products.product import Operand, Result
 
 MACHINE = machines.load("ascend910")

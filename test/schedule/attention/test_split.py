@@ -10,8 +10,9 @@ import pytest
 from davinci import machine as machines
 from davinci.operators.vector_program import Value
 from davinci.schedule.attention import split
-from davinci.schedule.attention.attention import Attention, Chain, Turn
+from davinci.schedule.attention.attention import Attention, Chain
 from davinci.schedule.attention.fold import FIRST, fold_in_place
+from davinci.schedule.attention.turn import Turn
 from davinci.schedule.products.product import Operand, Result
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.steps import RESULT, SOURCE, View

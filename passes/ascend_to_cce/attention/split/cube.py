@@ -105,11 +105,11 @@ class AttentionCubeCore:
     def build(self) -> None:
         """Everything."""
         self.prepare()
-        first = self.steps.place(0)
+        self.next_k = self.next_v = self.steps.place(0)
         for part in range(self.schedule.parts):
-            self.bring_k(first, part)
+            self.bring_k(self.next_k, part)
         for part in range(self.schedule.parts):
-            self.bring_v(first, part)
+            self.bring_v(self.next_v, part)
         self.steps.skewed(self.scores, self.both, self.results)
 
     def prepare(self) -> None:
@@ -239,8 +239,10 @@ class AttentionCubeCore:
             self.score(step, number)
 
     def begin(self, step: IndexLike) -> None:
+        """Brings Q of a step's unit, and finds what follows the step."""
         place = self.steps.place(step)
-        with only_if(place.tile, 0):
+        self.next_k = self.steps.place(self.steps.following(step))
+        with only_if(place.first):
             self.bring_q(place)
 
     def score(self, step: IndexLike, number: int) -> None:
@@ -267,7 +269,7 @@ class AttentionCubeCore:
                     pads=(0, 0),
                     element=0,
                 )
-            self.bring_k(self.steps.place(self.steps.following(step)), part)
+            self.bring_k(self.next_k, part)
         slot = self.turn % L0_SLOTS
         self.turn += 1
         whole = Block(0, Span(0, self.depth), Span(0, rows))
@@ -289,6 +291,7 @@ class AttentionCubeCore:
 
     def results(self, step: IndexLike) -> None:
         """Products with V of a step, alone."""
+        self.next_v = self.steps.place(self.steps.following(step))
         self.bring_p(step, 0)
         for number in range(SUBS * self.schedule.parts):
             self.result(step, number)
@@ -312,7 +315,7 @@ class AttentionCubeCore:
             place = self.fractals(self.l0b_v, 1, self.columns, k * wide * FRACTAL)
             cce.load2d(source, place, transpose=True)
         if sub == SUBS - 1:
-            self.bring_v(self.steps.place(self.steps.following(step)), part)
+            self.bring_v(self.next_v, part)
         c = self.fractals(self.l0c_o, wide, height)
         cce.mad(p, self.fractals(self.l0b_v, keys, wide), c, flag(part == 0))
         if part == self.schedule.parts - 1:
@@ -324,6 +327,7 @@ class AttentionCubeCore:
     def both(self, ahead: IndexLike, behind: IndexLike) -> None:
         """Scores of a step and products of an earlier one, in turns."""
         self.begin(ahead)
+        self.next_v = self.steps.place(self.steps.following(behind))
         each = QUARTERS // SUBS
         self.bring_p(behind, 0)
         for number in range(SUBS * self.schedule.parts):

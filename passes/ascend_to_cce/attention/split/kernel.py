@@ -11,17 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 from davinci.dialects.cce import build as cce
+from davinci.elements import Array, to_attribute
 from davinci.machine import for_vector
 from davinci.machine.schema import Machine
-from davinci.mlir import func, ir, memref, operations, root_of, symbol_name
+from davinci.mlir import Op, func, ir, memref, operations, root_of, symbol_name, symbols, unique
+from davinci.passes import builder
 from davinci.passes.analysis.kernels import CORE
 from davinci.passes.ascend_to_cce.attention.split.cube import AttentionCubeCore
-from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, Rings
+from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, ListedSteps, Rings
 from davinci.passes.ascend_to_cce.attention.split.vector import AttentionVectorCore
 from davinci.passes.ascend_to_cce.attention.units import Buffers
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import as_attribute
 from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.dealing import dealt, masks_of, table_of, tiling
 from davinci.schedule.attention.members import Members
 from davinci.schedule.attention.split import (
     LANES,
@@ -66,6 +69,8 @@ def build_programs(
         blocks: of the launch.
     """
     kinds = ring_types(attention, schedule, blocks)
+    constants = constants_of(attention, schedule, blocks)
+    kinds += [array_type(array) for array in constants]
     entry = kernel.regions[0].blocks[0]
     other = beside(kernel, kinds)
     other_block = other.regions[0].blocks[0]
@@ -76,14 +81,14 @@ def build_programs(
     count = len(kinds)
     rings = Rings(*list(entry.arguments)[-count:])
     block = cce.get_block_idx()
-    steps = BlockSteps(attention, schedule, blocks, block)
+    steps = steps_of(attention, schedule, blocks, block, rings)
     AttentionCubeCore(
         attention, schedule, buffers(lambda value: value), rings, steps, block, members
     ).build()
     with ir.InsertionPoint(other_block):
         rings = Rings(*list(other_block.arguments)[-count:])
         block, lane = cce.get_block_idx(), cce.get_sub_block_idx()
-        steps = BlockSteps(attention, schedule, blocks, block)
+        steps = steps_of(attention, schedule, blocks, block, rings)
         theirs = buffers(lambda value: other_block.arguments[ir.BlockArgument(value).arg_number])
         AttentionVectorCore(
             attention,
@@ -98,7 +103,42 @@ def build_programs(
         ).build()
         func.ReturnOp([])
     other.attributes["ascend.blocks"] = as_attribute(blocks)
-    hand_rings(kernel, other, kinds)
+    hand_rings(kernel, other, kinds, constants)
+
+
+def constants_of(
+    attention: Attention, schedule: SplitAttentionSchedule, blocks: int
+) -> list[Array]:
+    """What the programs of a kernel whose mask is a band read besides: the steps of blocks, and
+    bounds of scores if some are hidden."""
+    if attention.band is None:
+        return []
+    found: list[Array] = [table_of(dealt(attention, schedule, blocks))]
+    tiles = tiling(attention, schedule)
+    if tiles.patterns:
+        dtype = attention.chain.scores.dtype
+        found.append(masks_of(tiles, attention.band.fill, schedule.tile * SIDE, dtype))
+    return found
+
+
+def array_type(array: Array) -> ir.MemRefType:
+    """The type of an array in GM."""
+    kinds: dict[str, ir.Type] = {"int64": ir.IntegerType.get_signless(64)}
+    kinds |= {"float16": ir.F16Type.get(), "float32": ir.F32Type.get()}
+    return ir.MemRefType.get(array.shape, kinds[array.dtype.name])
+
+
+def steps_of(
+    attention: Attention,
+    schedule: SplitAttentionSchedule,
+    blocks: int,
+    block: ir.Value,
+    rings: Rings,
+) -> BlockSteps:
+    """The steps of a block."""
+    if rings.table is None:
+        return BlockSteps(attention, schedule, blocks, block)
+    return ListedSteps(attention, schedule, blocks, block, rings.table)
 
 
 def beside(kernel: Any, kinds: list[Any]) -> Any:
@@ -115,9 +155,11 @@ def beside(kernel: Any, kinds: list[Any]) -> Any:
     return made.operation
 
 
-def hand_rings(kernel: Any, other: Any, kinds: list[Any]) -> None:
-    """Launches of a kernel become those of both programs, with memory for the rings."""
+def hand_rings(kernel: Any, other: Any, kinds: list[Any], constants: list[Array]) -> None:
+    """Launches of a kernel become those of both programs, with memory for the rings; the last
+    `kinds` are those of constants."""
     root = root_of(kernel)
+    names = [global_of(root, array) for array in constants]
     name = symbol_name(kernel)
     for declared in operations(root, "func.func"):
         launch = declared.attributes.get("ascend.launch", None)
@@ -131,16 +173,38 @@ def hand_rings(kernel: Any, other: Any, kinds: list[Any]) -> None:
         old = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
         made = ir.FunctionType.get([*old.inputs, *kinds], [])
         declared.attributes["function_type"] = ir.TypeAttr.get(made)
-        hand_to_calls(root, symbol_name(declared), kinds)
+        hand_to_calls(root, symbol_name(declared), kinds, names)
 
 
-def hand_to_calls(root: Any, callee: str, kinds: list[Any]) -> None:
-    """Calls of a declared kernel get memory for the rings as well."""
+def global_of(root: Op, array: Array) -> str:
+    """The name of a constant with these elements, made now."""
+    name = unique("constant_of_attention", dict(symbols(root)))
+    kind = array_type(array)
+    with ir.InsertionPoint.at_block_begin(root.regions[0].blocks[0]), root.location:
+        builder.op(
+            "memref.global",
+            [],
+            sym_name=name,
+            sym_visibility="private",
+            type=ir.TypeAttr.get(kind),
+            initial_value=to_attribute(array, kind.element_type, name),
+            constant=ir.UnitAttr.get(),
+        )
+    return name
+
+
+def hand_to_calls(root: Any, callee: str, kinds: list[Any], constants: list[str]) -> None:
+    """Calls of a declared kernel get memory for the rings as well, and the constants."""
+    count = len(kinds) - len(constants)
     for call in operations(root, "func.call"):
         if ir.FlatSymbolRefAttr(call.attributes["callee"]).value != callee:
             continue
         with ir.InsertionPoint(call), call.location:
-            rings = [memref.AllocOp(kind, [], []).result for kind in kinds]
+            rings = [memref.AllocOp(kind, [], []).result for kind in kinds[:count]]
+            rings += [
+                memref.GetGlobalOp(kind, name).result
+                for kind, name in zip(kinds[count:], constants, strict=True)
+            ]
             names = [x if isinstance(x, str) else x.name for x in call.attributes]
             given = {name: call.attributes[name] for name in names}
             ir.Operation.create(

@@ -51,6 +51,7 @@ class ChunkMasks:
 
     Args:
         gm: of each extra, [1][rows][keys], or [matrices][rows / 16][keys / 16][16][16].
+        patterns: see `Rings.masks`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class ChunkMasks:
         attention: Attention,
         schedule: SplitAttentionSchedule,
         gm: Sequence[ir.Value],
+        patterns: ir.Value | None,
         steps: BlockSteps,
         machine: Machine,
     ) -> None:
@@ -68,6 +70,10 @@ class ChunkMasks:
         self._spread: dict[Value, ir.Value] = {}
         self._gm = dict(zip((x.value for x in attention.chain.extras), gm, strict=True))
         keys = schedule.tile * SIDE
+        self._patterns = patterns
+        if patterns is not None:
+            item = DTYPES[attention.chain.scores.dtype].itemsize
+            self._bounds = Ring(MASK_SLOTS, schedule.chunk * keys * SIDE * item)
         for extra in attention.chain.extras:
             element, item = element_type(extra.value.dtype), DTYPES[extra.value.dtype].itemsize
             if extra.whole:
@@ -81,6 +87,18 @@ class ChunkMasks:
                 continue
             self._raw[extra.value] = alloc([keys], element, "UB")
             self._spread[extra.value] = alloc([keys * BLOCK_BYTES // item], element, "UB")
+
+    def bounds(self, place: StepPlace, start: IndexLike, rows: int) -> ir.Value:
+        """Bounds of the scores of a chunk by a band; `start`: fractals of rows of the unit before
+        it."""
+        assert self._patterns is not None, "only of steps that have a pattern"
+        keys = self.schedule.tile * SIDE
+        pattern = arith.SubIOp(as_value(place.pattern), constant_index(1)).result
+        shape = [1, rows, keys, SIDE]
+        source = subview(self._patterns, [pattern, start, 0, 0], shape, drop=[0])
+        held = self._bounds.next(rows * keys * SIDE, ir.MemRefType(source.type).element_type)
+        cce.copy(source, restride(held, shape[1:], [keys * SIDE, SIDE, 1]))
+        return held
 
     @property
     def left(self) -> int:

@@ -1,7 +1,7 @@
 """What the programs of both kinds of cores share: steps, rings, and flags between the cores.
 
-A step is a tile of keys of a unit; a block takes units block, block + blocks, .. and counts its
-steps through all of them.
+A step is a tile of keys of a unit. A block takes units block, block + blocks, .. and counts its
+steps through all of them; where a mask leaves units different tiles it reads its steps in a table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.mlir import arith, ir, scf
+from davinci.mlir import arith, ir, memref, scf
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -23,8 +23,10 @@ from davinci.passes.builder import (
     remainder,
 )
 from davinci.passes.cce.unroll import mark
-from davinci.schedule.attention.attention import Attention, Turn
+from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.dealing import WIDTHS
 from davinci.schedule.attention.split import SplitAttentionSchedule
+from davinci.schedule.attention.turn import Turn
 
 SCORES, WEIGHTS, RESULTS = 1, 2, 3
 """Flags: of scores, from the cube core; of weights, from its vector cores; of P V, again from the
@@ -39,11 +41,15 @@ class Rings:
         scores: [blocks][places][quarters][rows / 16][keys][16].
         weights: the same, of f16.
         results: [blocks][places][halves of a unit][rows][columns + 16], of f32.
+        table: the steps of blocks, None where they are counted: see `dealing.table_of`.
+        masks: of patterns of a band, None if there are none: see `dealing.masks_of`.
     """
 
     scores: ir.Value
     weights: ir.Value
     results: ir.Value
+    table: ir.Value | None = None
+    masks: ir.Value | None = None
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,16 @@ class StepPlace:
         matrix: of O.
         block: which unit of the matrix.
         tile: which tile of keys.
+        first, last: whether it is the first tile of its unit, and the last.
+        pattern: one more than the number of the pattern that masks it, 0 if none does.
     """
 
     matrix: IndexLike
     block: IndexLike
     tile: IndexLike
+    first: ir.Value
+    last: ir.Value
+    pattern: IndexLike = 0
 
 
 class BlockSteps:
@@ -83,7 +94,13 @@ class BlockSteps:
         """Where a step is; of one behind the last the last."""
         unit, tile = divided(step, self.tiles), remainder(step, self.tiles)
         number = add(self._block, mul(unit, self._blocks))
-        return StepPlace(divided(number, self._of_matrix), remainder(number, self._of_matrix), tile)
+        return StepPlace(
+            divided(number, self._of_matrix),
+            remainder(number, self._of_matrix),
+            tile,
+            is_equal(tile, 0),
+            is_equal(tile, self.tiles - 1),
+        )
 
     def following(self, step: IndexLike) -> IndexLike:
         """The next step, or the last one again."""
@@ -125,6 +142,40 @@ class BlockSteps:
             behind(step)
 
 
+class ListedSteps(BlockSteps):
+    """Steps of a block that stand in a table.
+
+    Args:
+        table: see `dealing.table_of`.
+    """
+
+    def __init__(
+        self,
+        attention: Attention,
+        schedule: SplitAttentionSchedule,
+        blocks: int,
+        block: ir.Value,
+        table: ir.Value,
+    ) -> None:
+        super().__init__(attention, schedule, blocks, block)
+        self._table = table
+        self._start = self._read(block)
+        end = as_value(self._read(add(block, 1)))
+        self.count = arith.SubIOp(end, as_value(self._start)).result
+
+    def _read(self, index: IndexLike) -> IndexLike:
+        number = memref.LoadOp(self._table, [as_value(index)]).result
+        return arith.IndexCastOp(ir.IndexType.get(), number).result
+
+    def place(self, step: IndexLike) -> StepPlace:
+        left = self._read(add(self._start, step))
+        fields: dict[str, IndexLike] = {}
+        for name, width in WIDTHS.items():
+            fields[name], left = remainder(left, 1 << width), divided(left, 1 << width)
+        first, last = (is_equal(fields.pop(name), 1) for name in ("first", "last"))
+        return StepPlace(first=first, last=last, **fields)
+
+
 def matrix_of(place: StepPlace, turn: Turn, batch: int) -> IndexLike:
     """Which matrix of an array a step takes."""
     if turn.count == 1:
@@ -133,22 +184,34 @@ def matrix_of(place: StepPlace, turn: Turn, batch: int) -> IndexLike:
     return remainder(index, turn.count) if turn.count * turn.each < batch else index
 
 
+def is_equal(index: IndexLike, value: int) -> ir.Value:
+    """Whether an index has a value."""
+    equal = arith.CmpIOp(arith.CmpIPredicate.eq, as_value(index), constant_index(value))
+    found: ir.Value = equal.result
+    return found
+
+
 @contextmanager
-def only_if(index: IndexLike, value: int) -> Iterator[None]:
-    """Builds what is done only where an index has a value."""
-    equal = arith.CmpIOp(arith.CmpIPredicate.eq, as_value(index), constant_index(value)).result
-    branch = scf.IfOp(equal)
+def only_if(condition: ir.Value) -> Iterator[None]:
+    """Builds what is done only where a condition holds."""
+    branch = scf.IfOp(condition)
     with ir.InsertionPoint(branch.then_block):
         yield
         scf.YieldOp([])
 
 
 def choose(
-    index: IndexLike, value: int, then: Callable[[], None], other: Callable[[], None]
+    index: IndexLike,
+    value: int,
+    then: Callable[[], None],
+    other: Callable[[], None],
+    ordered: bool = False,
 ) -> None:
-    """Builds one thing for an index of that value, another for all others."""
-    equal = arith.CmpIOp(arith.CmpIPredicate.eq, as_value(index), constant_index(value)).result
-    branch: Any = scf.IfOp(equal, has_else=True)  # type: ignore[call-arg]
+    """Builds one thing for an index of that value, another for all others; `ordered` as of
+    `BlockSteps.skewed`."""
+    branch: Any = scf.IfOp(is_equal(index, value), has_else=True)  # type: ignore[call-arg]
+    if ordered:
+        mark(branch.operation)
     for block, build in ((branch.then_block, then), (branch.else_block, other)):
         with ir.InsertionPoint(block):
             build()

@@ -15,6 +15,8 @@ Of the rows of a quarter, P V as [rows][columns + 16]:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
@@ -29,6 +31,7 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     Rings,
     StepPlace,
     choose,
+    is_equal,
     only_if,
 )
 from davinci.passes.ascend_to_cce.attention.units import Buffers
@@ -55,6 +58,7 @@ from davinci.schedule.attention.split import (
     SUBS,
     SplitAttentionSchedule,
     chunks,
+    in_place,
     leaving_bytes,
     score_slots,
     scratch_bytes,
@@ -97,9 +101,9 @@ class AttentionVectorCore:
         self.block, self.lane = block, lane
         self.dtype = attention.chain.scores.dtype
         self.element = element_type(self.dtype)
-        self.masked = bool(attention.chain.extras)
+        self.masked = in_place(attention)
         self.factor = 1.0 if self.masked else attention.scale * attention.chain.factor
-        self.masks = ChunkMasks(attention, schedule, gm.extras, steps, machine)
+        self.masks = ChunkMasks(attention, schedule, gm.extras, rings.masks, steps, machine)
         self.numbers = {value: self.number(value, n) for value, n in attention.chain.numbers}
         f32, item = ir.F32Type.get(), self.element.width // 8
         rows, self.columns = schedule.rows, attention.fractals.columns + 1
@@ -143,17 +147,44 @@ class AttentionVectorCore:
     def weights(self, step: IndexLike) -> None:
         """Scores of a step become weights."""
         place = self.steps.place(step)
-        with only_if(place.tile, 0), serving(*self.members.highest):
+        with only_if(place.first), serving(*self.members.highest):
             for lowest in self.lowest:
                 cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)
         self.masks.bring(place)
         for sub in range(SUBS):
             cce.wait_core_flag(flag=SCORES)
-            first = 0
-            for rows in chunks(self.schedule):
-                self.chunk(step, place, sub, first, rows)
-                first += rows
+            if self.rings.masks is None:
+                self.chunks(step, place, sub, banded=False)
+            else:
+                clear, banded = (partial(self.chunks, step, place, sub, x) for x in (False, True))
+                self.alike(place, clear, banded)
             cce.set_core_flag(pipe="MTE3", flag=WEIGHTS)
+
+    def alike(
+        self, place: StepPlace, clear: Callable[[], None], banded: Callable[[], None]
+    ) -> None:
+        """Builds what is done where a band leaves all of a tile, and where it hides some of it;
+        both take the same buffers."""
+        rings = self.scores, self.shared, self.small
+        turns = [ring.turn for ring in rings]
+
+        def again() -> None:
+            for ring, turn in zip(rings, turns, strict=True):
+                ring.turn = turn
+            banded()
+
+        choose(place.pattern, 0, clear, again, ordered=True)
+
+    def chunks(self, step: IndexLike, place: StepPlace, sub: int, banded: bool) -> None:
+        """All rows of a quarter.
+
+        Args:
+            banded: whether a band hides some scores.
+        """
+        first = 0
+        for rows in chunks(self.schedule):
+            self.chunk(step, place, sub, first, rows, banded)
+            first += rows
 
     def of_ring(self, ring: ir.Value, step: IndexLike, sub: int, first: int, rows: int) -> ir.Value:
         """Rows of a quarter, of scores or weights."""
@@ -162,7 +193,9 @@ class AttentionVectorCore:
         start = [self.block, self.steps.in_ring(step), quarter, first, 0, 0]
         return subview(ring, start, [1, 1, 1, rows, keys, SIDE], drop=[0, 1, 2])
 
-    def chunk(self, step: IndexLike, place: StepPlace, sub: int, first: int, rows: int) -> None:
+    def chunk(
+        self, step: IndexLike, place: StepPlace, sub: int, first: int, rows: int, banded: bool
+    ) -> None:
         """Some rows of a quarter."""
         keys = self.schedule.tile * SIDE
         count, size = rows * keys * SIDE, [rows, keys, SIDE]
@@ -171,10 +204,15 @@ class AttentionVectorCore:
         with serving(*self.members.scores):
             source = self.of_ring(self.rings.scores, step, sub, first, rows)
             cce.copy(source, restride(scores, size, strides))
+        above = add(mul(add(sub * LANES, self.lane), self.schedule.rows), first)
         if self.masked:
-            quarter = add(sub * LANES, self.lane)
-            above = add(mul(place.block, self.schedule.unit_rows), first)
-            self.chain(place, add(above, mul(quarter, self.schedule.rows)), rows, scores)
+            start = add(mul(place.block, self.schedule.unit_rows), above)
+            self.chain(place, start, rows, scores)
+        if banded:
+            with serving(*self.members.scores):
+                bounds = self.masks.bounds(place, above, rows)
+                flat = viewed(scores, [count], self.element)
+                cce.vmin(flat, bounds, flat)
         self.hide(place, scores, rows)
         shared = self.shared.take()
         with serving(*self.members.highest):
@@ -234,7 +272,7 @@ class AttentionVectorCore:
         if last == 0:
             fill()
         else:
-            with only_if(place.tile, last):
+            with only_if(is_equal(place.tile, last)):
                 fill()
 
     def copies(self, buffer: ir.Value, rows: int, first: int = 0) -> ir.Value:
@@ -289,14 +327,14 @@ class AttentionVectorCore:
             cce.wait_core_flag(flag=RESULTS)
             with serving(*self.members.product):
                 self.take_in(step, place, sub)
-            with only_if(place.tile, self.steps.tiles - 1):
+            with only_if(place.last):
                 self.leave(place, sub)
 
     def take_in(self, step: IndexLike, place: StepPlace, sub: int) -> None:
         """O of a quarter times the change of its rows' maxima, and what a tile adds to it."""
         rows = self.schedule.rows
         sums, height = self.sums[sub], rows * SIDE
-        with only_if(place.tile, 0):
+        with only_if(place.first):
             cce.vector_dup(scalar("f32", 0.0), sums)
         kept = subview(
             self.changes, [self.steps.in_ring(step), sub, 0], [1, 1, height], drop=[0, 1]

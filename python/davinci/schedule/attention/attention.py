@@ -32,7 +32,9 @@ from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value
+from davinci.schedule.attention.band import KeyBand
 from davinci.schedule.attention.lines import Line, lines_of
+from davinci.schedule.attention.turn import Turn
 from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.products.product import Operand, Result
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -47,14 +49,6 @@ LOST = 5e8
 
 STAGES = 2
 """Buffers of each kind for rows that cross UB, for Q and for P in L1."""
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Which matrix of an array belongs to matrix i of the scores: i // each % count."""
-
-    each: int
-    count: int
 
 
 @dataclass(frozen=True)
@@ -128,6 +122,7 @@ class Attention:
         scale: a power of two that Q is multiplied with.
         chain: see `Chain`.
         guarded: whether a row of scores that are all minus infinity gives a row of zeros.
+        band: which scores are a number instead, behind the chain, if that is known.
     """
 
     batch: int
@@ -145,6 +140,7 @@ class Attention:
     scale: float
     chain: Chain
     guarded: bool = False
+    band: KeyBand | None = None
 
     @property
     def whole_masks(self) -> int:

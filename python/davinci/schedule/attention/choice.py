@@ -135,6 +135,7 @@ def ranked(
     """
     if machine.split:
         return ranked_split(attention, machine, cores)
+    require_no_band(attention)
     found = dict.fromkeys(candidates(attention, machine, cores, tiles))
     return sorted(found, key=lambda made: estimate(attention, made, machine, cores))
 
@@ -159,8 +160,15 @@ def require_schedule(attention: Attention, machine: Machine, cores: int) -> None
     if machine.split:
         ranked_split(attention, machine, cores)
         return
+    require_no_band(attention)
     if next(candidates(attention, machine, cores), None) is None:
         raise NoSpace(NONE_FITS)
+
+
+def require_no_band(attention: Attention) -> None:
+    """Fails if a mask is ends of what rows keep, which cores with both units have no kernel for."""
+    if attention.band is not None:
+        raise NoSpace("a band of scores on cores with a cube and a vector unit")
 
 
 @dataclass(frozen=True)

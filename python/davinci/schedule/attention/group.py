@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from davinci.operators import OPERATORS, Tensor
-from davinci.operators.arithmetic import is_power_of_two
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
-from davinci.operators.vector_program import DTYPE_OF, Operand, Step, Value, VectorProgram
-from davinci.schedule.attention.attention import Attention, Chain, Extra, Turn
+from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
+from davinci.schedule.attention.attention import Attention, Chain, Extra
+from davinci.schedule.attention.band import KeyBand
 from davinci.schedule.attention.members import Found, Members
+from davinci.schedule.attention.steps import may_come_last, power_of_two, renamed
 from davinci.schedule.attention.terms import (
+    LEAST,
     Difference,
     Empty,
     Flags,
@@ -37,6 +39,7 @@ from davinci.schedule.attention.terms import (
     Weight,
     turn_of,
 )
+from davinci.schedule.attention.turn import Turn
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.products.product import Operand as Factor
 from davinci.schedule.products.product import Result as Leaving
@@ -46,11 +49,6 @@ SCORES = ("f16", "f32")
 """Element types of scores."""
 
 BOOLEAN = "i1"
-
-
-LEAST = {"f16": -65504.0, "f32": -1e13}
-"""What a selection may put in place of scores to be a bound of them: no score of f16 factors is
-less."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +111,8 @@ class _Reader:
     scaling: tuple[int, ...] = ()
     highest: Value | None = None
     guarded: bool = False
+    band: KeyBand | None = None
+    banded: Value | None = None
 
     def read(self) -> AttentionGroup:
         if self.scores.element not in SCORES:
@@ -154,6 +154,8 @@ class _Reader:
             return self._reduced(node, found[0])
         if node.name == "cast" and not isinstance(found[0], Value | float):
             return self._cast(node, found[0])
+        if node.name == "band" and isinstance(found[0], Value):
+            return self._band(node, found[0])
         if any(isinstance(x, Statistic | Row | Difference | Weight) for x in found):
             return self._softmax(node, found)
         return self._record(node, found, result)
@@ -366,6 +368,16 @@ class _Reader:
         self.made_ready.add(flags.number)
         return self.program.min(scores, self._extra(flags.number, flags.whole, flags.turn))
 
+    def _band(self, node: Node, scores: Value) -> Value:
+        """Scores of which each row keeps some keys, which is done behind the chain."""
+        if self.band is not None or not self._is_scores(self.graph.arrays[node.result].shape):
+            raise NoSpace("a band of something else than scores, or a second one")
+        *lead, rows, keys = self.scores.shape
+        given, shape = node.attributes, (rows, keys)
+        ends = tuple(given["runs"]), given.get("each", 1), given["fill"]
+        self.band, self.banded = KeyBand.of(*ends, math.prod(lead), shape), scores
+        return scores
+
     def _flags(self, seen: Seen) -> Flags:
         rows, keys = self.scores.shape[-2:]
         if self.graph.arrays[seen.number].element != BOOLEAN or seen.turned:
@@ -407,6 +419,8 @@ class _Reader:
             if not line or step.result.dtype != scores.dtype:
                 raise NoSpace("a chain that is no line")
             running = step.result
+        if self.banded is not None and (self.extras or not may_come_last(self.banded, steps)):
+            raise NoSpace("a band in front of what may change the order of scores")
         if running is not self.highest:
             raise NoSpace("a chain that does not end where the maximum is taken")
         factor = steps[0].scalar if steps and steps[0].name == "vmuls" else None
@@ -465,7 +479,8 @@ class _Reader:
             turn_of(v.matrices.reshape(-1)),
             scale,
             chain,
-            self.guarded and bool(chain.extras),
+            self.guarded and (bool(chain.extras) or bool(self.band and self.band.hides_rows)),
+            self.band,
         )
         return AttentionGroup(
             attention,
@@ -483,17 +498,3 @@ class _Reader:
                 self.scaling,
             ),
         )
-
-
-def power_of_two(number: float) -> float:
-    """The one next to it, with its sign: a factor that f16 takes exactly.
-
-    >>> power_of_two(0.125), power_of_two(-0.11), power_of_two(1e9)
-    (0.125, -0.125, 1.0)
-    """
-    found = math.copysign(2.0 ** round(math.log2(abs(number))), number)
-    return found if is_power_of_two(found) else 1.0
-
-
-def renamed(step: Step, old: Value, new: Value) -> Step:
-    return replace(step, sources=tuple(new if value is old else value for value in step.sources))

@@ -20,7 +20,6 @@ schedule are fractals of 16.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,9 +28,10 @@ from davinci import machine as machines
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.machine.views import VECTOR_CORE
-from davinci.operators.vector_program import Step
 from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.band import counts_of
 from davinci.schedule.attention.fold import COPIES, fold_in_place, kept
+from davinci.schedule.attention.steps import is_linear
 from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import (
@@ -134,18 +134,11 @@ def require_split(attention: Attention, machine: Machine) -> None:
         raise NoSpace("rows that are no whole fractals")
     if attention.guarded:
         raise NoSpace("rows of which masks may leave nothing")
-    if not attention.chain.extras and not all(map(is_linear, attention.chain.steps)):
+    known = attention.chain.extras or attention.band is not None
+    if not known and not all(map(is_linear, attention.chain.steps)):
         raise NoSpace("scores that are neither only scaled nor masked")
     if attention.scale * attention.chain.factor <= 0:
         raise NoSpace("a scale that turns the order of scores")
-
-
-def is_linear(step: Step) -> bool:
-    """Whether a step of the chain multiplies all scores by a number, or adds one, which changes no
-    weight."""
-    return step.scalar is not None and (
-        step.name == "vmuls" or (step.name == "vadds" and math.isfinite(step.scalar))
-    )
 
 
 def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
@@ -163,6 +156,7 @@ def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
         keys = schedule.tile * SIDE
         masks = MASK_SLOTS * slot_bytes(schedule, width)
         found += masks if extra.whole else keys * (width + BLOCK_BYTES)
+    found += MASK_SLOTS * slot_bytes(schedule, item) if attention.band is not None else 0
     found += BLOCK_BYTES * len(attention.chain.numbers)
     found += PIECE_SLOTS * schedule.piece * columns * FRACTAL * 4
     found += leaving_bytes(attention, schedule) if not weight_slots(dtype) else 0
@@ -295,7 +289,7 @@ def step_cycles(
     scores = prices.mad(cube, rows * part * sizes.depth, 2, 1)
     product = prices.mad(cube, LANES * rows * part * columns, 2, 1)
     of_cube = parts * (QUARTERS * scores + SUBS * product)
-    masked = len(attention.chain.steps) if attention.chain.extras else 0
+    masked = len(attention.chain.steps) if in_place(attention) else 0
     size = QUARTERS * rows * schedule.tile * FRACTAL
     item = DTYPES[dtype].itemsize
     of_v = QUARTERS * rows * columns * FRACTAL * 4
@@ -309,13 +303,27 @@ def step_cycles(
     return each, of_cube + of_vector + moved
 
 
+def in_place(attention: Attention) -> bool:
+    """Whether the steps of the chain are done to scores one by one: else they are one factor."""
+    return bool(attention.chain.extras) or not all(map(is_linear, attention.chain.steps))
+
+
+def most_steps(attention: Attention, schedule: SplitAttentionSchedule, cores: int) -> int:
+    """Steps of the block that has most of them, about."""
+    if attention.band is None:
+        return ceil_div(schedule.units(attention), cores) * schedule.tiles(attention)
+    counts = counts_of(attention.band, schedule.unit_rows * SIDE, schedule.tile * SIDE)
+    turn = attention.band.turn
+    total = sum(sum(counts[turn.of(matrix)]) for matrix in range(attention.batch))
+    return max(ceil_div(total, cores), max(map(max, counts)))
+
+
 def estimate(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
 ) -> float:
     """Cycles on that many blocks."""
     each, alone = step_cycles(attention, schedule, machine)
-    units = ceil_div(schedule.units(attention), cores)
-    steps = units * schedule.tiles(attention)
+    steps = most_steps(attention, schedule, cores)
     return 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
 
 

@@ -8,8 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.operators.vector_program import Operand
-from davinci.schedule.attention.attention import Turn
+from davinci.schedule.attention.turn import Turn
 from davinci.schedule.vector.space import NoSpace
+
+LEAST = {"f16": -65504.0, "f32": -1e13}
+"""What a selection may put in place of scores to be a bound of them: no score of f16 factors is
+less."""
 
 Indices = npt.NDArray[np.int64]
 
