@@ -14,6 +14,7 @@ from hand_written import Stream, run
 
 from davinci import machine as machines
 from davinci.isa import Pipe
+from davinci.machine import Machine
 from davinci.simulator import Device
 
 MACHINE = machines.load("ascend910b")
@@ -67,20 +68,20 @@ def evidence(keys: str = "") -> str:
     return f"fitted: {keys}" if keys else SEEN
 
 
-def device(gm_bytes: int = 1 << 20) -> Device:
+def device(gm_bytes: int = 1 << 20, machine: Machine = MACHINE) -> Device:
     """A device that finds times only."""
-    return Device(MACHINE, gm_bytes, data=False)
+    return Device(machine, gm_bytes, data=False)
 
 
-def microseconds(cycles: float) -> float:
-    return cycles / MHZ
+def microseconds(cycles: float, machine: Machine = MACHINE) -> float:
+    return cycles / machine.clock_mhz
 
 
-def head(cores: float) -> float:
+def head(cores: float, machine: Machine = MACHINE) -> float:
     """Microseconds of a task before its first instruction, on so many cube cores with their vector
     cores, of which one is half of one: what a task's published time has besides its cores'."""
-    launch = MACHINE.launch
-    return launch.head_us + launch.head_of_all_cores_us * min(cores / CUBE_CORES, 1)
+    launch = machine.launch
+    return launch.head_us + launch.head_of_all_cores_us * min(cores / machine.cores, 1)
 
 
 # Chained mads: eight of m 128, k 64 without waiting.

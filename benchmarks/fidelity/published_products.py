@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hand_written import Body, Stream, run
 from published import (
     FIX,
+    MACHINE,
     MTE1,
     MTE2,
     M,
@@ -19,6 +20,8 @@ from published import (
     microseconds,
     nd2nz,
 )
+
+from davinci.machine import Machine
 
 B_EVENT = 2
 """Events of the buffers of B in L1; those of A are before them."""
@@ -43,6 +46,7 @@ class Product:
         itemsize: bytes of an element of C.
         b_by_rows: B has n along its rows, not k.
         turns: transfers and loads take turns; else everything has two buffers.
+        machine: that has so many cores.
     """
 
     down: int
@@ -59,6 +63,7 @@ class Product:
     itemsize: int = 2
     b_by_rows: bool = False
     turns: bool = False
+    machine: Machine = MACHINE
 
     @property
     def cores(self) -> int:
@@ -109,24 +114,25 @@ def product(how: Product, columns: int = 0, whole: bool = False) -> PipeTimes:
             top = block % how.down * how.share_m
             left = block // how.down * share
             right = min(left + taken, left + share, width)
-            _Rows(s, how, whole).blocks(top, rows, left, right)
+            Rows(s, how, whole).blocks(top, rows, left, right)
 
         return body
 
-    target = device(512 + 2 * how.size[2] * (height + width) + how.itemsize * height * width)
+    gm_bytes = 512 + 2 * how.size[2] * (height + width) + how.itemsize * height * width
+    target = device(gm_bytes, how.machine)
     before = 0 if whole else min(ROWS_BEFORE, blocks - 1)
     rows = range(blocks) if whole else range(before, before + 1)
     if before:
         run(target, body_of(range(before), False), "AIC", how.cores)
     profile = run(target, body_of(rows, True), "AIC", how.cores)
     scale = blocks / len(rows) * how.passes * share / taken
-    times = (microseconds(profile.pipes[f"PIPE_{p.name}"]) * scale for p in (M, MTE1, MTE2, FIX))
-    cube, mte1, mte2, fix = (time / how.cores for time in times)
-    task = microseconds(profile.cycles) * scale + head(how.cores)
+    pipes = (profile.pipes[f"PIPE_{pipe.name}"] for pipe in (M, MTE1, MTE2, FIX))
+    cube, mte1, mte2, fix = (microseconds(n, how.machine) * scale / how.cores for n in pipes)
+    task = microseconds(profile.cycles, how.machine) * scale + head(how.cores, how.machine)
     return PipeTimes(cube, mte1, mte2, fix, task)
 
 
-class _Rows:
+class Rows:
     """Rows of blocks of C on one core; without `whole` their transfers only."""
 
     def __init__(self, s: Stream, how: Product, whole: bool) -> None:
@@ -136,6 +142,7 @@ class _Rows:
         self.b = self.a + 2 * height * depth
         self.c = self.b + 2 * width * depth
         self.b_l1 = 2 * how.m * how.k * how.step_a * how.buffers
+        self.a_nz = "mad_nz" in how.machine.intrinsics
         self.mads = 0
 
     def blocks(self, top: int, rows: range, left: int, right: int) -> None:
@@ -200,12 +207,17 @@ class _Rows:
                 self.step(count, n, padded)
         if self.whole:
             s.flag(M, FIX)
+        self.leave(top, column, n)
+        if self.whole:
+            s.set(FIX, M)
+
+    def leave(self, top: int, column: int, n: int) -> None:
+        """One block of C leaves L0C."""
+        s, how = self.s, self.how
         sizes = {"n_size": n, "m_size": how.m, "dst_stride": how.size[1], "src_stride": how.m}
         place = self.c + how.itemsize * (how.size[1] * top + column)
         kind = "fixpipe.f322f16" if how.itemsize == 2 else "fixpipe.f32"
         s.emit(kind, dst=place, src=0, nz2nd=1, **sizes)
-        if self.whole:
-            s.set(FIX, M)
 
     def step(self, count: int, n: int, padded: int) -> None:
         """Loads and multiplies block `count` along k."""
@@ -224,14 +236,11 @@ class _Rows:
             src = base + buffer * 2 * size * how.k * step + count % step * 2 * rows * how.k
             if count % step == 0:
                 s.wait(MTE2, MTE1, event + buffer)
+            fractals = rows * how.k // 256
             if event:
-                s.emit(
-                    "load_cbuf_to_cb.f16",
-                    dst=dst,
-                    src=src,
-                    src_stride=1,
-                    repeat=rows * how.k // 256,
-                )
+                s.emit("load_cbuf_to_cb.f16", dst=dst, src=src, src_stride=1, repeat=fractals)
+            elif self.a_nz:
+                s.emit("load_cbuf_to_ca.f16", dst=dst, src=src, src_stride=1, repeat=fractals)
             else:
                 # Nz to Zz in one instruction: a row of pixels with k channels, windows of one.
                 s.emit("set_fmatrix", l1_w=rows, l1_h=1)
@@ -246,7 +255,8 @@ class _Rows:
             if count % step == step - 1:
                 s.set(MTE1, MTE2, event + buffer)
         s.flag(MTE1, M, slot)
-        s.emit("mad.f162f32", c=0, a=l0a, b=l0b, m=how.m, k=how.k, n=n, init=int(count == 0))
+        mad = "mad_nz.f162f32" if self.a_nz else "mad.f162f32"
+        s.emit(mad, c=0, a=l0a, b=l0b, m=how.m, k=how.k, n=n, init=int(count == 0))
         s.set(M, MTE1, slot)
 
 

@@ -17,6 +17,7 @@ from statistics import median
 import foretelling
 import published
 import published_950
+import published_950_cube
 import published_attention
 import published_convolution
 import published_kernels
@@ -49,6 +50,8 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
     published_950.addition,
     published_950.gelu_of_f32,
     published_950.reading,
+    published_950_cube.products,
+    published_950_cube.product_with_gelu,
 ]
 
 CHIPS: dict[str, str] = {
@@ -62,7 +65,7 @@ CHIPS: dict[str, str] = {
     "V7 other products": "20 cores, 910B3 or 910B4",
     published_kernels.GROUP_310: "310",
     published_kernels.GROUP_910: "910A",
-    **dict.fromkeys(published_950.GROUPS, "950PR"),
+    **dict.fromkeys([*published_950.GROUPS, *published_950_cube.GROUPS], "950PR"),
 }
 """The chip that a group was measured on; all others were on a 910B1."""
 
@@ -70,9 +73,9 @@ INTRODUCTION = """\
 # Simulated and measured times
 
 Made by `benchmarks/fidelity/validate_timing.py`; do not edit. The measurements are those of
-[hardware.md](hardware.md) (b, d, f); but for the last five groups all are of the 910B generation,
-with programs that are written by hand in `published*.py` beside it and run without data on the
-machine `ascend910b`; three are of the 950, in the same way. Two have kernels of libraries on a 310
+[hardware.md](hardware.md) (b, d, f). Most are of the 910B generation, with programs that are
+written by hand in `published*.py` beside it and run without data on the machine `ascend910b`; those
+of the 950 in the same way, on `ascend950`. Two groups have kernels of libraries on a 310
 and a 910A, of which only the operator is known: beside them stand the kernels that this compiler
 makes. An error is simulated / measured - 1. For the 910 and 310 no measurements of single
 instructions are public: their files carry the mechanisms over.
@@ -112,8 +115,16 @@ All measurements are from the pages that the model was made from, so no row is i
 
 Ports, the shares of memory and L2 and what is not named here are the vendor's or PTO's.
 
-Of the 950 three numbers were fitted, each to one row: `mte2.start_cycles`, `mte2.issue_cycles` and
-`vector.functions.window`; all others are the vendor's, PTO's or the 910B's.
+Of the 950 eleven numbers were fitted: `mte2.start_cycles`, `mte2.issue_cycles`,
+`vector.functions.window`, `gm.same_line_percent` and `mte1.stall_bytes` to one row each; the cube's
+latency, the fixed part of a load, and of a transfer to fractals the fixed part and the row to C0
+and C1 of its product; what a mad occupies and the port of fixpipe to C5 and C8. All others are the
+vendor's, PTO's or the 910B's. Which rows of the product are shown (C0, C1, C2, C4, C5, C8) was
+chosen before one was simulated. For attention on a 950 no measurement was found: PTO's kernels for
+it (`kernels/manual/a5/flash_atten`, `kernels/automode/a5/flash_atten`) say "TBD", its pull request
+105 says why, the vendor's examples (asc-devkit) have none, nor have the public pages, documents,
+issues and source searched for it; what was measured of library kernels inside a network (pypto-lib,
+issue 1054) names neither tiles nor lengths of a kernel. The kernel by hand is checked with data.
 
 How the programs were rebuilt where the publication leaves it open:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +10,12 @@ from hand_written import Stream, rows_of
 
 REGISTER = 256
 """Bytes of a vector register."""
+
+
+def function(issue: Callable[[Stream], None]) -> list[list[int]]:
+    """The call of a function, and the instructions that `issue` puts into it."""
+    body = rows_of(issue)
+    return [*rows_of(lambda s: s.emit("vf_call", count=len(body))), *body]
 
 
 def bits(value: float) -> int:

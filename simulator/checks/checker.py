@@ -7,7 +7,7 @@ goes on otherwise, what was passed over is noted first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Space
 from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Races
@@ -28,20 +28,23 @@ class Checker:
 
     Attributes:
         races: of the block.
-        gm_reads, gm_writes: what the block touched in global memory.
+        gm_reads, gm_writes: what the block touched in global memory, and in memories on the chip
+            that other cores reach too.
     """
 
     def __init__(self, tables: Tables, memories: Sequence[Memory]) -> None:
         self._tables, self._memories = tables, memories
         self.races = Races(Pipe[name] for name in tables.machine.sync.sequential_pipes)
 
-    def begin(self, queued_flags: bool = False) -> None:
+    def begin(self, queued_flags: bool = False, shared: Mapping[Space, int] | None = None) -> None:
         """Starts a block.
 
         Args:
             queued_flags: see `KernelCall`.
+            shared: memories that other cores reach too, see `shared_memory.shared_places`.
         """
         self.races.reset(queued_flags)
+        self._places = {Space.GM: 0, **(shared or {})}
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
         self._passed: list[StreamPart] = []
@@ -100,7 +103,7 @@ class Checker:
             self.written(form.reads, words)
         party = Party(index, form, words[0] >> LOCATION_SHIFT)
         self.races.access(party, words)
-        if form.moves_gm and exact:
+        if exact and (form.moves_gm or len(self._places) > 1):
             pipe = int(form.pipe)
             order = self.races.number(pipe), self.races.clock(pipe)
             self._order.append(order)
@@ -167,8 +170,9 @@ class Checker:
             (party.form.reads, party.form.writes), (self.gm_reads, self.gm_writes), strict=True
         ):
             for port in ports:
-                if port.space == Space.GM:
-                    address = words[port.word] + port.offset
+                place = self._places.get(port.space)
+                if place is not None:
+                    address = place + words[port.word] + port.offset
                     log.append(GmAccess(port.region, address, party, number, known))
 
     def _catch_up(self, end: int | None = None) -> None:

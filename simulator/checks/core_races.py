@@ -1,5 +1,6 @@
-"""Races between the cores of one launch on a split machine: accesses to the same bytes of GM, one
-of them a write, that no flag between cores orders.
+"""Races between the cores of one launch on a split machine: accesses to the same bytes of GM, or of
+a memory on the chip that several cores reach, one of them a write, that no flag between cores
+orders.
 
 An access knows, by the flags its core has waited for, up to which instruction each pipe of each
 other core was complete. Of the accesses of another pipe, those behind that point which do not know
@@ -17,6 +18,7 @@ from davinci.errors import DeviceFault
 from davinci.isa.counters import LINE_BYTES
 from davinci.simulator.checks.block_races import merged
 from davinci.simulator.checks.races import GmAccess, add_alike
+from davinci.simulator.checks.shared_memory import in_words
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.regions import Ints
 from davinci.simulator.split.cross_core import Seat
@@ -170,7 +172,7 @@ class CoreRaces:
             common = late.region.overlaps(late.address, before.region, before.address)
             if common is not None:
                 raise DeviceFault(
-                    f"race between cores: {b.seat} {does} GM [{common[0]:#x}, {common[1]:#x}) "
+                    f"race between cores: {b.seat} {does} {in_words(*common)} "
                     f"({b.describe(late.party)}), which {a.seat} {did} "
                     f"({a.describe(before.party)}), without an order between them",
                     where=f"kernel {self._kernel}",

@@ -23,6 +23,7 @@ from davinci.machine import Machine
 from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Race
+from davinci.simulator.checks.shared_memory import shared_places
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.counting import Counter, alone
 from davinci.simulator.core.events import EVENTS, flags_left, out_of_order
@@ -61,10 +62,19 @@ class Core:
         checks: bool,
         data: bool = True,
         most_instructions: int = MOST_INSTRUCTIONS,
+        chip: Mapping[Space, Memory] | None = None,
+        shared: Mapping[Space, int] | None = None,
     ) -> None:
+        """
+        Args:
+            chip: its memories, if they are some of a group's.
+            shared: which of them other cores of the group reach too, and where in the group's
+                memory its own one begins.
+        """
         self._tables, self._data = tables, data
         self._most = most_instructions
-        chip = on_chip(machine, kind, shadowed=data)
+        self._shared = shared or {}
+        chip = chip or on_chip(machine, kind, shadowed=data)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
         self._checker = Checker(tables, self._memories) if checks else None
         self._parts = KnownParts(tables)
@@ -106,9 +116,11 @@ class Core:
             counters: by which blocks of a coupled machine wait for each other.
             queued_flags: see `KernelCall`.
         """
-        # Instructions write through their forms, the scalar unit only UB.
+        # Instructions write through their forms, the scalar unit only UB. What others reach too is
+        # forgotten for the group as a whole.
         for memory in self._memories[Space.L1 :]:
-            if self._data and memory.space in self._used | {Space.UB}:
+            used = memory.space in self._used | {Space.UB}
+            if self._data and used and memory.space not in self._shared:
                 memory.forget()
         self._used = set()
         self._kernel, self._block, self._locations = kernel, block, locations
@@ -119,7 +131,7 @@ class Core:
         self.registers = Registers()
         self._parts.begin(alone=link is None and counters is None)
         if self._checker is not None:
-            self._checker.begin(queued_flags)
+            self._checker.begin(queued_flags, shared_places(self._shared, block))
         self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
         sizes = int(self.timeline.state[Word.SIZES])
         for space in Space:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy.typing as npt
 
 from davinci.errors import DeviceFault, InputError, shipped
-from davinci.isa.core import Array
+from davinci.isa.core import Array, Space
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.core import processes
@@ -15,8 +15,8 @@ from davinci.simulator.core.core import MOST_INSTRUCTIONS, Core
 from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
-from davinci.simulator.core.launch import KernelCall, Launch, Pool
-from davinci.simulator.core.memory import GlobalMemory
+from davinci.simulator.core.launch import CoreGroup, KernelCall, Launch, Pool
+from davinci.simulator.core.memory import GlobalMemory, of_group
 from davinci.simulator.core.program import BlockProgram
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.launch import SplitLaunch
@@ -71,13 +71,38 @@ class Device:
         self._most = most
 
         def cores(checks: bool, data: bool) -> Pool:
-            return Pool(
-                lambda kind: Core(
-                    self.machine, kind, self._gm, self._tables[kind], checks, data, most
-                )
-            )
+            def make(kind: str) -> Core:
+                return Core(self.machine, kind, self._gm, self._tables[kind], checks, data, most)
+
+            return Pool(make, lambda: self._group(checks, data))
 
         self.cores, self.clocks = cores(self.checks, self.data), cores(checks=False, data=False)
+
+    def _group(self, checks: bool, data: bool) -> CoreGroup:
+        """A cube core and its vector cores that reach some of each other's memories."""
+        types = self.machine.core_types
+        spaces = [Space[name] for kind in ("AIC", "AIV") for name in types[kind].reaches]
+        chips = of_group(self.machine, shadowed=data)
+        cores = []
+        for number, chip in enumerate(chips):
+            kind = "AIV" if number else "AIC"
+            own = [space for space in spaces if number and space.name in types["AIV"].memories]
+            starts = {space: (number - 1) * chip[space].size for space in own}
+            shared = {space: starts.get(space, 0) for space in spaces}
+            cores.append(
+                Core(
+                    self.machine,
+                    kind,
+                    self._gm,
+                    self._tables[kind],
+                    checks,
+                    data,
+                    self._most,
+                    chip,
+                    shared,
+                )
+            )
+        return CoreGroup(cores, [chips[0][space] for space in spaces])
 
     def allocate(self, nbytes: int) -> int:
         """See `GlobalMemory.allocate`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from davinci.simulator.core.core import Core
+from davinci.simulator.core.memory import Memory
 from davinci.simulator.core.program import BlockProgram
 
 
@@ -104,12 +105,41 @@ class Launch:
         raise IndexError("a block that the launch has not")
 
 
+@dataclass(frozen=True)
+class CoreGroup:
+    """A cube core and its vector cores that write into each other's memories.
+
+    Attributes:
+        cores: the cube core first.
+        shared: the memories that several of them reach.
+    """
+
+    cores: Sequence[Core]
+    shared: Sequence[Memory]
+
+    def forget(self) -> None:
+        """Nothing is in what they share, as at the start of a block."""
+        for memory in self.shared:
+            memory.forget()
+
+
 class Pool:
     """Cores that are free, by kind: a core is needed only while its program runs."""
 
-    def __init__(self, make: Callable[[str], Core]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[str], Core], make_group: Callable[[], CoreGroup]) -> None:
+        self._make, self._make_group = make, make_group
         self._free: dict[str, list[Core]] = {}
+        self._groups: list[CoreGroup] = []
+
+    def take_group(self) -> CoreGroup:
+        """A cube core and its vector cores, with nothing in what they share."""
+        group = self._groups.pop() if self._groups else self._make_group()
+        group.forget()
+        return group
+
+    def give_group(self, group: CoreGroup) -> None:
+        """Takes a group back."""
+        self._groups.append(group)
 
     def take(self, kind: str) -> Core:
         """A core of that kind."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,14 @@ class Memory:
         self.backing, self.shadow = zeros(size + SLACK_BYTES), zeros(shadow_bytes).view(np.bool_)
         self.data, self.written = self.backing[:size], self.shadow[:size]
 
+    def part(self, start: int, size: int) -> Memory:
+        """Some of its bytes as a memory of their own, whose addresses begin at 0."""
+        found = copy(self)
+        found.size = size
+        found.backing, found.shadow = self.backing[start:], self.shadow[start:]
+        found.data, found.written = found.backing[:size], found.shadow[:size]
+        return found
+
     def view(self, region: Region, base: int) -> Array:
         """The elements of a region as an array of its shape, which shares the bytes."""
         if region.empty:
@@ -159,6 +168,26 @@ def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, M
         size, align = (0, 1) if buffer is None else (buffer.bytes, buffer.align_bytes)
         found[space] = Memory(space, size if space.name in there else 0, align, shadowed)
     return found
+
+
+def of_group(machine: Machine, shadowed: bool = True) -> list[dict[Space, Memory]]:
+    """The memories of a cube core and of each of its vector cores, which reach some of each other.
+
+    The cube core sees the same memory of all its vector cores as one, in their order.
+    """
+    types = machine.core_types
+    cube = on_chip(machine, "AIC", shadowed)
+    vectors = [on_chip(machine, "AIV", shadowed) for _ in range(types["AIV"].count)]
+    for name in types["AIC"].reaches:
+        space, buffer = Space[name], machine.buffer(name)
+        whole = Memory(space, buffer.bytes * len(vectors), buffer.align_bytes, shadowed)
+        cube[space] = whole
+        for i, vector in enumerate(vectors):
+            vector[space] = whole.part(i * buffer.bytes, buffer.bytes)
+    for name in types["AIV"].reaches:
+        for vector in vectors:
+            vector[Space[name]] = cube[Space[name]]
+    return [cube, *vectors]
 
 
 class GlobalMemory(Memory):

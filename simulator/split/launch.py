@@ -103,6 +103,8 @@ class SplitLaunch:
         at_work = {kind: sum(seat.core == kind for seat in seats) for kind in self._programs}
         rates = {kind: rates_of(self._machine, count) for kind, count in at_work.items()}
         ends = dict.fromkeys(group, 0)
+        together = self._machine.direct_paths and len(self._programs) > 1
+        groups = {block: self._pool.take_group() for block in group if together}
         links: list[Link] = []
         programs: list[Coroutine] = []
 
@@ -110,7 +112,11 @@ class SplitLaunch:
             begin = clocks[seat.block % self._at_once]
 
             def body(_: Coroutine) -> None:
-                core = self._pool.take(seat.core)
+                near = groups.get(seat.block)
+                if near is None:
+                    core = self._pool.take(seat.core)
+                else:
+                    core = near.cores[1 + seat.sub_block if seat.core == "AIV" else 0]
                 keep = seat.block < self._kept
                 locations = self._launch.locations
                 queued = self._launch.queued_flags
@@ -132,7 +138,8 @@ class SplitLaunch:
                     races.add(seat, core)
                 if blocks is not None:
                     blocks.add(seat.block, core)
-                self._pool.give(seat.core, core)
+                if near is None:
+                    self._pool.give(seat.core, core)
 
             program = Coroutine(body)
             link = Link(flags, seat, begin, program.give_way)
@@ -154,6 +161,8 @@ class SplitLaunch:
                 found=", ".join(left[:MOST_NAMED]),
                 hint="every count needs a wait_flag_dev: the next kernel would find the flag set",
             )
+        for used in groups.values():
+            self._pool.give_group(used)
         self._crossed |= flags.crossed
         for block, end in ends.items():
             clocks[block % self._at_once] = end

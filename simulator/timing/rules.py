@@ -270,6 +270,15 @@ def fixpipe(work: UnitWork) -> PipeCycles:
     return PipeCycles(busy, result, *_gm_bytes(work))
 
 
+def fixpipe_to_ub(work: UnitWork) -> PipeCycles:
+    """From L0C to UB of vector cores: elements at the rate of the conversion, bytes at the path's;
+    both cores get theirs at the same time."""
+    (_, region) = work.writes[0]
+    cost = prices.fixpipe_to_ub(work.machine, int(np.prod(region.shape)), region.size_bytes)
+    cycles = math.ceil(cost)
+    return PipeCycles(cycles, cycles)
+
+
 def vector_function(work: UnitWork) -> PipeCycles:
     """The vector unit is told which instructions to fetch; what they take is known at the last."""
     return PipeCycles(0, 0, event=work.values["count"])
@@ -317,6 +326,7 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "ub_to_ub": ub_to_ub,
     "l0c_to_ub": l0c_to_ub,
     "fixpipe": fixpipe,
+    "fixpipe_to_ub": fixpipe_to_ub,
     "nd2nz": nd2nz,
     "l1_fill": l1_fill,
     "flag": nothing,
@@ -340,6 +350,7 @@ COPIES = frozenset(
         "ub_to_ub",
         "l0c_to_ub",
         "fixpipe",
+        "fixpipe_to_ub",
     ]
 )
 """Timing rules of copies between memories."""

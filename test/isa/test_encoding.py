@@ -17,6 +17,9 @@ def legal_values(record):
     fields = {f.name: st.integers(f.minimum, f.limit) for f in record.fields}
     if "lists" in fields:  # most others are illegal
         fields |= {"lists": st.sampled_from([3, 7, 15]), "repeat": st.integers(0, 1)}
+    if "core_stride" in fields:  # halves of fractals
+        fields |= {"n_size": st.integers(0, 127).map(lambda pairs: 32 * pairs)}
+        fields |= {"m_size": st.integers(0, 512).map(lambda pairs: 2 * pairs)}
     for name in {"k_extension", "m_extension", "k_start", "m_start"} & set(fields):
         fields[name] = st.integers(0, 4095).map(lambda fractals: 16 * fractals)
     return st.fixed_dictionaries(addresses | fields).filter(lambda v: not record.check(v))

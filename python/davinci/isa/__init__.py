@@ -28,6 +28,8 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     compare_bits,
     vector_integers,
     registers,
+    cube_950,
+    direct_paths,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -73,7 +75,9 @@ __all__ = [
     "counters",
     "cross_core",
     "cube",
+    "cube_950",
     "dequantize",
+    "direct_paths",
     "fill",
     "fixpipe",
     "gather",

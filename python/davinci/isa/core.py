@@ -84,6 +84,7 @@ TIMING_RULES: dict[str, str] = {
     "ub_to_ub": "bursts inside UB, on the vector pipe",
     "l0c_to_ub": "fractals from L0C to UB, on the vector pipe",
     "fixpipe": "results from L0C to GM",
+    "fixpipe_to_ub": "results from L0C to UB of vector cores",
     "nd2nz": "rows from GM that become fractals in L1",
     "l1_fill": "numbers into L1",
     "flag": "set_flag and wait_flag",

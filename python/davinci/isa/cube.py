@@ -52,11 +52,13 @@ class Product:
     """Layouts of one mad: A is Zz, B is Zn, C is Nz.
 
     A is [m1, k1, 16 m, c k], B [k1, n1, 16 n, c k], C [n1, m1, 16 m, 16 n], where c is 32 bytes'
-    worth of elements and m, k, n are rounded up to whole fractals.
+    worth of elements and m, k, n are rounded up to whole fractals. With `a_nz` A is Nz,
+    [k1, m1, 16 m, c k].
     """
 
-    def __init__(self, a: str, b: str, c: str) -> None:
+    def __init__(self, a: str, b: str, c: str, a_nz: bool = False) -> None:
         self.a, self.b, self.c = DTYPES[a], DTYPES[b], DTYPES[c]
+        self.a_nz = a_nz
         self.columns = BLOCK_BYTES // self.a.itemsize
 
     def sizes(self, values: Values) -> tuple[int, int, int]:
@@ -79,6 +81,9 @@ class Product:
     ) -> Sequence[Array]:
         m1, k1, n1 = self.sizes(values)
         a, b = arrays[0], arrays[1]
+        if self.a_nz:
+            by_columns = a.reshape(k1, m1, SIDE * self.columns)
+            a = np.ascontiguousarray(by_columns.transpose(1, 0, 2)).reshape(-1)
         start: Array = np.zeros(m1 * n1 * SIDE * SIDE, self.c) if values["init"] else arrays[2]
         if self.a == np.float32:
             return [self._in_single_precision(a, b, start, (m1, k1, n1))]
@@ -209,18 +214,23 @@ TYPES: list[tuple[str, str, str, str]] = [
 ]
 """(type of the record, A, B, C)."""
 
-for type_name, a, b, c in TYPES:
-    product = Product(a, b, c)
+
+def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, source: str) -> None:
+    """Defines a mad of one type; with `a_nz` A is Nz, as L0A of the 950 holds it."""
+    type_name, a, b, c = types
+    product = Product(a, b, c, a_nz)
     how = "exact, sums wrap" if c == "s32" else f"f32 sums, fractal by fractal of k, stored as {c}"
+    k = f"k/{product.columns}"
+    layout = f"Nz: [{k}][m/16][16 m][k]" if a_nz else f"Zz: [m/16][{k}][16 m][k]"
     define(
         Instruction(
-            name="mad",
+            name=name,
             type=type_name,
             pipe=Pipe.M,
             operands=(
                 Operand("c", Space.L0C, True, "C, Nz: [n/16][m/16][16 m][16 n]"),
-                Operand("a", Space.L0A, False, f"A, Zz: [m/16][k/{product.columns}][16 m][k]"),
-                Operand("b", Space.L0B, False, f"B, Zn: [k/{product.columns}][n/16][16 n][k]"),
+                Operand("a", Space.L0A, False, f"A, {layout}"),
+                Operand("b", Space.L0B, False, f"B, Zn: [{k}][n/16][16 n][k]"),
             ),
             fields=FIELDS,
             accesses=product.regions,
@@ -228,6 +238,10 @@ for type_name, a, b, c in TYPES:
             timing="cube",
             doc=f"C = A*B or C += A*B, {a} x {b} to {c}; {how}. Sizes round up to whole fractals "
             "of 512 bytes, whose padding takes part.",
-            source="docs/hardware.md a1 (types), b1 (time), c (sizes, layouts)",
+            source=source,
         )
     )
+
+
+for types in TYPES:
+    define_mad("mad", types, False, "docs/hardware.md a1 (types), b1 (time), c (sizes, layouts)")

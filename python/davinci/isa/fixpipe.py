@@ -69,16 +69,23 @@ def check_sizes(values: Values) -> str:
     return ""
 
 
+def read_region(src_type: str, values: Values) -> Access:
+    """What is read of L0C: blocks of 16 columns."""
+    src = DTYPES[src_type]
+    m, n = values["m_size"], values["n_size"]
+    row = SIDE * src.itemsize
+    dims = ((ceil_div(n, SIDE) if m else 0, values["src_stride"] * row), (m, row))
+    return Access(Space.L0C, values["src"], dims, SIDE, src)
+
+
 def regions(src_type: str, dst_type: str) -> Regions:
     """L0C is read in blocks of 16 columns; GM gets rows, or the blocks one after the other."""
-    src, dst = DTYPES[src_type], DTYPES[dst_type]
-    row = SIDE * src.itemsize
+    dst = DTYPES[dst_type]
 
     def accesses(values: Values, registers: Registers) -> Accesses:
         m, n = values["m_size"], values["n_size"]
         n1 = ceil_div(n, SIDE) if m else 0
-        dims = ((n1, values["src_stride"] * row), (m, row))
-        read = Access(Space.L0C, values["src"], dims, SIDE, src)
+        read = read_region(src_type, values)
         stride = values["dst_stride"]
         if values["nz2nd"]:
             rows = ((m, stride * dst.itemsize),)
@@ -115,12 +122,15 @@ def convert(dst_type: str) -> Compute:
     return compute
 
 
-for type_name, src_type, dst_type in [
+FIXPIPE_TYPES = [
     ("f32", "f32", "f32"),
     ("f322f16", "f32", "f16"),
     ("s32", "s32", "s32"),
     ("f322bf16", "f32", "bf16"),
-]:
+]
+"""(type of the record, elements in L0C, elements that are written)."""
+
+for type_name, src_type, dst_type in FIXPIPE_TYPES:
     define(
         Instruction(
             name="fixpipe",

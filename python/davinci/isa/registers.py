@@ -29,7 +29,7 @@ from davinci.isa.core import (
     no_compute,
     no_regions,
 )
-from davinci.isa.halves import of_type
+from davinci.isa.halves import converted, of_type
 from davinci.isa.vector import BINARY, UNARY
 from davinci.isa.vector_regions import FLOATS, SCALAR, lanewise
 from davinci.isa.vector_scalar import with_scalar
@@ -170,3 +170,96 @@ for dtype in FLOATS:
         text = f"Lane 0 of dst = {doc}, the others 0, of registers."
         define_register(f"{name}_reg", dtype, ONE, first_lane(reduce, dtype), text)
     define_register("vdup_reg", dtype, ONE, spread, "Lane 0 of src in every lane of dst.")
+
+
+def multiplied(dtype: str) -> Compute:
+    """`compute` of vmula: dst + src0 * src1, rounded after each of the two."""
+    result = DTYPES[dtype]
+
+    def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+        one, two, there = arrays
+        return [(there + (one * two).astype(result)).astype(result)]
+
+    return compute
+
+
+def accumulating(dtype: str) -> Callable[[Values, Registers], Accesses]:
+    """Regions of vmula, which reads dst too."""
+    three = whole(TWO, dict.fromkeys(("dst", "src0", "src1"), dtype))
+
+    def regions(values: Values, registers: Registers) -> Accesses:
+        reads, writes = three(values, registers)
+        return [*reads, *writes], writes
+
+    return regions
+
+
+for dtype in FLOATS:
+    define(
+        Instruction(
+            name="vmula_reg",
+            type=dtype,
+            pipe=Pipe.V,
+            operands=tuple(operand(*each) for each in TWO),
+            fields=(),
+            accesses=accumulating(dtype),
+            compute=multiplied(dtype),
+            timing="register",
+            doc="dst = dst + src0 * src1, of registers; how it rounds is not published: twice.",
+            source=SOURCE,
+        )
+    )
+
+
+def halves_in_lanes(
+    values: Values, registers: Registers, arrays: Sequence[Array]
+) -> Sequence[Array]:
+    """`compute` of vcvt to f16: in the lower half of each lane of 32 bits, zeros in the upper."""
+    lanes = np.zeros(2 * arrays[0].size, np.float16)
+    lanes[::2] = converted(arrays[0], DTYPES["f16"])
+    return [lanes]
+
+
+define(
+    Instruction(
+        name="vcvt_reg",
+        type="f322f16",
+        pipe=Pipe.V,
+        operands=tuple(operand(*each) for each in ONE),
+        fields=(),
+        accesses=whole(ONE, {"dst": "f16", "src": "f32"}),
+        compute=halves_in_lanes,
+        timing="register",
+        doc="Rounds 64 lanes of f32 to f16, each in the lower half of its lane of 32 bits.",
+        source=SOURCE,
+    )
+)
+
+
+def packed_regions(values: Values, registers: Registers) -> Accesses:
+    """A register, of which UB gets the lower half of each lane of 32 bits."""
+    half = DTYPES["b16"]
+    lanes = REPEAT_BYTES // DTYPES["b32"].itemsize
+    read = Access(Space.VREG, values["src"], ((lanes, 2 * half.itemsize),), 1, half)
+    return [read], [Access(Space.UB, values["dst"], (), lanes, half)]
+
+
+def in_a_row(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    """`compute` of a store that packs."""
+    return [arrays[0].reshape(-1)]
+
+
+define(
+    Instruction(
+        name="vsts_pk",
+        type="b32",
+        pipe=Pipe.V,
+        operands=(operand("dst", Space.UB), operand("src", Space.VREG)),
+        fields=(),
+        accesses=packed_regions,
+        compute=in_a_row,
+        timing="register",
+        doc="Stores the lower half of each lane of 32 bits, 128 bytes, into UB.",
+        source=SOURCE,
+    )
+)

@@ -39,8 +39,12 @@ def missing_units(machine: Machine, core: str, record: Instruction) -> list[str]
     """The pipe and the memories that an instruction needs and a core of type `core` lacks."""
     kind = machine.core_types[core]
     missing = [f"PIPE_{record.pipe.name}"] if record.pipe.name not in kind.pipes else []
+    there: set[str] = {"GM", *kind.memories}
+    if any(operand.space.name in kind.memories for operand in record.operands):
+        # From one of its own memories it writes into those of its group.
+        there |= set(kind.reaches)
     spaces = dict.fromkeys(operand.space.name for operand in record.operands)
-    return missing + [space for space in spaces if space != "GM" and space not in kind.memories]
+    return missing + [space for space in spaces if space not in there]
 
 
 def illegal_pipes(machine: Machine, core: str, record: Instruction, values: Values) -> str:

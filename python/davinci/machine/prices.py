@@ -263,6 +263,16 @@ def fixpipe(
     return busy, unit.start_cycles + busy
 
 
+def fixpipe_to_ub(machine: Machine, elements: float, size_bytes: float) -> float:
+    """FIX, L0C to UB of vector cores."""
+    unit = machine.fixpipe
+    assert unit is not None and unit.to_ub_bytes_per_cycle is not None, (
+        f"{machine.name} has no path from L0C to UB of vector cores"
+    )
+    moving = max(elements / unit.elements_per_cycle, size_bytes / unit.to_ub_bytes_per_cycle)
+    return unit.fixed_cycles + moving
+
+
 def nd2nz(
     machine: Machine,
     rows: int,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import pydantic
+
 from davinci.machine.functions import VectorFunctions
 from davinci.machine.host import HostLink, LaunchSection
 from davinci.machine.section import (
@@ -105,11 +107,14 @@ class CoreType(Section):
         count: cores of this kind in each of the machine's `cores`.
         pipes: queues it has.
         memories: on-chip memories it has, as in `[buffers]`.
+        reaches: on-chip memories of the other kind of core in its group that it writes to from its
+            own ones.
     """
 
     count: Positive
     pipes: list[PipeName]
     memories: list[MemoryName]
+    reaches: list[MemoryName] = pydantic.Field(default_factory=list)
 
 
 class CoreTypes(Section):
@@ -348,12 +353,14 @@ class Fixpipe(Section):
         start_cycles: latency until the last byte is written, in which others may go on.
         elements_per_cycle: rate of the conversion.
         port_bytes_per_cycle: what the core gives to global memory.
+        to_ub_bytes_per_cycle: what its vector cores take into UB, where there is such a path.
     """
 
     fixed_cycles: Cycles
     start_cycles: Cycles
     elements_per_cycle: Positive
     port_bytes_per_cycle: Positive
+    to_ub_bytes_per_cycle: Positive | None = None
 
 
 class VectorCores(Section):
@@ -420,6 +427,11 @@ class Machine(Section):
     def split(self) -> bool:
         """True if cube and vector cores run programs of their own."""
         return self.kind == "split"
+
+    @property
+    def direct_paths(self) -> bool:
+        """True if cube cores and their vector cores write into each other's memories."""
+        return any(core.reaches for core in self.core_types.values())
 
     @property
     def cubes_apart(self) -> bool:

@@ -1,0 +1,111 @@
+"""Kernels by hand for the 950: what they compute, and that races between their cores are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from davinci import machine
+from davinci.errors import DeviceFault
+from davinci.simulator import Device
+
+MACHINE = machine.load("ascend950")
+SIZE = (128, 128, 256)
+
+
+@pytest.fixture(scope="module")
+def products(benchmark_script: Any) -> Any:
+    return benchmark_script("published_products")
+
+
+@pytest.fixture(scope="module")
+def with_gelu(products: Any, benchmark_script: Any) -> Any:
+    return benchmark_script("product_950")
+
+
+@pytest.fixture(scope="module")
+def attention(products: Any, benchmark_script: Any) -> Any:
+    return benchmark_script("attention_950")
+
+
+def small(products: Any) -> Any:
+    """A product of two cores with two blocks each."""
+    return products.Product(1, 2, 128, 64, 64, 64, 64, 2, 2, size=SIZE, itemsize=4, machine=MACHINE)
+
+
+def operands() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    rows, columns, depth = SIZE
+    a, b = (rng.normal(size=(n, depth)).astype(np.float16) / 4 for n in (rows, columns))
+    return a, b
+
+
+def launched(launch: Any) -> Any:
+    """C, where `launch` is given a device with A and B behind byte 512."""
+    device = Device(MACHINE, 1 << 20)
+    a, b = operands()
+    device.write(512, a)
+    device.write(512 + a.nbytes, b)
+    launch(device)
+    return device.read(512 + a.nbytes + b.nbytes, np.float32, SIZE[:2])
+
+
+def test_product(products: Any) -> None:
+    how = small(products)
+
+    def launch(device: Device) -> None:
+        def body(s: Any, block: int) -> None:
+            left = block * how.share_n
+            products.Rows(s, how, True).blocks(0, range(2), left, left + how.share_n)
+
+        products.run(device, body, "AIC", how.cores)
+
+    a, b = operands()
+    expected = a.astype(np.float32) @ b.astype(np.float32).T
+    np.testing.assert_allclose(launched(launch), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_product_with_gelu(products: Any, with_gelu: Any) -> None:
+    found = launched(with_gelu.WithGelu(small(products)).run)
+    a, b = operands()
+    x = a.astype(np.float32) @ b.astype(np.float32).T
+    expected = x / (1 + np.exp(-1.595769 * (x + 0.044715 * x**3)))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_block_that_is_overwritten_too_early(
+    products: Any, with_gelu: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave = with_gelu._Cube.leave
+
+    def without_waiting(cube: Any, top: int, column: int, n: int) -> None:
+        written, cube.blocks_left = cube.blocks_left, 0
+        leave(cube, top, column, n)
+        cube.blocks_left += written
+
+    def end(cube: Any) -> None:
+        for _ in range(cube.blocks_left):
+            cube.s.emit("wait_flag_dev", flag=with_gelu.FREE)
+
+    monkeypatch.setattr(with_gelu._Cube, "leave", without_waiting)
+    monkeypatch.setattr(with_gelu._Cube, "end", end)
+    with pytest.raises(DeviceFault, match=r"race between cores: .*UB \[0x"):
+        launched(with_gelu.WithGelu(small(products)).run)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(128, 128), (256, 384)])
+def test_attention(attention: Any, queries: int, keys: int) -> None:
+    how = attention.Attention(MACHINE, queries, keys)
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.normal(size=(n, 128)).astype(np.float16) for n in (queries, keys, keys))
+    device = Device(MACHINE, how.gm_bytes)
+    for address, array in zip(how.places, (q, k, v), strict=False):
+        device.write(address, array)
+    how.run(device)
+    scores = q.astype(np.float32) @ k.astype(np.float32).T / np.sqrt(128)
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    expected = weights @ v.astype(np.float32) / weights.sum(1, keepdims=True)
+    found = device.read(how.places[3], np.float32, (queries, 128))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
