@@ -12,6 +12,7 @@ from published import FIX, MTE3, V, head, microseconds
 from published_products import Product, Rows
 from vector_functions import gelu
 
+from davinci.machine import Machine
 from davinci.simulator import Device, LaunchProfile
 
 READY, FREE = 0, 1
@@ -21,7 +22,7 @@ READY, FREE = 0, 1
 class _Cube(Rows):
     """Rows of blocks whose halves go to UB of both vector cores."""
 
-    blocks_left = 0
+    blocks_left = ub_bytes = 0
 
     def leave(self, top: int, column: int, n: int) -> None:
         """One block of C, as soon as the vector cores have read the one before."""
@@ -29,7 +30,6 @@ class _Cube(Rows):
         if self.blocks_left:
             s.emit("wait_flag_dev", flag=FREE)
         self.blocks_left += 1
-        ub = how.machine.buffer("UB").bytes
         s.emit(
             "fixpipe_to_ub.f32",
             dst=0,
@@ -39,7 +39,7 @@ class _Cube(Rows):
             src_stride=how.m,
             dst_stride=n,
             split=1,
-            core_stride=ub // 32,
+            core_stride=self.ub_bytes // 32,
         )
         s.emit("ffts_cross_core_sync", pipe=FIX, mode=2, flag=READY)
 
@@ -54,10 +54,12 @@ class WithGelu:
 
     Attributes:
         product: how A B is computed.
+        machine: that runs it, with a path from L0C to UB.
         rows: of blocks of a core that run, the first ones; 0: all.
     """
 
     product: Product
+    machine: Machine
     rows: int = 0
 
     def _blocks(self, block: int) -> list[tuple[int, int]]:
@@ -78,6 +80,7 @@ class WithGelu:
         def cube(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
             stream = Stream(core)
             rows = _Cube(stream, how, True)
+            rows.ub_bytes = self.machine.buffer("UB").bytes
             top, left = self._blocks(block)[0]
             count = self.rows or how.share_m // how.m
             rows.blocks(top, range(count), left, left + how.share_n)
@@ -121,13 +124,13 @@ class WithGelu:
         how = self.product
         height, width, depth = how.size
         gm_bytes = 512 + 2 * depth * (height + width) + 4 * height * width
-        profile = self.run(Device(how.machine, gm_bytes, data=False))
+        profile = self.run(Device(self.machine, gm_bytes, data=False))
         scale = how.share_m // how.m / (self.rows or how.share_m // how.m)
-        vectors = how.cores * how.machine.core_types["AIV"].count
+        vectors = how.cores * self.machine.core_types["AIV"].count
         pipes = [("M", how.cores), ("MTE1", how.cores), ("V", vectors)]
         times = [
-            microseconds(profile.pipes[f"PIPE_{pipe}"], how.machine) * scale / cores
+            microseconds(profile.pipes[f"PIPE_{pipe}"], self.machine) * scale / cores
             for pipe, cores in pipes
         ]
-        task = microseconds(profile.cycles, how.machine) * scale + head(how.cores, how.machine)
+        task = microseconds(profile.cycles, self.machine) * scale + head(how.cores, self.machine)
         return task, times[0], times[1], times[2]

@@ -68,18 +68,19 @@ def evidence(keys: str = "") -> str:
     return f"fitted: {keys}" if keys else SEEN
 
 
-def device(gm_bytes: int = 1 << 20, machine: Machine = MACHINE) -> Device:
-    """A device that finds times only."""
-    return Device(machine, gm_bytes, data=False)
+def device(gm_bytes: int = 1 << 20, machine: Machine | None = None) -> Device:
+    """A device that finds times only, by default of `MACHINE`."""
+    return Device(machine or MACHINE, gm_bytes, data=False)
 
 
-def microseconds(cycles: float, machine: Machine = MACHINE) -> float:
-    return cycles / machine.clock_mhz
+def microseconds(cycles: float, machine: Machine | None = None) -> float:
+    return cycles / (machine or MACHINE).clock_mhz
 
 
-def head(cores: float, machine: Machine = MACHINE) -> float:
+def head(cores: float, machine: Machine | None = None) -> float:
     """Microseconds of a task before its first instruction, on so many cube cores with their vector
     cores, of which one is half of one: what a task's published time has besides its cores'."""
+    machine = machine or MACHINE
     launch = machine.launch
     return launch.head_us + launch.head_of_all_cores_us * min(cores / machine.cores, 1)
 

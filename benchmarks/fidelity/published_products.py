@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from hand_written import Body, Stream, run
 from published import (
     FIX,
-    MACHINE,
     MTE1,
     MTE2,
     M,
@@ -46,7 +45,7 @@ class Product:
         itemsize: bytes of an element of C.
         b_by_rows: B has n along its rows, not k.
         turns: transfers and loads take turns; else everything has two buffers.
-        machine: that has so many cores.
+        machine: that runs it; None: that of `published`.
     """
 
     down: int
@@ -63,7 +62,7 @@ class Product:
     itemsize: int = 2
     b_by_rows: bool = False
     turns: bool = False
-    machine: Machine = MACHINE
+    machine: Machine | None = None
 
     @property
     def cores(self) -> int:
@@ -142,7 +141,7 @@ class Rows:
         self.b = self.a + 2 * height * depth
         self.c = self.b + 2 * width * depth
         self.b_l1 = 2 * how.m * how.k * how.step_a * how.buffers
-        self.a_nz = "mad_nz" in how.machine.intrinsics
+        self.a_nz = how.machine is not None and "mad_nz" in how.machine.intrinsics
         self.mads = 0
 
     def blocks(self, top: int, rows: range, left: int, right: int) -> None:

@@ -29,10 +29,10 @@ from davinci.simulator.core.counting import Counter, alone
 from davinci.simulator.core.events import EVENTS, flags_left, out_of_order
 from davinci.simulator.core.forms import ALL_BITS, Form
 from davinci.simulator.core.half_range import NOTHING
-from davinci.simulator.core.memory import GlobalMemory, Memory, on_chip
+from davinci.simulator.core.memory import GlobalMemory, Memory, NearMemories, on_chip
 from davinci.simulator.core.parts import KnownPart, KnownParts, Order
 from davinci.simulator.core.plan import Operation, PartPlan, StreamPart, sources_of
-from davinci.simulator.core.problems import MALFORMED, Problem, malformed, too_many
+from davinci.simulator.core.problems import MALFORMED, Problem, located, malformed, too_many
 from davinci.simulator.core.tables import Tables, event_named
 from davinci.simulator.split.counters import CounterLink
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
@@ -62,20 +62,12 @@ class Core:
         checks: bool,
         data: bool = True,
         most_instructions: int = MOST_INSTRUCTIONS,
-        chip: Mapping[Space, Memory] | None = None,
-        shared: Mapping[Space, int] | None = None,
+        near: NearMemories | None = None,
     ) -> None:
-        """
-        Args:
-            chip: its memories, if they are some of a group's.
-            shared: which of them other cores of the group reach too, and where in the group's
-                memory its own one begins.
-        """
-        self._tables, self._data = tables, data
-        self._most = most_instructions
-        self._shared = shared or {}
-        chip = chip or on_chip(machine, kind, shadowed=data)
-        self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
+        self._tables, self._data, self._most = tables, data, most_instructions
+        near = near or NearMemories(on_chip(machine, kind, shadowed=data), {})
+        self._shared = near.shared
+        self._memories: list[Memory] = [gm, gm, *(near.chip[s] for s in list(Space)[1:])]
         self._checker = Checker(tables, self._memories) if checks else None
         self._parts = KnownParts(tables)
         self._used: set[Space] = set()
@@ -504,8 +496,3 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
-
-
-def located(locations: Sequence[str], number: int) -> str:
-    """A source location by its id."""
-    return locations[number] if 0 < number < len(locations) else "unknown location"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy.typing as npt
 
 from davinci.errors import DeviceFault, InputError, shipped
-from davinci.isa.core import Array, Space
+from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.core import processes
@@ -80,29 +80,15 @@ class Device:
 
     def _group(self, checks: bool, data: bool) -> CoreGroup:
         """A cube core and its vector cores that reach some of each other's memories."""
-        types = self.machine.core_types
-        spaces = [Space[name] for kind in ("AIC", "AIV") for name in types[kind].reaches]
-        chips = of_group(self.machine, shadowed=data)
         cores = []
-        for number, chip in enumerate(chips):
-            kind = "AIV" if number else "AIC"
-            own = [space for space in spaces if number and space.name in types["AIV"].memories]
-            starts = {space: (number - 1) * chip[space].size for space in own}
-            shared = {space: starts.get(space, 0) for space in spaces}
-            cores.append(
-                Core(
-                    self.machine,
-                    kind,
-                    self._gm,
-                    self._tables[kind],
-                    checks,
-                    data,
-                    self._most,
-                    chip,
-                    shared,
-                )
-            )
-        return CoreGroup(cores, [chips[0][space] for space in spaces])
+        memories = of_group(self.machine, shadowed=data)
+        for number, near in enumerate(memories):
+            kind, most = "AIV" if number else "AIC", self._most
+            tables = self._tables[kind]
+            core = Core(self.machine, kind, self._gm, tables, checks, data, most, near)
+            cores.append(core)
+        (whole, shared), *_ = memories
+        return CoreGroup(cores, [whole[space] for space in shared])
 
     def allocate(self, nbytes: int) -> int:
         """See `GlobalMemory.allocate`."""

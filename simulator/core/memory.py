@@ -7,9 +7,9 @@ a byte that nobody wrote is a fault of the program.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -170,7 +170,20 @@ def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, M
     return found
 
 
-def of_group(machine: Machine, shadowed: bool = True) -> list[dict[Space, Memory]]:
+class NearMemories(NamedTuple):
+    """The memories of a core.
+
+    Attributes:
+        chip: by space.
+        shared: which of them other cores of its group reach too, and where in the group's memory
+            its own one begins.
+    """
+
+    chip: Mapping[Space, Memory]
+    shared: Mapping[Space, int]
+
+
+def of_group(machine: Machine, shadowed: bool = True) -> list[NearMemories]:
     """The memories of a cube core and of each of its vector cores, which reach some of each other.
 
     The cube core sees the same memory of all its vector cores as one, in their order.
@@ -187,7 +200,12 @@ def of_group(machine: Machine, shadowed: bool = True) -> list[dict[Space, Memory
     for name in types["AIV"].reaches:
         for vector in vectors:
             vector[Space[name]] = cube[Space[name]]
-    return [cube, *vectors]
+    spaces = [Space[name] for kind in ("AIC", "AIV") for name in types[kind].reaches]
+    found = [NearMemories(cube, dict.fromkeys(spaces, 0))]
+    for i, vector in enumerate(vectors):
+        own = {s: i * vector[s].size for s in spaces if s.name in types["AIV"].memories}
+        found.append(NearMemories(vector, {**dict.fromkeys(spaces, 0), **own}))
+    return found
 
 
 class GlobalMemory(Memory):

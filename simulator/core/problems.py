@@ -6,6 +6,8 @@ instruction and source location and raises the `DeviceFault`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MALFORMED = (ValueError, TypeError, IndexError, ArithmeticError)
 """What computing an instruction raises whose fields do not fit each other."""
 
@@ -32,3 +34,8 @@ def too_many(limit: int) -> Problem:
         expected=f"at most {limit:,} in a block",
         hint="look at the loop at this place; npu-run --instruction-limit N allows more",
     )
+
+
+def located(locations: Sequence[str], number: int) -> str:
+    """A source location by its id."""
+    return locations[number] if 0 < number < len(locations) else "unknown location"

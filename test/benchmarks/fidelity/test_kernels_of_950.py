@@ -68,7 +68,7 @@ def test_product(products: Any) -> None:
 
 
 def test_product_with_gelu(products: Any, with_gelu: Any) -> None:
-    found = launched(with_gelu.WithGelu(small(products)).run)
+    found = launched(with_gelu.WithGelu(small(products), MACHINE).run)
     a, b = operands()
     x = a.astype(np.float32) @ b.astype(np.float32).T
     expected = x / (1 + np.exp(-1.595769 * (x + 0.044715 * x**3)))
@@ -92,7 +92,7 @@ def test_a_block_that_is_overwritten_too_early(
     monkeypatch.setattr(with_gelu._Cube, "leave", without_waiting)
     monkeypatch.setattr(with_gelu._Cube, "end", end)
     with pytest.raises(DeviceFault, match=r"race between cores: .*UB \[0x"):
-        launched(with_gelu.WithGelu(small(products)).run)
+        launched(with_gelu.WithGelu(small(products), MACHINE).run)
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(128, 128), (256, 384)])
