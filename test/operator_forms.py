@@ -12,7 +12,7 @@ from davinci.element_types import dtype_of
 from davinci.mlir import make_context
 from davinci.operators.conv import geometry
 from davinci.reference import interpreter
-from operator_cases import Array, Case, tensor_of
+from operator_cases import INVERSE, Array, Case, tensor_of
 from support import run_text
 
 
@@ -219,6 +219,10 @@ def gelu_text(case: Case, operand: str, result: str) -> str:
     %r = stablehlo.multiply %part, %normal : {operand}"""
 
 
+def chlo_text(case: Case, operand: str, result: str) -> str:
+    return f"%r = chlo.{case.name} %0 : {operand} -> {result}"
+
+
 def dequantize_text(case: Case, sums: str, scales: str, digits: str, result: str) -> str:
     (m, n), count = case.result.shape, case.inputs[2].shape[1]
     weights = ", ".join("1" if i % 32 == 0 else "127" for i in range(count))
@@ -290,6 +294,7 @@ FORMS: dict[str, Callable[..., str]] = {
     ),
     "cast": lambda case, a, r: f"%r = stablehlo.convert %0 : ({a}) -> {r}",
     "erf": lambda case, a, r: f"%r = stablehlo.custom_call @mhlo.erf(%0) : ({a}) -> {r}",
+    **dict.fromkeys(INVERSE, chlo_text),
     "relu": relu_text,
     "half_part": half_part_text,
     "hard_swish": hard_swish_text,

@@ -229,6 +229,8 @@ MONOTONE: dict[str, Rule] = {
     "log1p": monotone(np.log1p, lambda a: quotient(a.error, 1.0 + a.low - a.error), -1.0),
     "sqrt": monotone(np.sqrt, error_of_root, 0.0),
     "cbrt": monotone(np.cbrt, lambda a: 2 ** (2 / 3) * np.cbrt(a.error)),
+    "asinh": monotone(np.arcsinh, slope(1.0)),
+    "sinh": monotone(np.sinh, lambda a: product(np.exp(size(a)), np.expm1(a.error))),
     "tanh": monotone(np.tanh, slope(1.0)),
     "erf": monotone(np.vectorize(math.erf, otypes=[np.float64]), slope(ERF_SLOPE)),
     "logistic": monotone(lambda a: 1 / (1 + np.exp(-a)), slope(0.25)),

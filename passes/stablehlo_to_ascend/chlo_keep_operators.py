@@ -23,9 +23,10 @@ from davinci.mlir import Op, ir, operations
 from davinci.operators import OPERATORS, Operator
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.stablehlo_to_ascend.elementwise import CHLO
 
-CHLO = "chlo.erf"
-"""The operation of CHLO for which the ascend dialect has an operator."""
+KEPT = frozenset(f"chlo.{name}" for name in CHLO)
+"""The operations of CHLO for which the ascend dialect has an operator."""
 
 MOST_BITS = 32
 """Width of the floats that the operators take; narrower ones are widened."""
@@ -39,12 +40,12 @@ class ChloKeepOperatorsPass(Pass):
     NAME = "chlo-keep-operators"
 
     def run(self, op: Op) -> None:
-        for found in operations(op, "stablehlo.composite", CHLO):
+        for found in operations(op, "stablehlo.composite", *sorted(KEPT)):
             name = found.name
             if name == "stablehlo.composite":
                 name = str(attribute(found, "name"))
             record = OPERATORS.get(name.removeprefix("ascend."))
-            if name == CHLO or (record and is_of_one_type(record, name, found)):
+            if name in KEPT or (record and is_of_one_type(record, name, found)):
                 element = found.results[0].type.element_type
                 if isinstance(element, ir.FloatType) and element.width <= MOST_BITS:
                     keep(found, name)

@@ -59,7 +59,10 @@ UNARY = {
     "count_leading_zeros": "count_leading_zeros",
 }
 
-NAMED = {"chlo.erf": "erf", "mhlo.erf": "erf"}
+CHLO = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "erf_inv", "sinh")
+"""Operations of CHLO that are one operator, of the same name."""
+
+NAMED = {f"{dialect}.{name}": name for dialect in ("chlo", "mhlo") for name in CHLO}
 """Composites and custom calls that are one ascend operator, besides `ascend.` and its name."""
 
 

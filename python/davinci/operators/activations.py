@@ -59,9 +59,9 @@ def relu(p: VectorProgram, a: Value) -> Value:
 @elementwise(values=np.tanh, types=FLOATS, constraints=REAL)
 @in_f32
 def tanh(p: VectorProgram, a: Value) -> Value:
-    """Hyperbolic tangent.
+    """Hyperbolic tangent; error below 3 ulp.
 
-    (e - 1) / (e + 1) with e = exp(2a), or a times a polynomial; relative error below 1e-6.
+    (e - 1) / (e + 1) with e = exp(2a), or a times a polynomial.
     """
     e = p.unary("vexp", p.mul(limited(p, a, -TANH_LIMIT, TANH_LIMIT), 2.0))
     large = p.div(p.add(e, -1.0), p.add(e, 1.0))
@@ -72,7 +72,7 @@ def tanh(p: VectorProgram, a: Value) -> Value:
 @elementwise(values=np.vectorize(scalar_erf, otypes=[np.float64]), types=FLOATS, constraints=REAL)
 @in_f32
 def erf(p: VectorProgram, a: Value) -> Value:
-    """Error function: a P(a * a) / Q(a * a); relative error below 1e-6."""
+    """Error function: a P(a * a) / Q(a * a); error below 6 ulp."""
     limit = limited(p, a, -ERF_LIMIT, ERF_LIMIT)
     square = p.mul(limit, limit)
     numerator = p.mul(horner(p, square, ERF_NUMERATOR), limit)
@@ -82,6 +82,6 @@ def erf(p: VectorProgram, a: Value) -> Value:
 @elementwise(values=lambda a: 1 / (1 + np.exp(-a)), types=FLOATS, constraints=REAL)
 @in_f32
 def logistic(p: VectorProgram, a: Value) -> Value:
-    """1 / (1 + exp(-a)); where the exponential overflows this is 0."""
+    """1 / (1 + exp(-a)); error below 4 ulp + 2^-126: where the exponential overflows this is 0."""
     e = p.unary("vexp", p.mul(a, -1.0))
     return p.unary("vrec", p.add(e, 1.0))

@@ -31,6 +31,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], float]] = {
     "sqrt": (np.sqrt, 0.0),
     "rsqrt": (lambda a: 1 / np.sqrt(a), 0.1),
     "cbrt": (np.cbrt, -np.inf),
+    "sinh": (np.sinh, -np.inf),
+    "asinh": (np.arcsinh, -np.inf),
     "tanh": (np.tanh, -np.inf),
     "logistic": (lambda a: 1 / (1 + np.exp(-a)), -np.inf),
     "sine": (np.sin, -np.inf),

@@ -9,6 +9,13 @@ func.func @erf(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
+// CHECK-LABEL: func.func @inverse
+// CHECK: stablehlo.custom_call @chlo.asin(%arg0)
+func.func @inverse(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = chlo.asin %x : tensor<4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
 // CHECK-LABEL: func.func @composite
 // CHECK: stablehlo.custom_call @chlo.erf(%arg0)
 func.func @composite(%x: tensor<4xf16>) -> tensor<4xf16> {
@@ -22,11 +29,11 @@ func.func private @body(%x: tensor<4xf16>) -> tensor<4xf16> {
 // The vector unit has no f64, and ascend no operator for the others.
 // CHECK-LABEL: func.func @left_alone
 // CHECK: chlo.erf %arg0 : tensor<4xf64>
-// CHECK: chlo.sinh
+// CHECK: chlo.lgamma
 // CHECK: stablehlo.composite "mine.odd"
 func.func @left_alone(%x: tensor<4xf64>, %y: tensor<4xf16>) -> (tensor<4xf64>, tensor<4xf16>, tensor<4xf16>) {
   %0 = chlo.erf %x : tensor<4xf64> -> tensor<4xf64>
-  %1 = chlo.sinh %y : tensor<4xf16> -> tensor<4xf16>
+  %1 = chlo.lgamma %y : tensor<4xf16> -> tensor<4xf16>
   %2 = stablehlo.composite "mine.odd" %y {decomposition = @body} : (tensor<4xf16>) -> tensor<4xf16>
   return %0, %1, %2 : tensor<4xf64>, tensor<4xf16>, tensor<4xf16>
 }
