@@ -30,7 +30,7 @@ from davinci.passes.pipeline import pipelines
 from davinci.passes.pipeline.plans import SEQUENTIAL
 from davinci.schedule.graph import Graph
 from davinci.schedule.kernel_cores import cores_of, cores_of_loops, weigher_of
-from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.loops.choice import schedule_of
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.pools.group import is_pool

@@ -5,6 +5,8 @@
   ..                                            operators of ascend
   %n = tensor.insert_slice %h' into %ys[%t, 0, 0]
   scf.yield %h', %n }
+
+A loop behind it may take a slice of %r#1: what it reads is handed on, step by step.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ def loop_graph_of(kernel: ir.Operation, loop: ir.Operation, first: int = 0) -> L
         if store.operation.name == STORE
     }
     places = [destination[seen_as_stored(result)] for result in loop.results]
+    handed_on = {result for other in loops_of(kernel) for result in other.results}
     yielded, outputs = [], []
     for number, (value, place) in enumerate(zip(end.operands, places, strict=True)):
         insert = made_by(value, INSERT)
@@ -77,6 +80,9 @@ def loop_graph_of(kernel: ir.Operation, loop: ir.Operation, first: int = 0) -> L
         extract = made_by(value, EXTRACT)
         if extract is None:
             return Role("fixed", place_of(value))
+        whole = extract.operands[0]
+        if whole in handed_on:
+            return Role("handed", destination[seen_as_stored(whole)])
         return Role("slice", place_of(extract.operands[0]), backwards=extract.operands[1] != time)
 
     steps = int(ir.IntegerAttr(loop.operands[1].owner.attributes["value"]).value)

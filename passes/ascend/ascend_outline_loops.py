@@ -14,7 +14,9 @@ after:
 
 States, and what they are multiplied by, stay on the core over all steps
 (`davinci.schedule.loops.schedule`). Loops that do not wait for each other, as the two directions of
-a layer, are side by side in one launch. Where they do not fit, or a step does what the core cannot,
+a layer, are side by side in one launch; so are loops of which one takes rows of the other step by
+step, as layers one upon the other, with what lies between them (`loop_chains`), where that takes
+less time. Where they do not fit, or a step does what the core cannot,
 the step is copied as often as it is done. Needs the functions that `stablehlo-outline-loops` made.
 """
 
@@ -33,11 +35,14 @@ from davinci.passes.analysis.kernels import UNIT
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
+from davinci.passes.ascend.loop_chains import Chained, chained, chains_of
 from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, build_kernel, repeat
 from davinci.passes.ascend.tensor_ops import defining_op, definition, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.loops.choice import schedules_of
+from davinci.schedule.loops.schedule import LoopSchedule
 from davinci.schedule.vector.space import NoSpace
+from davinci.units import ceil_div
 
 CALL, TARGET = "stablehlo.custom_call", "ascend.loop"
 
@@ -80,7 +85,7 @@ class Outliner:
         """Replaces the calls of loops; those that do not wait for each other share a launch, side
         by side on different cores, if there are as many."""
         side_by_side: list[tuple[LoopOutliner, int]] = []
-        for call in calls:
+        for call in self.without_chains(calls):
             found = self.alone(self.read(call))
             if found is None:
                 continue
@@ -93,20 +98,71 @@ class Outliner:
         if side_by_side:
             self.launch([loop for loop, _ in side_by_side])
 
+    def without_chains(self, calls: Sequence[ir.Operation]) -> list[ir.Operation]:
+        """The calls of loops but for those that hand rows on to each other in one kernel, which are
+        replaced."""
+        rest: list[ir.Operation] = []
+        for chain in chains_of([self.read(call) for call in calls]):
+            rest += [loop.call for loop in self.without_parts(chain)]
+        return [call for call in calls if call in rest]
+
+    def without_parts(self, chain: list[LoopCall]) -> list[LoopCall]:
+        """The loops of a chain that are none of a kernel of several: of all of them, or of half of
+        them each, and so on, if their kernels fit and take less time than a kernel for each."""
+        most = len(chain) if self.with_cube else 1
+        for parts in range(1, most):
+            size = ceil_div(len(chain), parts)
+            made: list[Chained] = []
+            try:
+                for first in range(0, len(chain), size):
+                    made.append(chained(chain[first : first + size]))
+                before = sum(self.cycles([loop]) for loop in chain)
+                after = sum(self.cycles(part.loops) for part in made)
+                if after >= before:
+                    raise NoSpace("a chain of loops that takes longer than one after the other")
+            except NoSpace:
+                for part in made[::-1]:
+                    part.undo()
+                continue
+            for part in made:
+                part.finish()
+                if part.several:
+                    self.launch([LoopOutliner(loop) for loop in part.loops])
+            return [loop for part in made if not part.several for loop in part.loops]
+        return chain
+
+    def cycles(self, loops: Sequence[LoopCall]) -> float:
+        """Estimated cycles of the kernel of loops side by side, and of launching it.
+
+        Raises:
+            NoSpace: the cores cannot hold them.
+        """
+        made = self.schedules(loops)
+        units = sum(schedule.units for schedule in made)
+        return max(each.cycles for each in made) + self.machine.queued_cycles(units)
+
+    def schedules(self, loops: Sequence[LoopCall]) -> list[LoopSchedule]:
+        """The schedules of loops side by side.
+
+        Raises:
+            NoSpace: the cores cannot hold them.
+        """
+        for loop in loops:
+            self.require_range(loop)
+        kernel = build_kernel([LoopOutliner(loop) for loop in loops], kernels_module(self.root))
+        try:
+            if not self.with_cube and attribute(kernel, UNIT) == "cube":
+                raise NoSpace("a loop on cores of two kinds")
+            groups = [loop_graph_of(kernel, around).group() for around in loops_of(kernel)]
+            return schedules_of(groups, self.machine, self.cores)
+        finally:
+            kernel.erase()
+
     def alone(self, loop: LoopCall) -> tuple[LoopOutliner, int] | None:
         """A loop that a core can hold, and how many cores it takes; None if it is repeated."""
         try:
-            self.require_range(loop)
-            outliner = LoopOutliner(loop)
-            kernel = build_kernel([outliner], kernels_module(self.root))
-            try:
-                if not self.with_cube and attribute(kernel, UNIT) == "cube":
-                    raise NoSpace("a loop on cores of two kinds")
-                (around,) = loops_of(kernel)
-                group = loop_graph_of(kernel, around).group()
-                return LoopOutliner(loop), schedule_of(group, self.machine, self.cores).units
-            finally:
-                kernel.erase()
+            (schedule,) = self.schedules([loop])
+            return LoopOutliner(loop), schedule.units
         except NoSpace:
             repeat(loop)
             return None
@@ -200,6 +256,8 @@ def bring_together(calls: Sequence[Any]) -> None:
         if op == last:
             break
         needs = (defining_op(value) for value in op.operands)
+        if op in calls:
+            continue
         if any(o is not None and (o.operation in calls or o.operation in found) for o in needs):
             found.add(op)
             op.move_after(place)

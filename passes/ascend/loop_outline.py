@@ -6,7 +6,7 @@ takes parts of a product's columns, each part is a product of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -42,6 +42,7 @@ class LoopCall:
     Attributes:
         roles: of the operands: "state", "fixed", "slice" or "backwards".
         outputs: of the results behind the states: "slice" or "backwards".
+        handed: the operand that is what another loop of the kernel computes, step by step.
     """
 
     call: Any
@@ -49,6 +50,7 @@ class LoopCall:
     steps: int
     roles: tuple[str, ...]
     outputs: tuple[str, ...]
+    handed: int | None = None
 
     @property
     def block(self) -> ir.Block:
@@ -160,7 +162,7 @@ class LoopOutliner:
         self.made: dict[int, Any] = {}
 
         right = {self.places[self.graph.inputs.index(p.b)] for p in self.step.products}
-        self.operands = [i for i in range(len(loop.roles)) if i not in right]
+        self.operands = [i for i in range(len(loop.roles)) if i not in right and i != loop.handed]
         self.pieces = self._pieces()
         for pieces in self.pieces.values():
             for _, columns in pieces:
@@ -177,14 +179,19 @@ class LoopOutliner:
         """Types of what it gives."""
         return [value.type for value in self.loop.call.results]
 
-    def build(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    def build(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], before: Mapping[ir.Value, ir.Value]
+    ) -> list[Any]:
         """The loop on tensors; what it gives.
 
         Args:
             outputs: tensors whose buffers the results go to.
+            before: of results of the calls of loops in front of it, what these give.
         """
         loop = self.loop
         self.given = dict(zip(self.operands, inputs, strict=False))
+        if loop.handed is not None:
+            self.given[loop.handed] = before[loop.call.operands[loop.handed]]
         self.right = dict(zip(self.factors, inputs[len(self.operands) :], strict=True))
         starts = [self.given[i] for i in loop.states] + list(outputs[len(loop.states) :])
         first, last, each = (builder.constant_index(n) for n in (0, loop.steps, 1))
@@ -212,7 +219,7 @@ class LoopOutliner:
             for count in ("macs", "vector_repeats")
         )
         crossing = Call(
-            tuple(tensor_of(v.type) for v in loop.call.operands),
+            tuple(tensor_of(v.type) for i, v in enumerate(loop.call.operands) if i != loop.handed),
             tuple(tensor_of(v.type) for v in loop.call.results),
         )
         products = [facts.label for op, facts in known if op.name in ON_CUBE]
@@ -411,10 +418,12 @@ def build_kernel(loops: Sequence[LoopOutliner], kernels: Any) -> Any:
             arguments = zip(block.arguments, (*inputs, *results), strict=True)
             held = [tensor_in(argument, kind) for argument, kind in arguments]
             taken, given = iter(held[: len(inputs)]), iter(held[len(inputs) :])
-            made = []
+            made, before = list[ir.Value](), dict[ir.Value, ir.Value]()
             for loop in loops:
                 own = list(islice(taken, len(loop.inputs)))
-                made += loop.build(own, list(islice(given, len(loop.results))))
+                values = loop.build(own, list(islice(given, len(loop.results))), before)
+                before.update(zip(loop.loop.call.results, values, strict=True))
+                made += values
             for value, argument in zip(made, block.arguments[len(inputs) :], strict=True):
                 store(value, argument)
             func.ReturnOp([])

@@ -63,7 +63,7 @@ from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.kernel_cores import cores_of, cores_of_given_loops, cores_of_loops
-from davinci.schedule.loops.schedule import schedules_of
+from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan

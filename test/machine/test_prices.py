@@ -18,7 +18,7 @@ from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend_to_cce.groups import group_of, is_group
 from davinci.passes.pipeline import pipelines
-from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.loops.choice import schedule_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "speed"))
 from costs import estimate_of

@@ -6,8 +6,9 @@ from davinci.machine import load
 from davinci.operators import Tensor
 from davinci.operators.vector_program import Value
 from davinci.schedule.graph import Graph, Node
+from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
-from davinci.schedule.loops.schedule import layout_of, schedules_of
+from davinci.schedule.loops.schedule import layout_of
 from davinci.schedule.loops.step_form import multiply_numerators
 from davinci.schedule.vector.tile_program import TileProgram
 

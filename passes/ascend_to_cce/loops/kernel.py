@@ -17,24 +17,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from davinci.dialects.cce import build as cce
-from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.operators.vector_program import Step, Value, joined
+from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.loops.left_factors import Exchange, Meeting
+from davinci.passes.ascend_to_cce.loops.products import LoopProducts, elements_of
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
-from davinci.passes.ascend_to_cce.products.kernel import flag
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, change, fill_zeros
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, change
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import block_index, only_blocks
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
-from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
+from davinci.passes.ascend_to_cce.vector.tile_builder import tile_buffer
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -46,23 +45,17 @@ from davinci.passes.builder import (
     op,
     reshaped,
     restride,
-    subview,
 )
-from davinci.schedule.loops.group import Factors, LoopGroup, Role
+from davinci.schedule.loops.group import HANDED, LoopGroup, Role
 from davinci.schedule.loops.schedule import (
     SLOTS,
-    BlockOfB,
-    LoopLayout,
     LoopSchedule,
-    blocks_of,
-    depth_of,
-    layout_of,
-    products_of,
+    terms_of,
 )
 from davinci.schedule.loops.schedule import parts_of as units_of
 from davinci.schedule.vector.steps import copying
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div, row_major
+from davinci.units import ceil_div
 
 
 def build_loops(
@@ -82,12 +75,15 @@ def build_loops(
         (number, *loop, *part) for number, loop in enumerate(loops) for part in units_of(*loop)
     ]
     for number, group, schedule, first, rows, count in parts:
-        unit = _Unit(group, schedule, rows, buffers, target)
         if exchange is not None:
+            own = replace(schedule, lanes=rows)  # the last core may have fewer
+            unit = _Unit(group, own, schedule.rows, buffers, target)
             with only_blocks(done, count) as (_, index):
-                unit.build_lanes(index, exchange, exchange.parts[number])
+                block = add(first // SIDE, mul(index, rows // SIDE))
+                unit.build_lanes(block, exchange, number)
             done += count
             continue
+        unit = _Unit(group, schedule, rows, buffers, target)
         if len(parts) == 1:
             unit.build(mul(block_index(target), rows) if count > 1 else 0)
             return count
@@ -97,54 +93,13 @@ def build_loops(
     return done
 
 
-@dataclass(frozen=True)
-class Left:
-    """A left factor on its way: L1 [k / 16][rows][16], L0A [rows / 16][k / 16] of fractals."""
-
-    l1: Any
-    l0: Any
-
-
-class _Unit(TileBuilder):
+class _Unit(LoopProducts):
     """Builds what one core does: some rows of the states, all steps."""
 
-    layout: LoopLayout
-
-    def __init__(
-        self,
-        group: LoopGroup,
-        schedule: LoopSchedule,
-        rows: int,
-        buffers: Mapping[int, ir.Value],
-        target: Target,
-    ) -> None:
-        self.group, self.schedule, self.target = group, schedule, target
-        self.plan: Any = group
-        self.rows, self.gm = rows, buffers
-        self.layout = layout_of(group, schedule, rows, target.machine)
-        self.program, self.space = self.layout.program, group.space
-        self.lane = self.program.lane
-        self.block = self.program.row_block
-        self.buffers = {}
-        self.ordered, self.ragged = False, 0
-        self.first: IndexLike = 0
-        self.products = products_of(group, schedule, target.machine)
-        self.parts = dict(zip((p.c for p in self.products), self.layout.arrivals, strict=True))
-        self.first_block: IndexLike = 0
-        self.meeting: Meeting | None = None
-        self.height = ceil_div(rows, SIDE)
-        self.turn = 0
-        self.sums: dict[int, Any] = {}
-        self.in_fractals: dict[Value, Any] = {}
-        self.left: dict[int, Left] = {}
-        self.right: dict[int, Any] = {}
-        self.resident: dict[int, list[Any]] = {}
-        self.ring: list[Any] = []
-
-    def build_lanes(self, index: IndexLike, exchange: Exchange, parts: dict[int, Any]) -> None:
-        """The kernel of the lanes of the core of a number."""
-        self.first_block = mul(index, self.schedule.lanes // SIDE)
-        self.meeting = Meeting(exchange, parts)
+    def build_lanes(self, block: IndexLike, exchange: Exchange, number: int) -> None:
+        """The kernel of the lanes from a block of 16 on, of the loop of a number."""
+        self.first_block = block
+        self.meeting = Meeting(exchange, number, self.schedule.delay)
         self.build(0)
 
     def build(self, first: IndexLike) -> None:
@@ -163,140 +118,20 @@ class _Unit(TileBuilder):
         for step in self.program.steps:
             if self.layout.once(step.result):
                 self._step(step, once=True)
+        if self.meeting is not None:
+            self.meeting.wait_before()
         with for_loop(0, self.group.steps) as time:
             for number, buffer in enumerate(held):
                 if number not in kept:
                     self.buffers[number] = tile_buffer(buffer, SLOTS if number in inside else 0)
             self._one(time)
         time.owner.owner.attributes["cce.unroll"] = as_attribute(SLOTS)
+        if self.meeting is not None and self.schedule.rest:
+            self._hand_on_last(self.meeting)
         states = {self.group.roles[n].state: n for n in self.group.inputs("state")}
         for number in self.group.outputs("state"):
             state = states[self.group.roles[number].state]
             self._take(number, 0, self.program.loads[state])
-
-    # Factors.
-
-    def _bring_factors(self) -> None:
-        """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""
-        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
-        machine = self.target.machine
-        products = self.products
-        for product in products:
-            self.right[product.c] = self._bring_right(product)
-            if product.a not in self.left:
-                k = ceil_div(product.k, SIDE)
-                size = k * self.height * FRACTAL
-                self.left[product.a] = Left(alloc([size], f16, "L1"), alloc([size], f16, "L0A"))
-            columns = ceil_div(product.n, SIDE)
-            self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
-        if products:
-            size = max(ceil_div(p.k, SIDE) for p in products) * self.height * FRACTAL
-            zeros = alloc([size], f16, "UB")
-            with serving(*joined(*(product.members for product in products))):
-                fill_zeros(zeros)
-                for left in self.left.values():
-                    count = _count(left.l1)
-                    cce.copy_l1(restride(zeros, [count], [1]), left.l1)
-        for product in products:
-            blocks = self._blocks(product)
-            if self.schedule.resident:
-                room = [alloc([b.rows * b.columns * FRACTAL], f16, "L0B") for b in blocks]
-                self.resident[product.c] = room
-                for block, l0 in zip(blocks, room, strict=True):
-                    self._load_right(product, block, l0)
-        if products and not self.schedule.resident:
-            size = machine.buffers.L0B.bytes // SLOTS // DTYPES["f16"].itemsize
-            self.ring = [alloc([size], f16, "L0B") for _ in range(SLOTS)]
-
-    def _bring_right(self, product: Factors) -> Any:
-        """A right factor in L1, [k / 16][n / 16] of fractals; of products whose results come
-        together, theirs side by side."""
-        part, rows = self.parts[product.c], ceil_div(product.k, SIDE)
-        made = alloc([product.fractals * FRACTAL], ir.F16Type.get(), "L1")
-        own = ceil_div(self.schedule.lanes, SIDE)
-        strides = [len(part) * own * FRACTAL, FRACTAL, 1]
-        for place, each in enumerate(part):
-            whole = reshaped(self.gm[each.b], [rows, ceil_div(each.n, SIDE), FRACTAL])
-            columns = subview(whole, [0, self.first_block, 0], [rows, own, FRACTAL])
-            with serving(*each.members):
-                shape = [rows, own, FRACTAL]
-                cce.copy(columns, restride(made, shape, strides, place * own * FRACTAL))
-        return made
-
-    def _blocks(self, product: Factors) -> list[BlockOfB]:
-        resident, machine = self.schedule.resident, self.target.machine
-        return blocks_of(product, self._depth(product.a), machine, resident)
-
-    def _depth(self, a: int) -> int:
-        """Fractals along k of the blocks that a left factor is multiplied in."""
-        if self.schedule.resident:
-            return ceil_div(next(p.k for p in self.products if p.a == a), SIDE)
-        return depth_of(self.products, a, self.target.machine)
-
-    def _load_right(self, product: Factors, block: BlockOfB, l0: Any) -> None:
-        """A block of B to L0B, [k / 16][n / 16] of fractals as in L1."""
-        columns = ceil_div(product.n, SIDE)
-        shape = [block.rows, block.columns, SIDE, SIDE]
-        strides = [columns * FRACTAL, FRACTAL, SIDE, 1]
-        offset = (block.row * columns + block.column) * FRACTAL
-        with serving(*product.members):
-            source = restride(self.right[product.c], shape, strides, offset)
-            cce.load2d(source, reshaped(l0, shape))
-
-    def _multiply(self, a: int, time: ir.Value) -> None:
-        """A is in UB: to L1 and L0A, and all products with it."""
-        products = [product for product in self.products if product.a == a]
-        with serving(*joined(*(product.members for product in products))):
-            self._load_left(a, products, time)
-        for product in products:
-            with serving(*product.members):
-                self._product(product, self.left[a].l0)
-
-    def _load_left(self, a: int, products: Sequence[Factors], time: ir.Value) -> None:
-        value, left = self.program.stores[a], self.left[a]
-        width, pitch = products[0].k, self.schedule.pitch
-        k, held = ceil_div(width, SIDE), self._held(value)
-        rows = restride(held, [self.rows, pitch], [pitch, 1])
-        if width % SIDE:
-            fill_lanes(value.dtype, rows, width, k * SIDE, 0)
-        shape = [k, self.rows, SIDE]
-        tall = self.height * FRACTAL
-        in_l1 = restride(left.l1, shape, [tall, SIDE, 1])
-        if self.meeting is None:
-            cce.copy_l1(restride(held, shape, [SIDE, pitch, 1]), in_l1)
-        else:
-            own = self.schedule.lanes // SIDE
-            source = restride(held, [own, self.rows, SIDE], [SIDE, pitch, 1])
-            cce.copy(source, self.meeting.part(a, time, self.first_block, own))
-            self.meeting.meet(a, time)
-            cce.copy(self.meeting.part(a, time, 0, k), in_l1)
-        depth = self._depth(a) if self.height > 1 else k
-        for row in range(0, k, depth):
-            shape = [self.height, min(depth, k - row), SIDE, SIDE]
-            source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
-            cce.load2d(source, self._of_left(left.l0, row, shape[1]))
-
-    def _of_left(self, l0: Any, row: int, rows: int) -> Any:
-        """Part of a left factor in L0A, of whole blocks along k."""
-        shape = [self.height, rows, SIDE, SIDE]
-        return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
-
-    def _product(self, product: Factors, l0a: Any) -> None:
-        height = self.height
-        for number, block in enumerate(self._blocks(product)):
-            if self.schedule.resident:
-                l0b = self.resident[product.c][number]
-            else:
-                l0b = self.ring[self.turn % SLOTS]
-                self.turn += 1
-                self._load_right(product, block, l0b)
-            a = self._of_left(l0a, block.row, block.rows)
-            b = reshaped(l0b, [block.rows, block.columns, SIDE, SIDE])
-            shape = [block.columns, height, SIDE, SIDE]
-            tall = height * FRACTAL
-            strides = [tall, FRACTAL, SIDE, 1]
-            c = restride(self.sums[product.c], shape, strides, block.column * tall)
-            cce.mad(a, b, c, flag(block.row == 0))
 
     def _come(self, number: int) -> None:
         """The results of products that come together from L0C to UB: to rows, unless the step that
@@ -351,7 +186,8 @@ class _Unit(TileBuilder):
         group, program = self.group, self.program
         for number in group.inputs("slice"):
             self._bring(number, self._index(group.roles[number], time))
-        factors = {program.stores[product.a]: product.a for product in self.products}
+        lefts = {term.a for term in terms_of(self.products)}
+        factors = {program.stores[a]: a for a in lefts - {HANDED}}
         results = {program.loads[p.c]: c for c, part in self.parts.items() for p in part}
         sources = {step.result: step.sources for step in program.steps}
         of_product = {product.c: product.members for product in self.products}
@@ -370,6 +206,8 @@ class _Unit(TileBuilder):
                 with serving(*of_product[results[value]]):
                     self._come(results[value])
 
+        if HANDED in lefts:
+            self._multiply(HANDED, time)
         for value in program.loads.values():
             if value not in results:
                 multiply(value)
@@ -392,6 +230,23 @@ class _Unit(TileBuilder):
         for old, new in self.layout.copied:
             self._copy(new, old)
 
+    def _hand_on_last(self, meeting: Meeting) -> None:
+        """The rows of the last step, which no step of this loop multiplies, for the loop behind."""
+        for a in meeting.handed_on:
+            value, of = self.program.stores[a], self.layout.buffers[1]
+            needed = {value}
+            for step in reversed(self.program.steps):
+                if step.result in needed:
+                    needed.update(step.sources)
+            for step in self.program.steps:
+                if step.result in needed and not self.layout.once(step.result):
+                    held = self.layout.buffers[0][of[step.result]]
+                    self.buffers[of[step.result]] = tile_buffer(held, 0)
+                    self._step(step, once=False)
+            with serving(*self.program.makers(value)):
+                self._store_part(a, as_value(self.group.steps + self.schedule.delay))
+        meeting.wait_behind(self.group.steps, self.schedule.rest)
+
     def _step(self, step: Step, once: bool) -> None:
         super()._step(step, once=True)
 
@@ -403,7 +258,9 @@ class _Unit(TileBuilder):
 
     def _copy(self, source: Value, to: Value) -> None:
         name, number = copying(to.dtype)
-        old, new = (restride(self._held(v), [_count(self._held(v))], [1]) for v in (source, to))
+        old, new = (
+            restride(self._held(v), [elements_of(self._held(v))], [1]) for v in (source, to)
+        )
         other = old if number is None else scalar(to.dtype, number)
         op(f"cce.{name}", [old, other, new])
 
@@ -453,8 +310,8 @@ class _Unit(TileBuilder):
         if window is not None:
             # A row of its own is all that there is of a step.
             row = len(window.strides) == 1
-            width, offset = _count(gm) // steps if row else window.strides[-2], window.offset
-        matrix = reshaped(gm, [steps, _count(gm) // steps // width, width])
+            width, offset = elements_of(gm) // steps if row else window.strides[-2], window.offset
+        matrix = reshaped(gm, [steps, elements_of(gm) // steps // width, width])
         own = self.schedule.axis is not None and self.schedule.axis in form
         first = self.first if own else 0
         column = add(offset, mul(self.first_block, SIDE))
@@ -464,14 +321,9 @@ class _Unit(TileBuilder):
         """Where in GM the elements of a statistic lie: the first, how many, and the array."""
         role = self.group.roles[number]
         gm = self.gm[role.place]
-        total, steps = _count(gm), self.group.steps if role.kind == "slice" else 1
+        total, steps = elements_of(gm), self.group.steps if role.kind == "slice" else 1
         own = bool(self.space.of(number))
         start = mul(index, total // steps)
         if own:
             start = add(start, self.first)
         return start, self.rows if own else 1, reshaped(gm, [total])
-
-
-def _count(buffer: ir.Value) -> int:
-    """Elements of a buffer."""
-    return math.prod(ir.MemRefType(buffer.type).shape)

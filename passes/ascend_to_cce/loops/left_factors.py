@@ -10,6 +10,10 @@
 
 Two arrays take turns: a core that is a step ahead writes the other one, and cannot be two steps
 ahead, as it meets all others in between.
+
+A left factor may be what a loop hands on to one behind it, whose cores load it a step later, before
+they meet; then three arrays take turns. Steps are counted for all loops of the kernel together:
+cores of a loop that has not begun, or is done, only meet.
 """
 
 from __future__ import annotations
@@ -21,12 +25,13 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
-from davinci.passes.builder import IndexLike, alloc, as_value, remainder, subview
-from davinci.schedule.loops.group import LoopGroup
-from davinci.schedule.loops.schedule import LoopSchedule
+from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, remainder, subview
+from davinci.schedule.loops.choice import factor_handed_on, giver_of
+from davinci.schedule.loops.group import HANDED, LoopGroup
+from davinci.schedule.loops.schedule import LoopSchedule, terms_of
 from davinci.units import FRACTAL_SIDE as SIDE
 
-TURNS = 2
+TURNS, TURNS_HANDED_ON = 2, 3
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,14 @@ class Exchange:
     Attributes:
         counters: of all cores of the kernel.
         parts: of each loop, by the number of the left factor.
+        handed: of each loop, those of what is handed on to it; None if nothing is.
+        handed_on: of each loop, the left factors that it hands on.
     """
 
-    counters: Any
-    parts: list[dict[int, Any]]
+    counters: ir.Value
+    parts: list[dict[int, ir.Value]]
+    handed: list[ir.Value | None]
+    handed_on: list[set[int]]
 
 
 def exchange_of(
@@ -50,19 +59,32 @@ def exchange_of(
     if not all(schedule.shares_lanes for _, schedule in loops):
         return None
     cores = sum(schedule.units for _, schedule in loops)
+    groups = [group for group, _ in loops]
+    sources: list[tuple[int, int] | None] = []
+    for number, group in enumerate(groups):
+        giver = giver_of(groups, number)
+        own = None
+        if giver is not None and group.source is not None:
+            own = giver, factor_handed_on(groups[giver], group.source)
+        sources.append(own)
+    given = {source for source in sources if source is not None}
     i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
     shapes: list[tuple[list[int], ir.Type]] = [([cores, LANES], i32)]
     places: list[dict[int, int]] = []
-    for group, schedule in loops:
-        own: dict[int, int] = {}
-        for product in group.products:
-            if product.a not in own:
-                own[product.a] = len(shapes)
-                shapes.append(([TURNS, product.k // SIDE, schedule.rows, SIDE], f16))
-        places.append(own)
+    for number, (group, schedule) in enumerate(loops):
+        of: dict[int, int] = {}
+        for term in terms_of(group.products):
+            if term.a not in of and term.a != HANDED:
+                of[term.a] = len(shapes)
+                turns = TURNS_HANDED_ON if (number, term.a) in given else TURNS
+                shapes.append(([turns, term.k // SIDE, schedule.rows, SIDE], f16))
+        places.append(of)
     kinds = [ir.MemRefType.get(shape, element) for shape, element in shapes]
     made = add_arguments(kernel, kinds)
-    return Exchange(made[0], [{a: made[n] for a, n in own.items()} for own in places])
+    parts = [{a: made[n] for a, n in of.items()} for of in places]
+    handed = [None if source is None else parts[source[0]][source[1]] for source in sources]
+    handed_on = [{a for giver, a in given if giver == number} for number in range(len(loops))]
+    return Exchange(made[0], parts, handed, handed_on)
 
 
 class Meeting:
@@ -70,31 +92,69 @@ class Meeting:
 
     Args:
         exchange: the arrays.
-        parts: those of the loop's left factors.
+        loop: number of the loop.
+        delay: steps of other loops before its first one.
+
+    Attributes:
+        handed_on: the left factors that the loop hands on.
     """
 
-    def __init__(self, exchange: Exchange, parts: dict[int, Any]) -> None:
-        self.lines, self.parts = exchange.counters, parts
+    def __init__(self, exchange: Exchange, loop: int, delay: int) -> None:
+        self.lines, self.parts = exchange.counters, exchange.parts[loop]
+        self.handed_on, self._handed = exchange.handed_on[loop], exchange.handed[loop]
+        self._delay = delay
         cores = ir.MemRefType(self.lines.type).shape[0]
         self._scratch = alloc([cores + 1, LANES], ir.IntegerType.get_signless(32), "UB")
         self._begun = cce.read_counter(self.lines, self._scratch)
-        self._order = {a: number for number, a in enumerate(parts)}
+        self._order = {a: number for number, a in enumerate(self.parts)}
 
-    def part(self, a: int, time: IndexLike, first: IndexLike, count: int) -> Any:
-        """Blocks of 16 columns of a left factor in a step, [count, rows, 16]."""
-        array = self.parts[a]
-        _, _, rows, side = ir.MemRefType(array.type).shape
-        start = [remainder(time, TURNS), first, 0, 0]
-        return subview(array, start, [1, count, rows, side], drop=[0])
+    def step(self, time: IndexLike) -> IndexLike:
+        """The number of a step of the loop among those of all loops."""
+        return add(time, self._delay) if self._delay else time
+
+    def part(self, a: int, step: IndexLike, first: IndexLike, count: int) -> Any:
+        """Blocks of 16 columns of a left factor in a step of all loops, [count, rows, 16]."""
+        return _columns(self.parts[a], step, first, count)
+
+    def handed(self, time: IndexLike) -> Any:
+        """The row that is handed on to a step of the loop, which was stored the step before."""
+        assert self._handed is not None, "a loop that another one hands rows on to"
+        _, count, _, _ = ir.MemRefType(self._handed.type).shape
+        return _columns(self._handed, add(time, self._delay - 1), 0, count)
 
     def meet(self, a: int, time: IndexLike) -> None:
-        """Waits until all cores have stored their parts of a left factor in a step."""
-        i32 = ir.IntegerType.get_signless(32)
-        step = arith.IndexCastOp(i32, as_value(time)).result
+        """Waits until all cores have stored their parts of a left factor in a step of the loop."""
+        self._meet(self.step(time), self._order[a])
 
-        def number(value: int) -> Any:
+    def wait_before(self) -> None:
+        """Meets the others in the steps before the first one of the loop."""
+        self._only_meet(0, self._delay)
+
+    def wait_behind(self, steps: int, count: int) -> None:
+        """Meets the others in so many steps behind all `steps` of the loop."""
+        self._only_meet(self._delay + steps, count)
+
+    def _only_meet(self, first: int, count: int) -> None:
+        if not count:
+            return
+        with for_loop(0, count) as time:
+            for number in range(len(self.parts)):
+                self._meet(add(time, first), number)
+
+    def _meet(self, step: IndexLike, order: int) -> None:
+        i32 = ir.IntegerType.get_signless(32)
+        number = arith.IndexCastOp(i32, as_value(step)).result
+
+        def constant(value: int) -> Any:
             return arith.ConstantOp(i32, ir.IntegerAttr.get(i32, value)).result
 
-        met = arith.MulIOp(step, number(len(self.parts))).result
-        met = arith.AddIOp(met, number(self._order[a] + 1)).result
+        met = arith.MulIOp(number, constant(len(self.parts))).result
+        met = arith.AddIOp(met, constant(order + 1)).result
         cce.sync_cores(self.lines, arith.AddIOp(self._begun, met).result, self._scratch)
+
+
+def _columns(array: ir.Value, step: IndexLike, first: IndexLike, count: int) -> Any:
+    """Blocks of 16 columns of the array whose turn it is in a step, [count, rows, 16]."""
+    turns, _, rows, side = ir.MemRefType(array.type).shape
+    start = [remainder(step, turns), first, 0, 0]
+    return subview(array, start, [1, count, rows, side], drop=[0])

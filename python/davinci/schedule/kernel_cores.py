@@ -20,8 +20,8 @@ from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import Choices, LoopChoice
 from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
 from davinci.schedule.graph import Graph
+from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup
-from davinci.schedule.loops.schedule import schedules_of
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan

@@ -13,8 +13,8 @@ from davinci.machine import load
 from davinci.operators import Tensor
 from davinci.reference import check
 from davinci.schedule.graph import Graph, Node
+from davinci.schedule.loops.choice import exchanges_of, schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
-from davinci.schedule.loops.schedule import exchanges_of, schedules_of
 from davinci.schedule.meetings import lines_looked_at, meeting_cycles
 from recurrent_support import layer
 

@@ -12,7 +12,7 @@ on, as fractals of [n, k]: [k / 16][n / 16][16][16] is the order in which L0B ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
@@ -35,15 +35,23 @@ APART = 16
 """Elements by which rows of a product's result are said to lie apart: rows and columns of what it
 is combined with stay two axes."""
 
-Kind = Literal["state", "fixed", "slice", "product", "last"]
+Kind = Literal["state", "fixed", "slice", "product", "last", "handed"]
+
+HANDED = -1
+"""Stands for the row handed on by another loop where a product's left factor is asked for."""
+
+MOVED_ON = frozenset({"copy", "cast", "reshape"})
+"""Operators between a value and the left factor that it is."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """What an input or output of a step is; `last` is a state that no step reads.
+    """What an input or output of a step is; `last` is a state that no step reads, `handed` an input
+    that the same step of another loop of the kernel computes.
 
     Attributes:
-        place: of its buffer among the arguments of the kernel; of a product, its number.
+        place: of its buffer among the arguments of the kernel, of a row that is handed on that of
+            the array of all rows; of a product, its number.
         backwards: of a slice, whether the first step has the last.
         state: the number of a state.
     """
@@ -60,6 +68,9 @@ class LoopProduct:
 
     Attributes:
         turned: whether B is there as [n, k].
+        handed: whether A is a row that is handed on.
+        first: of a product that is added to another one's result, the B of that one, whose A is the
+            row that is handed on.
     """
 
     a: int
@@ -67,6 +78,8 @@ class LoopProduct:
     result: int
     turned: bool
     members: tuple[int, ...] = ()
+    handed: bool = False
+    first: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,11 +99,15 @@ class CutStep:
     products: tuple[LoopProduct, ...]
 
 
-def cut_step(graph: Graph) -> CutStep:
+def cut_step(graph: Graph, handed: Set[int] = frozenset()) -> CutStep:
     """Cuts a step at its products.
 
+    Args:
+        handed: inputs that are nothing but left factors, which are there without the vector unit.
+
     Raises:
-        NoSpace: a product of something else than a value of the step with an input.
+        NoSpace: a product of something else than a value of the step with an input, or a row that
+            is handed on and something else than a left factor.
     """
     products = [node for node in graph.nodes if node.name == PRODUCT]
     used = {v for node in graph.nodes if node.name != PRODUCT for v in node.values}
@@ -104,14 +121,26 @@ def cut_step(graph: Graph) -> CutStep:
             raise NoSpace("a left factor that is turned")
     if any(node.name == "batch_matmul" for node in graph.nodes):
         raise NoSpace("several products at once")
-    factors = list(dict.fromkeys(node.values[0] for node in products))
-    sums = [node.result for node in products]
+    passed = _passed_on(graph, handed)
     right = {node.values[1] for node in products}
+    nodes = [node for node in graph.nodes if node.result not in passed]
+    first: dict[int, Node] = {}
+    for node in products:
+        if node.values[0] in passed:
+            own = [n for n in products if n.values[0] not in passed and n.result not in first]
+            joined = joined_sum(graph, nodes, node.result, [n.result for n in own])
+            if joined is not None:
+                first[joined[0]], nodes = node, joined[1]
+    added = {node.result for node in first.values()}
+    products = [node for node in nodes if node.name == PRODUCT and node.result not in added]
+    factors = list(dict.fromkeys(v for node in products for v in node.values[:1]))
+    factors = [value for value in factors if value not in passed]
+    sums = [node.result for node in products]
     rest = replace(
         graph,
         arrays=list(graph.arrays),
-        nodes=[node for node in graph.nodes if node.name != PRODUCT],
-        inputs=[*(v for v in graph.inputs if v not in right), *sums],
+        nodes=[node for node in nodes if node.name != PRODUCT],
+        inputs=[*(v for v in graph.inputs if v not in right | passed), *sums],
         outputs=[],
     )
     views = {n.result: n.values[0] for n in rest.nodes if n.name == "reshape"}
@@ -128,17 +157,82 @@ def cut_step(graph: Graph) -> CutStep:
             rest.nodes.insert(place, Node("copy", (value,), made, members=members))
             value = made
         rest.outputs.append(value)
-    kept = [i for i, value in enumerate(graph.inputs) if value not in right]
+    kept = [i for i, value in enumerate(graph.inputs) if value not in right | passed]
     count = len(graph.inputs)
     places = [*kept, *range(count, count + len(sums))]
     regions = regions_of(_used(rest))
     inputs = tuple(places[place] for place in regions.inputs)
-    found = tuple(
-        LoopProduct(a, b, node.result, bool(node.attributes.get(TRANSPOSE_B)), node.members)
-        for node in products
-        for a, b in [node.values]
-    )
-    return CutStep(regions.graph, inputs, regions.outputs, found)
+    found = []
+    for node in products:
+        (a, b), before = node.values, first.get(node.result)
+        turned = bool(node.attributes.get(TRANSPOSE_B))
+        product = LoopProduct(a, b, node.result, turned, node.members, a in passed)
+        if before is not None:
+            members = (*before.members, *node.members)
+            product = replace(product, members=members, first=before.values[1])
+        found.append(product)
+    return CutStep(regions.graph, inputs, regions.outputs, tuple(found))
+
+
+def _passed_on(graph: Graph, handed: Set[int]) -> set[int]:
+    """The rows that are handed on, as inputs and as left factors.
+
+    Raises:
+        NoSpace: one is something else than a left factor.
+    """
+    passed = set(handed)
+    for node in graph.nodes:
+        if node.name in MOVED_ON and passed.issuperset(node.values) and node.values:
+            passed.add(node.result)
+    for node in graph.nodes:
+        if node.name != PRODUCT and node.result not in passed and passed & set(node.values):
+            raise NoSpace("a row handed on that is more than a left factor")
+    if passed.intersection(graph.outputs):
+        raise NoSpace("a row handed on that is an output")
+    return passed
+
+
+def joined_sum(
+    graph: Graph, nodes: Sequence[Node], value: int, others: Sequence[int]
+) -> tuple[int, list[Node]] | None:
+    """The one of other values that a value is added to, be it behind other summands, and the
+    operators without this addition, as if that other value were the sum; None if there is none.
+
+        s = x + c, z = s + d    ->    z = c + d'        d' = x + d
+    """
+    sums = _sums_of(graph, nodes, value)
+    for other in others:
+        if graph.arrays[other] != graph.arrays[value] or not sums:
+            continue
+        if not sums & _sums_of(graph, nodes, other):
+            continue
+        (node,) = [node for node in nodes if value in node.values]
+        if node.result in graph.outputs:
+            continue
+        (kept,) = [operand for operand in node.operands if operand != value]
+        assert not isinstance(kept, Scalar), "sums are of arrays"
+        made = []
+        for each in nodes:
+            if each is not node:
+                operands = tuple(kept if x == node.result else x for x in each.operands)
+                made.append(replace(each, operands=operands))
+        return other, made
+    return None
+
+
+def _sums_of(graph: Graph, nodes: Sequence[Node], value: int) -> set[int]:
+    """The sums that a value, and nothing but sums of it, is part of."""
+    found: set[int] = set()
+    while True:
+        readers = [node for node in nodes if value in node.operands]
+        if len(readers) != 1 or value in graph.outputs:
+            return found
+        (node,) = readers
+        whole = len(set(node.values)) == 2 and graph.arrays[node.result] == graph.arrays[value]
+        if node.name != "add" or not whole:
+            return found
+        value = node.result
+        found.add(value)
 
 
 def _used(graph: Graph) -> Graph:
@@ -161,8 +255,11 @@ class Factors:
     """A product of a step in its graph: numbers of the output A and of the input C.
 
     Attributes:
+        a: `HANDED` for the row that is handed on.
         b: place of B among the arguments of the kernel.
         members: the product, by its number in the kernel.
+        first: what is summed up before it, of the row that is handed on: place of that B, and its
+            k; None if nothing is.
     """
 
     a: int
@@ -171,11 +268,21 @@ class Factors:
     k: int
     n: int
     members: tuple[int, ...] = ()
+    first: tuple[int, int] | None = None
 
     @property
     def fractals(self) -> int:
         """How many fractals B has."""
         return -(-self.k // SIDE) * -(-self.n // SIDE)
+
+    @property
+    def terms(self) -> tuple[Factors, ...]:
+        """The products whose sum C is, in the order in which they are added."""
+        own = replace(self, first=None)
+        if self.first is None:
+            return (own,)
+        b, k = self.first
+        return (replace(own, a=HANDED, b=b, k=k), own)
 
 
 @dataclass(frozen=True)
@@ -185,6 +292,7 @@ class LoopGroup:
     Attributes:
         graph: what the vector unit computes in a step.
         roles: of its inputs and outputs, by number.
+        source: place of the array of rows that another loop hands on to this one, if one does.
         program: the steps of the graph, each product's result and left factor by itself.
         forms: in which the program has been computed, see `form`.
     """
@@ -193,6 +301,7 @@ class LoopGroup:
     steps: int
     roles: dict[int, Role]
     products: tuple[Factors, ...]
+    source: int | None = None
     space: Space = field(init=False)
     program: TileProgram = field(init=False)
     forms: dict[tuple[str, bool], StepForm] = field(init=False, default_factory=dict)
@@ -247,7 +356,7 @@ class LoopGroup:
         the one were a copy of the other: the axes are the same."""
         states = {self.roles[n].state: n for n in self.inputs("state")}
         pairs = [(n, states[self.roles[n].state]) for n in self.outputs("state")]
-        pairs += [(product.a, product.c) for product in self.products]
+        pairs += [(p.a, p.c) for p in self.products if p.a != HANDED]
         pairs += pairwise(states.values())
         shapes = [array.shape for array in self.graph.arrays]
         return [Node("copy", (a,), b) for a, b in pairs if shapes[a] == shapes[b]]
@@ -257,10 +366,18 @@ class LoopGroup:
         found = {}
         for product in self.products:
             for number in (product.a, product.c):
+                if number == HANDED:
+                    continue
                 shape = list(self.graph.arrays[number].shape)
                 shape[-1] += APART
                 found[number] = Window(0, 0, row_major(shape))
         return found
+
+    def key(self) -> tuple[object, ...]:
+        """What decides on schedules: equal for equal loops."""
+        roles = tuple((n, role.kind, role.state) for n, role in sorted(self.roles.items()))
+        terms = tuple((t.a, t.c, t.k, t.n) for p in self.products for t in p.terms)
+        return self.graph.key(), self.steps, roles, terms
 
     def form(self, machine: Machine, joined: bool) -> StepForm:
         """The step as it is computed, see `step_form`."""
@@ -290,7 +407,11 @@ def read_loop(
     """
     if graph.windows:
         raise NoSpace("a step on parts of arrays")
-    cut = cut_step(graph)
+    handed = {v for v, role in zip(graph.inputs, inputs, strict=True) if role.kind == "handed"}
+    sources = {role.place for role in inputs if role.kind == "handed"}
+    if len(handed) > 1:
+        raise NoSpace("rows handed on by several loops")
+    cut = cut_step(graph, handed)
     made = with_short_forms(cut.graph) if cut.products else cut.graph
     read, results = _roles(made, made.inputs, cut.inputs, inputs)
     written, factors = _roles(made, made.outputs, cut.outputs, outputs)
@@ -299,7 +420,8 @@ def read_loop(
         if role.kind == "state" and role.state not in carried:
             written[number] = replace(role, kind="last")
     roles = {**read, **written}
-    left = list(dict.fromkeys(product.a for product in cut.products))
+    left = list(dict.fromkeys(product.a for product in cut.products if not product.handed))
+    places = dict(zip(graph.inputs, (role.place for role in inputs), strict=True))
     products = []
     for index, product in enumerate(cut.products):
         if index not in results:
@@ -308,11 +430,14 @@ def read_loop(
         given = (a.element, b.element, a.layout, b.layout, product.turned)
         if given != ("f16", "f16", ND, NZ, True):
             raise NoSpace(f"a product of {a} and {b} in a loop")
-        place = inputs[graph.inputs.index(product.b)].place
         n, k = b.shape
-        number = factors[left.index(product.a)]
-        products.append(Factors(number, place, results[index], k, n, product.members))
-    return LoopGroup(made, steps, roles, tuple(products))
+        number = HANDED if product.handed else factors[left.index(product.a)]
+        first = None
+        if product.first is not None:
+            first = places[product.first], graph.arrays[product.first].shape[1]
+        place, result = places[product.b], results[index]
+        products.append(Factors(number, place, result, k, n, product.members, first))
+    return LoopGroup(made, steps, roles, tuple(products), next(iter(sources), None))
 
 
 def _roles(

@@ -15,10 +15,10 @@ from functools import cached_property
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import JOIN, PART, Value
-from davinci.schedule.loops.group import Factors, LoopGroup
+from davinci.operators.vector_program import Value
+from davinci.schedule.loops.group import HANDED, Factors, LoopGroup
 from davinci.schedule.loops.step_form import StepForm, fixed_values
-from davinci.schedule.meetings import can_meet, meeting_cycles
+from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
 from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, Buffer, assigned
@@ -124,6 +124,8 @@ class LoopSchedule:
         cycles: estimated.
         shares_lanes: whether cores share lanes and meet in each step, or share rows.
         joined: whether results of products that are used alike lie beside each other.
+        delay: steps that other loops have done before its first one, which hand rows on to it.
+        rest: steps that other loops do behind its last one.
     """
 
     axis: int | None
@@ -136,6 +138,8 @@ class LoopSchedule:
     cycles: int
     shares_lanes: bool = False
     joined: bool = False
+    delay: int = 0
+    rest: int = 0
 
     slots = 1
     slots_held = 1
@@ -148,7 +152,9 @@ class LoopSchedule:
         where = "L0B" if self.resident else "L1"
         part = f"{self.lanes} lanes" if self.shares_lanes else f"{self.rows} rows"
         joined = ", results side by side" if self.joined else ""
-        return f"{self.steps} steps, {part} each of {self.units} cores, factors in {where}{joined}"
+        behind = f", {self.delay} steps behind the first loop" if self.delay else ""
+        steps = f"{self.steps} steps, {part} each of {self.units} cores"
+        return f"{steps}, factors in {where}{joined}{behind}"
 
 
 @dataclass(frozen=True)
@@ -173,18 +179,23 @@ def products_of(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> t
     return tuple(found)
 
 
+def terms_of(products: Sequence[Factors]) -> list[Factors]:
+    """The products of which the results of products are sums."""
+    return [term for product in products for term in product.terms]
+
+
 def depth_of(products: Sequence[Factors], a: int, machine: Machine) -> int:
     """Fractals along k of the blocks of right factors of a left one: whole rows of them lie beside
     each other."""
     most = machine.buffers.L0B.bytes // SLOTS // FRACTAL_BYTES
-    own = [product for product in products if product.a == a]
+    own = [term for term in terms_of(products) if term.a == a]
     widest = max(ceil_div(product.n, SIDE) for product in own)
     return min(ceil_div(own[0].k, SIDE), max(1, most // widest))
 
 
 def blocks_of(product: Factors, depth: int, machine: Machine, resident: bool) -> list[BlockOfB]:
-    """A right factor in blocks, one of which fills half of L0B at most, unless all of it is
-    resident there; in the order of k."""
+    """A right factor of one left factor in blocks, one of which fills half of L0B at most, unless
+    all of it is resident there; in the order of k."""
     most = machine.buffers.L0B.bytes // SLOTS // FRACTAL_BYTES
     rows, columns = ceil_div(product.k, SIDE), ceil_div(product.n, SIDE)
     if resident:
@@ -197,89 +208,7 @@ def blocks_of(product: Factors, depth: int, machine: Machine, resident: bool) ->
     ]
 
 
-def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> list[LoopSchedule]:
-    """The schedules of loops side by side, each on so many cores at most: all share rows, or all
-    share lanes, whichever takes less time. All cores of the launch meet, so loops share lanes only
-    if they do so equally often.
-
-    Raises:
-        NoSpace: the states of a loop, or what they are multiplied by, do not fit a core.
-    """
-    ways: list[list[LoopSchedule]] = []
-    refused: NoSpace | None = None
-    try:
-        ways.append([_by_rows(group, machine, cores) for group in groups])
-    except NoSpace as error:
-        refused = error
-    if can_meet(machine) and len({exchanges_of(group) for group in groups}) == 1:
-        shared = [_by_lanes(group, machine, cores, len(groups)) for group in groups]
-        found = [schedule for schedule in shared if schedule is not None]
-        if len(found) == len(groups):
-            ways.append(found)
-    if not ways:
-        assert refused is not None, "no way and no reason"
-        raise refused
-    return min(ways, key=lambda way: max(schedule.cycles for schedule in way))
-
-
-def schedule_of(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
-    """The schedule of a loop.
-
-    Raises:
-        NoSpace: its states, or what they are multiplied by, do not fit a core.
-    """
-    return schedules_of([group], machine, cores)[0]
-
-
-def exchanges_of(group: LoopGroup) -> int:
-    """How often cores that share the lanes of a loop meet: in each step for each left factor."""
-    return group.steps * len({product.a for product in group.products})
-
-
-def _by_rows(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
-    """The schedule of a loop whose rows are shared by the cores, which never meet."""
-    axis = _row_axis(group)
-    rows = 1 if axis is None else group.space.axes[axis].size
-    each = ceil_div(rows, min(rows, cores))
-    units = ceil_div(rows, each)
-    return _schedule(group, machine, axis, each, group.space.axes[-1].size, units)
-
-
-def _by_lanes(group: LoopGroup, machine: Machine, cores: int, loops: int) -> LoopSchedule | None:
-    """The fastest schedule of a loop whose lanes are shared by the cores; None if there is none.
-
-    Args:
-        loops: side by side, whose cores meet together.
-    """
-    if not group.products or not _lanes_apart(group):
-        return None
-    found: list[LoopSchedule] = []
-    width = group.space.axes[-1].size
-    for units in range(2, min(cores, width // SIDE) + 1):
-        if width % (units * SIDE):
-            continue
-        try:
-            axis = _row_axis(group)
-            rows = 1 if axis is None else group.space.axes[axis].size
-            lanes = width // units
-            found.append(_schedule(group, machine, axis, rows, lanes, units, units * loops))
-        except NoSpace:
-            continue
-    return min(found, key=lambda schedule: schedule.cycles, default=None)
-
-
-def _lanes_apart(group: LoopGroup) -> bool:
-    """Whether each lane is computed without the others, but for products, and what is stored has
-    lanes: cores may share them."""
-    program, space = group.program, group.space
-    if space.axes[-1].reduced or program.lane != len(space.axes) - 1:
-        return False
-    if any(program.lane not in space.order[number] for number in group.graph.outputs):
-        return False
-    return not any(step.name in (JOIN, PART, "iota") for step in program.steps)
-
-
-def _schedule(
+def schedule_with(
     group: LoopGroup,
     machine: Machine,
     axis: int | None,
@@ -287,11 +216,13 @@ def _schedule(
     lanes: int,
     units: int,
     meeting: int = 0,
+    rest: int = 0,
 ) -> LoopSchedule:
     """The schedule with so many rows and lanes of a core.
 
     Args:
         meeting: cores that meet; 0 if they share rows and do not.
+        rest: steps of other loops before and behind those of this one.
 
     Raises:
         NoSpace: it does not fit.
@@ -299,7 +230,8 @@ def _schedule(
     shares = meeting > 0
     pitch = _pitch(group, lanes)
     apart = LoopSchedule(axis, rows, lanes, units, False, pitch, group.steps, 0, shares)
-    fractals = sum(product.fractals for product in products_of(group, apart, machine))
+    apart = replace(apart, rest=rest)
+    fractals = sum(term.fractals for term in terms_of(products_of(group, apart, machine)))
     resident = fractals * FRACTAL_BYTES <= machine.buffers.L0B.bytes
     apart = replace(apart, resident=resident)
     found: list[LoopSchedule] = []
@@ -330,32 +262,16 @@ def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Mach
 
 
 def parts_of(group: LoopGroup, schedule: LoopSchedule) -> list[tuple[int, int, int]]:
-    """First row, rows of a unit and number of units; of the last unit apart if it has fewer."""
-    if schedule.shares_lanes:
-        return [(0, schedule.rows, schedule.units)]
-    if schedule.axis is None:
-        return [(0, 1, 1)]
-    count, rest = divmod(group.space.axes[schedule.axis].size, schedule.rows)
-    found = [(0, schedule.rows, count)]
-    return [*found, (count * schedule.rows, rest, 1)] if rest else found
-
-
-def _row_axis(group: LoopGroup) -> int | None:
-    """The axis that is not lanes."""
-    axes, lane = group.space.axes, group.program.lane
-    if len(axes) > 2 or axes[lane].size == 1:
-        raise NoSpace(f"a loop on values of {len(axes)} axes, {axes[lane].size} lanes")
-    for number in (*group.graph.inputs, *group.graph.outputs):
-        if group.space.order[number] != group.space.of(number):
-            raise NoSpace("a value of a loop that is turned")
-    if lane == 0:
-        return None
-    if axes[0].reduced:
-        raise NoSpace("rows that are summed up in a loop")
-    for number in group.graph.outputs:
-        if 0 not in group.space.order[number]:
-            raise NoSpace("a value of a loop that all rows have in common")
-    return 0
+    """First row, or lane, those of a unit, and number of units; of the last unit apart if it has
+    fewer."""
+    whole, each = group.space.axes[-1].size, schedule.lanes
+    if not schedule.shares_lanes:
+        if schedule.axis is None:
+            return [(0, 1, 1)]
+        whole, each = group.space.axes[schedule.axis].size, schedule.rows
+    count, rest = divmod(whole, each)
+    found = [(0, each, count)]
+    return [*found, (count * each, rest, 1)] if rest else found
 
 
 def _pitch(group: LoopGroup, width: int) -> int:
@@ -378,15 +294,16 @@ def _require_room(
     made |= {program.loads[n] for n in group.inputs("product")}
     if any(program.stores[n] not in made for n in group.outputs("state")):
         raise NoSpace("a state that is another one")
-    for product in group.products:
-        if (product.n, product.k) != (lanes, lanes):
+    for term in terms_of(group.products):
+        handed = term.a == HANDED
+        if term.n != lanes or term.k != (round_up(term.k, SIDE) if handed else lanes):
             raise NoSpace("a product of other sizes than the states")
-        for number in (product.a, product.c):
+        for number in (term.c,) if handed else (term.a, term.c):
             form = group.space.order[number]
             if program.lane not in form or (schedule.axis is not None and len(form) < 2):
                 raise NoSpace("a product of something else than rows")
     height, buffers = schedule.fractal_rows, machine.buffers
-    inner = {product.a: ceil_div(product.k, SIDE) for product in group.products}
+    inner = {term.a: ceil_div(term.k, SIDE) for term in terms_of(group.products)}
     left = height * sum(inner.values()) * FRACTAL_BYTES
     columns = [ceil_div(product.n, SIDE) for product in products_of(group, schedule, machine)]
     sums = height * sum(columns) * SUM_BYTES
@@ -428,29 +345,37 @@ def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int
     buffers, of = layout.buffers
     slices = {of[group.program.loads[n]] for n in group.inputs("slice")}
     size = sum(b.bytes * (SLOTS if i in slices else 1) for i, b in enumerate(buffers))
-    zeros = max((p.k for p in group.products), default=0) * SIDE * 2 * schedule.fractal_rows
+    widest = max((term.k for term in terms_of(group.products)), default=0)
+    zeros = widest * SIDE * 2 * schedule.fractal_rows
     return size + sum(map(layout.scratch_bytes, layout.program.steps)) + zeros
 
 
 def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting: int) -> int:
     """Estimated cycles. A step's products come one after the other, and the vector unit computes
     with each while those behind it are multiplied: with the last one nothing else goes on. Nor does
-    anything while cores that share lanes meet, and load a left factor."""
+    anything while cores that share lanes meet, and load a left factor, but for products of rows
+    that are handed on, which are there before."""
     layout = layout_of(group, schedule, schedule.rows, machine)
     vector = 0.0
     for step in layout.program.steps:
         if layout.once(step.result) or not layout.width(step):
             continue
         vector += step_cycles(step, layout) + machine.sync.barrier_cycles
-    loads = cube = 0.0
     height = schedule.fractal_rows
     products = products_of(group, schedule, machine)
-    for product in products:
-        cube += prices.mad(machine, product.fractals * height)
-        if not schedule.resident:
-            depth = depth_of(products, product.a, machine)
-            count = len(blocks_of(product, depth, machine, resident=False))
-            loads += prices.load2d(machine, "L0B", product.fractals * FRACTAL_BYTES, count)
+    terms = terms_of(products)
+    cube = early = 0.0
+    for own in (False, True):
+        loads = mads = 0.0
+        for term in terms:
+            if (term.a != HANDED) != own:
+                continue
+            mads += prices.mad(machine, term.fractals * height)
+            if not schedule.resident:
+                depth = depth_of(products, term.a, machine)
+                count = len(blocks_of(term, depth, machine, resident=False))
+                loads += prices.load2d(machine, "L0B", term.fractals * FRACTAL_BYTES, count)
+        cube, early = max(loads, mads), cube
     for part in layout.arrivals:
         columns = len(part) * ceil_div(schedule.lanes, SIDE)
         vector += prices.l0c_to_ub(machine, columns * height * SUM_BYTES, 0)
@@ -459,14 +384,15 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
         if group.program.loads[part[0].c] not in layout.direct:
             vector += prices.vector(machine, "vadds", "f32", 0) + machine.sync.barrier_cycles
     start = prices.ends(machine)
-    factors: Mapping[int, Factors] = {p.b: p for p in products}
+    factors: Mapping[int, Factors] = {term.b: term for term in terms}
     filled = sum(p.fractals for p in factors.values()) * FRACTAL_BYTES
     once = start + filled / machine.l2.read_bytes_per_cycle
     parts = max(1, len(layout.arrivals))
-    first, then = max(loads, cube) / parts, vector / parts
-    each = first + (parts - 1) * max(first, then) + then + prices.writing(machine).start_cycles
+    first, then = cube / parts, vector / parts
+    each = (parts - 1) * max(first, then) + then + prices.writing(machine).start_cycles
     if meeting:
-        for k in {product.a: product.k for product in products}.values():
+        for k in {term.a: term.k for term in terms if term.a != HANDED}.values():
             size = schedule.rows * k * FRACTAL_BYTES // (SIDE * SIDE)
             each += meeting_cycles(machine, meeting) + prices.reading(machine).result(size)
-    return int(once + group.steps * each)
+    each = first + max(each, early)
+    return int(once + (group.steps + schedule.delay + schedule.rest) * each)

@@ -192,7 +192,8 @@ def _seeds(program: TileProgram, group: LoopGroup) -> list[Beside]:
         (step,) = readers[value]
         place = step.sources.index(value)
         kinds = tuple(v.dtype for v in (*step.sources, step.result))
-        alike[(product.a, step.name, place, kinds)].append(value)
+        terms = tuple((term.a, term.k) for term in product.terms)
+        alike[(terms, step.name, place, kinds)].append(value)
     return [tuple(values) for values in alike.values() if len(values) > 1]
 
 

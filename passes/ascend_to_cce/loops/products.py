@@ -1,0 +1,236 @@
+"""Builds the products of a step of a loop on a core: right factors stay there, left ones come from
+UB, from all cores that share lanes, or from a loop that hands them on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.mlir import ir
+from davinci.operators.vector_program import Value, joined
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.loops.left_factors import Meeting
+from davinci.passes.ascend_to_cce.products.kernel import flag
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
+from davinci.passes.ascend_to_cce.serving import serving
+from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
+from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
+from davinci.passes.builder import IndexLike, alloc, reshaped, restride, subview
+from davinci.schedule.loops.group import HANDED, Factors, LoopGroup
+from davinci.schedule.loops.schedule import (
+    SLOTS,
+    BlockOfB,
+    LoopLayout,
+    LoopSchedule,
+    blocks_of,
+    depth_of,
+    layout_of,
+    products_of,
+    terms_of,
+)
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div, row_major
+
+
+@dataclass(frozen=True)
+class Left:
+    """A left factor on its way: L1 [k / 16][rows][16], L0A [rows / 16][k / 16] of fractals."""
+
+    l1: Any
+    l0: Any
+
+
+class LoopProducts(TileBuilder):
+    """The products of what one core does of a loop."""
+
+    layout: LoopLayout
+
+    def __init__(
+        self,
+        group: LoopGroup,
+        schedule: LoopSchedule,
+        rows: int,
+        buffers: Mapping[int, ir.Value],
+        target: Target,
+    ) -> None:
+        self.group, self.schedule, self.target = group, schedule, target
+        self.plan: Any = group
+        self.rows, self.gm = rows, buffers
+        self.layout = layout_of(group, schedule, rows, target.machine)
+        self.program, self.space = self.layout.program, group.space
+        self.lane = self.program.lane
+        self.block = self.program.row_block
+        self.buffers = {}
+        self.ordered, self.ragged = False, 0
+        self.first: IndexLike = 0
+        self.products = products_of(group, schedule, target.machine)
+        self.parts = dict(zip((p.c for p in self.products), self.layout.arrivals, strict=True))
+        self.first_block: IndexLike = 0
+        self.meeting: Meeting | None = None
+        self.height = ceil_div(rows, SIDE)
+        self.turn = 0
+        self.sums: dict[int, Any] = {}
+        self.in_fractals: dict[Value, Any] = {}
+        self.left: dict[int, Left] = {}
+        self.right: dict[tuple[int, int], Any] = {}
+        self.resident: dict[tuple[int, int], list[Any]] = {}
+        self.ring: list[Any] = []
+
+    def _bring_factors(self) -> None:
+        """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""
+        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+        machine = self.target.machine
+        products = self.products
+        terms = terms_of(products)
+        for product in products:
+            for place, term in enumerate(product.terms):
+                sides = [each.terms[place] for each in self.parts[product.c]]
+                self.right[term.c, term.a] = self._bring_right(term, sides)
+                if term.a not in self.left:
+                    k = ceil_div(term.k, SIDE)
+                    size = k * self.height * FRACTAL
+                    self.left[term.a] = Left(alloc([size], f16, "L1"), alloc([size], f16, "L0A"))
+            columns = ceil_div(product.n, SIDE)
+            self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
+        if products:
+            size = max(ceil_div(term.k, SIDE) for term in terms) * self.height * FRACTAL
+            zeros = alloc([size], f16, "UB")
+            with serving(*joined(*(product.members for product in products))):
+                fill_zeros(zeros)
+                for left in self.left.values():
+                    count = elements_of(left.l1)
+                    cce.copy_l1(restride(zeros, [count], [1]), left.l1)
+        for term in terms:
+            blocks = self._blocks(term)
+            if self.schedule.resident:
+                room = [alloc([b.rows * b.columns * FRACTAL], f16, "L0B") for b in blocks]
+                self.resident[term.c, term.a] = room
+                for block, l0 in zip(blocks, room, strict=True):
+                    self._load_right(term, block, l0)
+        if products and not self.schedule.resident:
+            size = machine.buffers.L0B.bytes // SLOTS // DTYPES["f16"].itemsize
+            self.ring = [alloc([size], f16, "L0B") for _ in range(SLOTS)]
+
+    def _bring_right(self, product: Factors, sides: Sequence[Factors]) -> Any:
+        """A right factor in L1, [k / 16][n / 16] of fractals; of products whose results come
+        together, theirs side by side."""
+        rows = ceil_div(product.k, SIDE)
+        made = alloc([product.fractals * FRACTAL], ir.F16Type.get(), "L1")
+        own = ceil_div(self.schedule.lanes, SIDE)
+        strides = [len(sides) * own * FRACTAL, FRACTAL, 1]
+        for place, each in enumerate(sides):
+            whole = reshaped(self.gm[each.b], [rows, ceil_div(each.n, SIDE), FRACTAL])
+            columns = subview(whole, [0, self.first_block, 0], [rows, own, FRACTAL])
+            with serving(*each.members):
+                shape = [rows, own, FRACTAL]
+                cce.copy(columns, restride(made, shape, strides, place * own * FRACTAL))
+        return made
+
+    def _blocks(self, product: Factors) -> list[BlockOfB]:
+        resident, machine = self.schedule.resident, self.target.machine
+        return blocks_of(product, self._depth(product.a), machine, resident)
+
+    def _depth(self, a: int) -> int:
+        """Fractals along k of the blocks that a left factor is multiplied in."""
+        if self.schedule.resident:
+            return ceil_div(next(p.k for p in terms_of(self.products) if p.a == a), SIDE)
+        return depth_of(self.products, a, self.target.machine)
+
+    def _load_right(self, product: Factors, block: BlockOfB, l0: Any) -> None:
+        """A block of B to L0B, [k / 16][n / 16] of fractals as in L1."""
+        columns = ceil_div(product.n, SIDE)
+        shape = [block.rows, block.columns, SIDE, SIDE]
+        strides = [columns * FRACTAL, FRACTAL, SIDE, 1]
+        offset = (block.row * columns + block.column) * FRACTAL
+        with serving(*product.members):
+            source = restride(self.right[product.c, product.a], shape, strides, offset)
+            cce.load2d(source, reshaped(l0, shape))
+
+    def _multiply(self, a: int, time: ir.Value) -> None:
+        """A is in UB, or in global memory if it is handed on: to L1 and L0A, and all products with
+        it."""
+        products = [term for term in terms_of(self.products) if term.a == a]
+        with serving(*joined(*(product.members for product in products))):
+            if a == HANDED:
+                self._load_handed(time)
+            else:
+                self._load_left(a, products, time)
+            self._to_l0(a, ceil_div(products[0].k, SIDE))
+        for product in self.products:
+            for place, term in enumerate(product.terms):
+                if term.a == a:
+                    with serving(*term.members):
+                        self._product(term, self.left[a].l0, place == 0)
+
+    def _load_left(self, a: int, products: Sequence[Factors], time: ir.Value) -> None:
+        value, left = self.program.stores[a], self.left[a]
+        width, pitch = products[0].k, self.schedule.pitch
+        k, held = ceil_div(width, SIDE), self._held(value)
+        if width % SIDE:
+            rows = restride(held, [self.rows, pitch], [pitch, 1])
+            fill_lanes(value.dtype, rows, width, k * SIDE, 0)
+        in_l1 = self._in_l1(left, k)
+        if self.meeting is None:
+            cce.copy_l1(restride(held, [k, self.rows, SIDE], [SIDE, pitch, 1]), in_l1)
+            return
+        self._store_part(a, self.meeting.step(time))
+        self.meeting.meet(a, time)
+        cce.copy(self.meeting.part(a, self.meeting.step(time), 0, k), in_l1)
+
+    def _load_handed(self, time: ir.Value) -> None:
+        """The row that is handed on, which all cores have met behind."""
+        assert self.meeting is not None, "rows are handed on between cores"
+        row = self.meeting.handed(time)
+        cce.copy(row, self._in_l1(self.left[HANDED], ir.MemRefType(row.type).shape[0]))
+
+    def _in_l1(self, left: Left, k: int) -> Any:
+        """The rows of a left factor in L1, as blocks of 16 columns."""
+        return restride(left.l1, [k, self.rows, SIDE], [self.height * FRACTAL, SIDE, 1])
+
+    def _store_part(self, a: int, step: IndexLike) -> None:
+        """The lanes of this core of a left factor to global memory, of a step of all loops."""
+        assert self.meeting is not None, "cores that share lanes meet"
+        own, held = self.schedule.lanes // SIDE, self._held(self.program.stores[a])
+        source = restride(held, [own, self.rows, SIDE], [SIDE, self.schedule.pitch, 1])
+        cce.copy(source, self.meeting.part(a, step, self.first_block, own))
+
+    def _to_l0(self, a: int, k: int) -> None:
+        """A left factor from L1 to L0A."""
+        left, tall = self.left[a], self.height * FRACTAL
+        depth = self._depth(a) if self.height > 1 else k
+        for row in range(0, k, depth):
+            shape = [self.height, min(depth, k - row), SIDE, SIDE]
+            source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
+            cce.load2d(source, self._of_left(left.l0, row, shape[1]))
+
+    def _of_left(self, l0: Any, row: int, rows: int) -> Any:
+        """Part of a left factor in L0A, of whole blocks along k."""
+        shape = [self.height, rows, SIDE, SIDE]
+        return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
+
+    def _product(self, product: Factors, l0a: Any, begins: bool) -> None:
+        """A product with a left factor in L0A, added to the sum unless it begins that."""
+        height = self.height
+        for number, block in enumerate(self._blocks(product)):
+            if self.schedule.resident:
+                l0b = self.resident[product.c, product.a][number]
+            else:
+                l0b = self.ring[self.turn % SLOTS]
+                self.turn += 1
+                self._load_right(product, block, l0b)
+            a = self._of_left(l0a, block.row, block.rows)
+            b = reshaped(l0b, [block.rows, block.columns, SIDE, SIDE])
+            shape = [block.columns, height, SIDE, SIDE]
+            tall = height * FRACTAL
+            strides = [tall, FRACTAL, SIDE, 1]
+            c = restride(self.sums[product.c], shape, strides, block.column * tall)
+            cce.mad(a, b, c, flag(begins and block.row == 0))
+
+
+def elements_of(buffer: ir.Value) -> int:
+    """Elements of a buffer."""
+    return math.prod(ir.MemRefType(buffer.type).shape)
