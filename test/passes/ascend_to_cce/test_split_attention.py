@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from attention_support import Attention
+from davinci.passes.ascend_to_cce.attention.split import masks
 from support import compile_text
 
 MACHINE = "ascend910b"
@@ -56,6 +57,13 @@ KNOWN: list[dict[str, Any]] = [
 def test_masks_that_are_known(options: dict[str, Any], cores: int) -> None:
     """Nothing makes a mask, and hidden tiles are left out."""
     Attention(**options, known=True).check(machine=MACHINE, cores=cores)
+
+
+def test_bounds_without_a_buffer_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come piece by piece to where weights leave from."""
+    monkeypatch.setattr(masks, "bounds_apart", lambda *_: False)
+    options = {"rows": 300, "keys": 700, "mask": "window", "flags": True, "depth": 32}
+    Attention(**options, known=True).check(machine=MACHINE, cores=2)
 
 
 def test_hidden_tiles_take_no_time() -> None:

@@ -91,3 +91,25 @@ def test_maxima_in_place(rows: int, keys: int, dtype: str) -> None:
     assert np.array_equal(buffers[SOURCE], scores.reshape(-1))
     found = buffers[RESULT].reshape(rows, 2, lanes)[:, :, :16]
     assert np.array_equal(found, np.repeat(scores.max(1)[:, None], 2, 1))
+
+
+@pytest.mark.parametrize(("rows", "keys", "depth"), [(512, 512, 64), (4096, 4096, 128)])
+def test_buffers_fill_the_room_there_is(rows: int, keys: int, depth: int) -> None:
+    """More buffers than schedules ask for fit, and no more do; all are used alike in a step."""
+    given = attention(rows, keys, depth, batch=4)
+    for each in split.ranked(given, MACHINE, 24):
+        slots, count = (
+            split.factor_slots(given, each, MACHINE),
+            split.l0c_slots(given, each, MACHINE),
+        )
+        sizes = given.fractals
+        room = {name: MACHINE.buffer(name).bytes // 512 for name in ("L0A", "L0B", "L0C")}
+        k, p = each.part * sizes.depth, 2 * each.rows * each.part
+        assert slots.k * k + slots.p * p <= room["L0A"]
+        assert slots.k + slots.p == 4 or (slots.k + 1) * k + slots.p * p > room["L0A"]
+        q, v = 2 * each.rows * sizes.depth, each.part * (sizes.columns + 1)
+        assert q + slots.v * v <= room["L0B"]
+        assert slots.v == 2 or q + 2 * v > room["L0B"]
+        held = 2 * (count * each.rows * each.part + 2 * each.rows * (sizes.columns + 1))
+        assert held <= room["L0C"]
+        assert 4 * each.parts % count == 0

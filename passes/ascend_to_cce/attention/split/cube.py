@@ -11,6 +11,7 @@ as that of this one is in L0 for the last time.
 from __future__ import annotations
 
 from davinci.dialects.cce import build as cce
+from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.attention.split.steps import (
     RESULTS,
@@ -47,6 +48,8 @@ from davinci.schedule.attention.split import (
     QUARTERS,
     SUBS,
     SplitAttentionSchedule,
+    factor_slots,
+    l0c_slots,
 )
 from davinci.schedule.products.events import Block, Fill, Held, Span
 from davinci.schedule.products.product import Operand, Pieces
@@ -75,6 +78,7 @@ class AttentionCubeCore:
         steps: BlockSteps,
         block: ir.Value,
         members: Members,
+        machine: Machine,
     ) -> None:
         self.attention, self.schedule, self.members = attention, schedule, members
         self.rings, self.steps, self.block = rings, steps, block
@@ -94,11 +98,13 @@ class AttentionCubeCore:
 
         height = LANES * rows
         self.p = buffers(P_SLOTS, height * part, f16, "L1")
-        (self.l0a_k,) = buffers(1, part * self.depth, f16, "L0A")
-        (self.l0a_p,) = buffers(1, height * part, f16, "L0A")
+        slots = factor_slots(attention, schedule, machine)
+        self.l0a_k = buffers(slots.k, part * self.depth, f16, "L0A")
+        self.l0a_p = buffers(slots.p, height * part, f16, "L0A")
         self.l0b_q = buffers(L0_SLOTS, rows * self.depth, f16, "L0B")
-        (self.l0b_v,) = buffers(1, part * (self.columns + 1), f16, "L0B")
-        self.l0c_s = buffers(L0_SLOTS, rows * part, f32, "L0C")
+        self.l0b_v = buffers(slots.v, part * (self.columns + 1), f16, "L0B")
+        count = l0c_slots(attention, schedule, machine)
+        self.l0c_s = buffers(count, rows * part, f32, "L0C")
         (self.l0c_o,) = buffers(1, height * (self.columns + 1), f32, "L0C")
         self.turn = 0
 
@@ -121,7 +127,8 @@ class AttentionCubeCore:
             for k in range(part):
                 source = restride(ones, [1, 1, SIDE, SIDE], [FRACTAL, FRACTAL, SIDE, 1])
                 place = (k * wide + self.columns) * FRACTAL
-                cce.load2d(source, self.fractals(self.l0b_v, 1, 1, place))
+                for held in self.l0b_v:
+                    cce.load2d(source, self.fractals(held, 1, 1, place))
         if self.attention.fractals.rows % self.schedule.unit_rows or self.attention.rows % SIDE:
             self.clear(self.q.l1)
         if self.attention.keys % (self.schedule.tile * SIDE):
@@ -249,6 +256,7 @@ class AttentionCubeCore:
         """S^T of a part of the keys and a quarter of the rows."""
         part, quarter = divmod(number, QUARTERS)
         rows, keys = self.schedule.rows, self.schedule.part
+        k = self.fractals(self.l0a_k[part % len(self.l0a_k)], keys, self.depth)
         members, zero = self.members, constant_index(0)
         if quarter == 0:
             width = keys * SIDE
@@ -262,7 +270,7 @@ class AttentionCubeCore:
                     image,
                     zero,
                     zero,
-                    self.fractals(self.l0a_k, keys, self.depth),
+                    k,
                     kernel=(1, 1),
                     strides=(1, 1),
                     dilations=(1, 1),
@@ -270,15 +278,15 @@ class AttentionCubeCore:
                     element=0,
                 )
             self.bring_k(self.next_k, part)
-        slot = self.turn % L0_SLOTS
+        slot, held = self.turn % L0_SLOTS, self.l0c_s[self.turn % len(self.l0c_s)]
         self.turn += 1
         whole = Block(0, Span(0, self.depth), Span(0, rows))
         with serving(*members.q):
             self.q.load(Held(whole, quarter), whole, self.l0b_q[slot], k_first=True)
-        c = self.fractals(self.l0c_s[slot], rows, keys)
+        c = self.fractals(held, rows, keys)
         with serving(*members.scores):
             cce.mad(
-                self.fractals(self.l0a_k, keys, self.depth),
+                k,
                 self.fractals(self.l0b_q[slot], self.depth, rows),
                 c,
                 flag(True),
@@ -306,18 +314,19 @@ class AttentionCubeCore:
 
     def _result(self, step: IndexLike, number: int, sub: int, part: int) -> None:
         height, keys, wide = LANES * self.schedule.rows, self.schedule.part, self.columns + 1
-        p = self.fractals(self.l0a_p, height, keys)
+        p = self.fractals(self.l0a_p[number % len(self.l0a_p)], height, keys)
+        v = self.l0b_v[number % len(self.l0b_v)]
         cce.load2d(self.fractals(self.p[number % P_SLOTS], height, keys), p, transpose=True)
         held = Block(0, Span(0, keys), Span(0, self.columns))
         for k in range(keys):
             block = Block(0, Span(k, k + 1), Span(0, self.columns))
             ((_, source),) = self.v.loads(Held(held, part), block, k_first=True)
-            place = self.fractals(self.l0b_v, 1, self.columns, k * wide * FRACTAL)
+            place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
             cce.load2d(source, place, transpose=True)
         if sub == SUBS - 1:
             self.bring_v(self.next_v, part)
         c = self.fractals(self.l0c_o, wide, height)
-        cce.mad(p, self.fractals(self.l0b_v, keys, wide), c, flag(part == 0))
+        cce.mad(p, self.fractals(v, keys, wide), c, flag(part == 0))
         if part == self.schedule.parts - 1:
             start = [self.block, self.steps.in_ring(step), sub, 0, 0]
             shape = [1, 1, 1, height * SIDE, wide * SIDE]

@@ -12,7 +12,7 @@ from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.elements import Array, to_attribute
-from davinci.machine import for_vector
+from davinci.machine import for_cube, for_vector
 from davinci.machine.schema import Machine
 from davinci.mlir import Op, func, ir, memref, operations, root_of, symbol_name, symbols, unique
 from davinci.passes import builder
@@ -83,7 +83,14 @@ def build_programs(
     block = cce.get_block_idx()
     steps = steps_of(attention, schedule, blocks, block, rings)
     AttentionCubeCore(
-        attention, schedule, buffers(lambda value: value), rings, steps, block, members
+        attention,
+        schedule,
+        buffers(lambda value: value),
+        rings,
+        steps,
+        block,
+        members,
+        for_cube(machine),
     ).build()
     with ir.InsertionPoint(other_block):
         rings = Rings(*list(other_block.arguments)[-count:])

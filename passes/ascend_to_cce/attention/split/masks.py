@@ -36,7 +36,12 @@ from davinci.passes.builder import (
     viewed,
 )
 from davinci.schedule.attention.attention import Attention, Extra
-from davinci.schedule.attention.split import MASK_SLOTS, SplitAttentionSchedule
+from davinci.schedule.attention.split import (
+    MASK_SLOTS,
+    SplitAttentionSchedule,
+    bounds_apart,
+    slot_bytes,
+)
 from davinci.schedule.vector.row_packing import unpacking
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
@@ -71,9 +76,10 @@ class ChunkMasks:
         self._gm = dict(zip((x.value for x in attention.chain.extras), gm, strict=True))
         keys = schedule.tile * SIDE
         self._patterns = patterns
-        if patterns is not None:
-            item = DTYPES[attention.chain.scores.dtype].itemsize
-            self._bounds = Ring(MASK_SLOTS, schedule.chunk * keys * SIDE * item)
+        self._bounds: Ring | None = None
+        dtype = attention.chain.scores.dtype
+        if patterns is not None and bounds_apart(attention, schedule, machine):
+            self._bounds = Ring(1, slot_bytes(schedule, DTYPES[dtype].itemsize))
         for extra in attention.chain.extras:
             element, item = element_type(extra.value.dtype), DTYPES[extra.value.dtype].itemsize
             if extra.whole:
@@ -88,17 +94,29 @@ class ChunkMasks:
             self._raw[extra.value] = alloc([keys], element, "UB")
             self._spread[extra.value] = alloc([keys * BLOCK_BYTES // item], element, "UB")
 
-    def bounds(self, place: StepPlace, start: IndexLike, rows: int) -> ir.Value:
-        """Bounds of the scores of a chunk by a band; `start`: fractals of rows of the unit before
-        it."""
+    def bound(
+        self, place: StepPlace, start: IndexLike, scores: ir.Value, rows: int, shared: ir.Value
+    ) -> None:
+        """Hides scores of a chunk as a band does.
+
+        Args:
+            start: fractals of rows of the unit before it.
+            shared: a buffer that the chunk has, for bounds if they have none of their own.
+        """
         assert self._patterns is not None, "only of steps that have a pattern"
-        keys = self.schedule.tile * SIDE
+        keys, element = self.schedule.tile * SIDE, ir.MemRefType(self._patterns.type).element_type
+        held = shared if self._bounds is None else self._bounds.take()
+        (size,) = ir.MemRefType(held.type).shape
+        most = size // (rows * SIDE * element.width // 8) // SIDE * SIDE
         pattern = arith.SubIOp(as_value(place.pattern), constant_index(1)).result
-        shape = [1, rows, keys, SIDE]
-        source = subview(self._patterns, [pattern, start, 0, 0], shape, drop=[0])
-        held = self._bounds.next(rows * keys * SIDE, ir.MemRefType(source.type).element_type)
-        cce.copy(source, restride(held, shape[1:], [keys * SIDE, SIDE, 1]))
-        return held
+        for first in range(0, keys, most):
+            count = min(most, keys - first)
+            shape = [rows, count, SIDE]
+            source = subview(self._patterns, [pattern, start, first, 0], [1, *shape], drop=[0])
+            bounds = viewed(held, [rows * count * SIDE], element)
+            cce.copy(source, restride(bounds, shape, [count * SIDE, SIDE, 1]))
+            part = restride(scores, [rows, count * SIDE], [keys * SIDE, 1], first * SIDE)
+            cce.vmin(part, restride(bounds, [rows, count * SIDE], [count * SIDE, 1]), part)
 
     @property
     def left(self) -> int:

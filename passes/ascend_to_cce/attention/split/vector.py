@@ -208,13 +208,11 @@ class AttentionVectorCore:
         if self.masked:
             start = add(mul(place.block, self.schedule.unit_rows), above)
             self.chain(place, start, rows, scores)
+        shared = self.shared.take()
         if banded:
             with serving(*self.members.scores):
-                bounds = self.masks.bounds(place, above, rows)
-                flat = viewed(scores, [count], self.element)
-                cce.vmin(flat, bounds, flat)
+                self.masks.bound(place, above, scores, rows, shared)
         self.hide(place, scores, rows)
-        shared = self.shared.take()
         with serving(*self.members.highest):
             work = fold_in_place(rows, keys, self.dtype)
             highest = self.small.next(rows * COPIES * self.wide, self.element)

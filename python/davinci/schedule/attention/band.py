@@ -8,7 +8,7 @@ share that lie alike on their tiles.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,11 @@ class KeyBand:
         """The first key that each row sees and the one behind the last, [matrices, rows]."""
         first, last = ends_of(self.runs, self.keys)
         return first.reshape(-1, self.rows), last.reshape(-1, self.rows)
+
+    def of_all(self, counts: Integers, batch: int) -> int:
+        """The sum over `batch` matrices of scores of what is counted for those of the band."""
+        each = counts.sum(axis=1)
+        return sum(int(each[self.turn.of(matrix)]) for matrix in range(batch))
 
     @property
     def hides_rows(self) -> bool:
@@ -124,13 +129,40 @@ def _seen(first: Integers, last: Integers, keys: int, total: int) -> tuple[int, 
     return int(first.min()) // keys, ceil_div(int(last.max()), keys)
 
 
+@dataclass(frozen=True)
+class Counts:
+    """How many tiles units take, [matrices of the band][units].
+
+    Attributes:
+        tiles: those of which some row sees a key.
+        masked: of these, those of which some row does not see all keys.
+    """
+
+    tiles: Integers
+    masked: Integers
+
+
 @lru_cache(maxsize=4096)
-def counts_of(band: KeyBand, rows: int, keys: int) -> tuple[tuple[int, ...], ...]:
-    """How many tiles each unit of each matrix of a band takes; as of `tiling_of`."""
-    found = []
-    for first, last in zip(*band.ends, strict=True):
-        starts = range(0, band.rows, rows)
-        own = ((first[start : start + rows], last[start : start + rows]) for start in starts)
-        seen = (_seen(*ends, keys, band.keys) for ends in own)
-        found.append(tuple(end - start for start, end in seen))
-    return tuple(found)
+def counts_of(band: KeyBand, rows: int, keys: int) -> Counts:
+    """The tiles of units of so many rows, as `tiling_of` has them; `keys`: of a tile."""
+    lowest, highest, latest, earliest, empty = _bounds_of_units(band, rows)
+    total = ceil_div(band.keys, keys)
+    first = np.where(empty, 0, lowest // keys)
+    last = np.where(empty, total, -(-highest // keys))
+    # Of the last tile those rows see all that see the last key.
+    whole = np.where(earliest == band.keys, total, earliest // keys)
+    clear = np.where(empty, 0, np.maximum(whole - -(-latest // keys), 0))
+    return Counts(last - first, last - first - clear)
+
+
+@lru_cache(maxsize=64)
+def _bounds_of_units(band: KeyBand, rows: int) -> tuple[Integers, ...]:
+    """Of each unit the lowest first key of its rows and the highest last one, the highest first and
+    the lowest last, and whether a row sees nothing."""
+    first, last = band.ends
+    starts = np.arange(0, band.rows, rows)
+    most, least = (
+        partial(ufunc.reduceat, indices=starts, axis=1) for ufunc in (np.maximum, np.minimum)
+    )
+    empty = np.logical_or.reduceat(first == last, starts, axis=1)
+    return least(first), most(last), most(first), least(last), empty

@@ -51,8 +51,11 @@ LANES, SUBS = 2, 2
 QUARTERS = LANES * SUBS
 
 L0_SLOTS, P_SLOTS, SCORE_SLOTS, PIECE_SLOTS = 2, 2, 2, 2
-"""Buffers: of Q in L0B and of scores in L0C; of P in L1; of scores in UB, besides one more where
-weights leave from them; of pieces of P V in UB."""
+"""Buffers: of Q in L0B; of P in L1; of scores in UB, besides one more where weights leave from
+them; of pieces of P V in UB."""
+
+L0C_SLOTS = (2, 4)
+"""The fewest buffers of scores in L0C, and the most."""
 
 MASK_SLOTS = 1
 """Buffers for a chunk's numbers of a mask that has one for each score."""
@@ -156,7 +159,8 @@ def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
         keys = schedule.tile * SIDE
         masks = MASK_SLOTS * slot_bytes(schedule, width)
         found += masks if extra.whole else keys * (width + BLOCK_BYTES)
-    found += MASK_SLOTS * slot_bytes(schedule, item) if attention.band is not None else 0
+    if attention.band is not None and not weight_slots(dtype):
+        found += slot_bytes(schedule, item)
     found += BLOCK_BYTES * len(attention.chain.numbers)
     found += PIECE_SLOTS * schedule.piece * columns * FRACTAL * 4
     found += leaving_bytes(attention, schedule) if not weight_slots(dtype) else 0
@@ -165,6 +169,15 @@ def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
     found += small * COPIES * REPEAT_BYTES + REPEAT_BYTES
     found += (schedule.ring * SUBS) * rows * SIDE * 4 + 2 * rows * SIDE * BLOCK_BYTES
     return found
+
+
+def bounds_apart(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> bool:
+    """Whether bounds of scores that a band hides have a buffer of their own; else those of f32 come
+    piece by piece where weights leave from."""
+    dtype = attention.chain.scores.dtype
+    size = slot_bytes(schedule, DTYPES[dtype].itemsize)
+    room = machine.buffer("UB").bytes - ub_bytes(attention, schedule)
+    return not weight_slots(dtype) or size <= room
 
 
 def score_slots(dtype: str) -> int:
@@ -210,10 +223,60 @@ def fits(attention: Attention, schedule: SplitAttentionSchedule, machine: Machin
         "L1": l1 * FRACTAL_BYTES,
         "L0A": (part * sizes.depth + LANES * rows * part) * FRACTAL_BYTES,
         "L0B": (L0_SLOTS * rows * sizes.depth + part * columns) * FRACTAL_BYTES,
-        "L0C": (L0_SLOTS * rows * part + LANES * rows * columns) * FRACTAL * 4,
+        "L0C": L0C_SLOTS[0] * scores_l0c_bytes(schedule) + sums_l0c_bytes(attention, schedule),
         "UB": ub_bytes(attention, schedule),
     }
     return all(size <= machine.buffer(name).bytes for name, size in bytes_of.items())
+
+
+def scores_l0c_bytes(schedule: SplitAttentionSchedule) -> int:
+    """Bytes of L0C that the scores of a product take."""
+    return schedule.rows * schedule.part * FRACTAL * 4
+
+
+def sums_l0c_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
+    """Bytes of L0C that products with V take."""
+    return LANES * schedule.rows * (attention.fractals.columns + 1) * FRACTAL * 4
+
+
+def l0c_slots(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> int:
+    """Buffers of scores in L0C: as many as there is room for, so that mads go on while others
+    leave it. Each is used as often in a step, so that none is used twice in a row from one step to
+    the next."""
+    room = machine.buffer("L0C").bytes - sums_l0c_bytes(attention, schedule)
+    least, most = L0C_SLOTS
+    counts = range(min(most, room // scores_l0c_bytes(schedule)), least, -1)
+    even = (count for count in counts if QUARTERS * schedule.parts % count == 0)
+    return next(even, least)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Buffers in L0A and L0B for tiles of K, of P and of V."""
+
+    k: int
+    p: int
+    v: int
+
+
+def factor_slots(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> Factors:
+    """Two buffers of each factor where there is room, so that one comes while another is used."""
+    sizes, rows, part = attention.fractals, schedule.rows, schedule.part
+    bytes_k, bytes_p, bytes_v, bytes_q = (
+        fractals * FRACTAL_BYTES
+        for fractals in (
+            part * sizes.depth,
+            LANES * rows * part,
+            part * (sizes.columns + 1),
+            L0_SLOTS * rows * sizes.depth,
+        )
+    )
+    l0a, l0b = (machine.buffer(name).bytes for name in ("L0A", "L0B"))
+    pairs = ((2, 2), (1, 2), (2, 1), (1, 1))
+    k, p = next((k, p) for k, p in pairs if k * bytes_k + p * bytes_p <= l0a)
+    return Factors(k, p, 2 if 2 * bytes_v + bytes_q <= l0b else 1)
 
 
 def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentionSchedule]:
@@ -230,7 +293,10 @@ def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentio
                         for piece in range(rows, 0, -1)
                     ]
                     fitting = [each for each in made if fits(attention, each, machine)]
-                    best = {each.ahead: each for each in reversed(fitting)}
+                    best = {
+                        (each.ahead, bounds_apart(attention, each, machine)): each
+                        for each in reversed(fitting)
+                    }
                     yield from best.values()
 
 
@@ -267,14 +333,21 @@ SMALL_STEPS = 5
 LINKS = 16
 """Steps of a chunk that wait for the one before."""
 
-PER_STEP = 1500
-"""Cycles of a step in which pipes wait for each other: many small steps are worse."""
+PER_STEP = 500
+"""Cycles of a step in which pipes wait for each other, as estimates of schedules of 12x512x64 and
+32x4096x128 miss what they take."""
 
 
 def chunks(schedule: SplitAttentionSchedule) -> tuple[int, ...]:
     """Fractals of rows of the chunks of a quarter."""
     whole, rest = divmod(schedule.rows, schedule.chunk)
     return (schedule.chunk,) * whole + (rest,) * bool(rest)
+
+
+def product_gap(cube: Machine) -> float:
+    """Cycles of a product on a cube core besides those of its fractals: a factor comes when the
+    product before has left its buffer, and each pipe tells the next one."""
+    return prices.mad_latency(cube) + prices.load2d(cube, "L0A", 0) + 4 * cube.sync.flag_cycles
 
 
 def step_cycles(
@@ -289,6 +362,7 @@ def step_cycles(
     scores = prices.mad(cube, rows * part * sizes.depth, 2, 1)
     product = prices.mad(cube, LANES * rows * part * columns, 2, 1)
     of_cube = parts * (QUARTERS * scores + SUBS * product)
+    of_cube += parts * (QUARTERS + SUBS) * product_gap(cube)
     masked = len(attention.chain.steps) if in_place(attention) else 0
     size = QUARTERS * rows * schedule.tile * FRACTAL
     item = DTYPES[dtype].itemsize
@@ -313,9 +387,32 @@ def most_steps(attention: Attention, schedule: SplitAttentionSchedule, cores: in
     if attention.band is None:
         return ceil_div(schedule.units(attention), cores) * schedule.tiles(attention)
     counts = counts_of(attention.band, schedule.unit_rows * SIDE, schedule.tile * SIDE)
-    turn = attention.band.turn
-    total = sum(sum(counts[turn.of(matrix)]) for matrix in range(attention.batch))
-    return max(ceil_div(total, cores), max(map(max, counts)))
+    total = attention.band.of_all(counts.tiles, attention.batch)
+    return max(ceil_div(total, cores), int(counts.tiles.max()))
+
+
+def masked_cycles(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
+) -> float:
+    """Cycles in which a vector core of one of that many blocks waits for bounds of scores that a
+    band hides, and compares them."""
+    band, vector = attention.band, machines.for_vector(machine)
+    if band is None:
+        return 0.0
+    counts = counts_of(band, schedule.unit_rows * SIDE, schedule.tile * SIDE)
+    total = band.of_all(counts.masked, attention.batch)
+    dtype = attention.chain.scores.dtype
+    item = DTYPES[dtype].itemsize
+    each = 0.0
+    for chunk in chunks(schedule):
+        size = chunk * schedule.tile * FRACTAL * item
+        apart = bounds_apart(attention, schedule, vector)
+        pieces = 1 if apart else ceil_div(size, shared_bytes(attention, schedule, dtype))
+        read = prices.reading(vector).result(size / pieces) + 2 * vector.sync.flag_cycles
+        each += pieces * read + size / REPEAT_BYTES
+        if not apart:  # They come when the weights before have left.
+            each += prices.writing(vector).result(chunk * schedule.tile * FRACTAL_BYTES)
+    return SUBS * each * total / cores
 
 
 def estimate(
@@ -324,7 +421,8 @@ def estimate(
     """Cycles on that many blocks."""
     each, alone = step_cycles(attention, schedule, machine)
     steps = most_steps(attention, schedule, cores)
-    return 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
+    found = 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
+    return found + masked_cycles(attention, schedule, machine, cores)
 
 
 def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAttentionSchedule]:
