@@ -141,7 +141,6 @@ FLOATS: dict[str, Callable[..., Any]] = {
     "slice": lambda x: x[1:, 3:-2],
     "slice, every other": lambda x: x[:, ::2],
     "pad": lambda x: jnp.pad(x, ((1, 2), (3, 1))),
-    "pad, inside": lambda x: lax.pad(x, np.float32(0), ((0, 0, 1), (1, 0, 1))),
     "broadcast_in_dim": lambda x: jnp.broadcast_to(x[:, :1], x.shape) + x[:1],
     "while": lambda x: lax.fori_loop(0, 4, lambda i, v: v * 0.5 + x, x),
 }
@@ -203,10 +202,8 @@ REASONS = {
     "cos": "some 130 instructions an element: digits up to 2^128 are taken off all of them",
     "sin": "as cos",
     "tan": "as cos, twice",
-    "arcsin": "as it is spelt: an arc tangent of two numbers, with a root and a quotient",
     "rem": "26 steps of a long division, exact for all of f32",
     "argmax": "a reduction of two operands by the scalar unit",
-    "pad, inside": "elements drawn apart by the scalar unit",
     "select_and_scatter": "nine positions of a window, each a slice, two choices and a sum",
     "scatter-add": "elements by the scalar unit",
     "nextafter": "bits by the scalar unit",

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from davinci.frontends.composites import NAMES
 from davinci.operators.core import Array
 from davinci.operators.inverse_functions import ERF, erf_inverse
+from davinci.passes.stablehlo_to_ascend.elementwise import CHLO
 from operators.test_trigonometry import all_exponents, of_f32, ulps
 
 DRAWS = np.random.default_rng(1)
@@ -63,3 +65,7 @@ def test_inverse_of_erf() -> None:
     assert ulps(of_f32("chlo.erf_inv", x), wanted).max() < 4
     found = of_f32("chlo.erf_inv", ENDS)
     assert np.isposinf(found[2]) and np.isneginf(found[3]) and np.isnan(found[4:9]).all()
+
+
+def test_models_of_onnx_keep_them_too() -> None:
+    assert set(CHLO) == set(NAMES)

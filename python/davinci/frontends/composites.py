@@ -15,7 +15,8 @@ from typing import Any
 
 from davinci.mlir import Op, func, ir, operations
 
-KEPT = frozenset({"chlo.erf"})
+NAMES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "erf_inv", "sinh")
+KEPT = frozenset(f"chlo.{name}" for name in NAMES)
 """Operators for which the ascend dialect has one of its own."""
 
 
