@@ -78,7 +78,8 @@ class LoopProducts(TileBuilder):
         self.left: dict[int, Left] = {}
         self.right: dict[tuple[int, int], Any] = {}
         self.resident: dict[tuple[int, int], list[Any]] = {}
-        self.ring: list[Any] = []
+        self.ring: list[ir.Value] = []
+        self.ahead: list[ir.Value] = []
 
     def _bring_factors(self) -> None:
         """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""
@@ -154,6 +155,8 @@ class LoopProducts(TileBuilder):
         """A is in UB, or in global memory if it is handed on: to L1 and L0A, and all products with
         it."""
         products = [term for term in terms_of(self.products) if term.a == a]
+        if self.meeting is not None and not self.schedule.resident:
+            self._load_ahead(products)
         with serving(*joined(*(product.members for product in products))):
             if a == HANDED:
                 self._load_handed(time)
@@ -165,6 +168,18 @@ class LoopProducts(TileBuilder):
                 if term.a == a:
                     with serving(*term.members):
                         self._product(term, self.left[a].l0, place == 0)
+
+    def _load_ahead(self, products: Sequence[Factors]) -> None:
+        """The first blocks of right factors to L0B, before the cores meet for the left one."""
+        blocks = [(product, block) for product in products for block in self._blocks(product)]
+        self.ahead = [self._to_ring(product, block) for product, block in blocks[:SLOTS]]
+
+    def _to_ring(self, product: Factors, block: BlockOfB) -> ir.Value:
+        """A block of a right factor to the buffer in L0B whose turn it is."""
+        l0b = self.ring[self.turn % SLOTS]
+        self.turn += 1
+        self._load_right(product, block, l0b)
+        return l0b
 
     def _load_left(self, a: int, products: Sequence[Factors], time: ir.Value) -> None:
         value, left = self.program.stores[a], self.left[a]
@@ -219,9 +234,7 @@ class LoopProducts(TileBuilder):
             if self.schedule.resident:
                 l0b = self.resident[product.c, product.a][number]
             else:
-                l0b = self.ring[self.turn % SLOTS]
-                self.turn += 1
-                self._load_right(product, block, l0b)
+                l0b = self.ahead.pop(0) if self.ahead else self._to_ring(product, block)
             a = self._of_left(l0a, block.row, block.rows)
             b = reshaped(l0b, [block.rows, block.columns, SIDE, SIDE])
             shape = [block.columns, height, SIDE, SIDE]
