@@ -15,7 +15,7 @@ from functools import cached_property
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Value
+from davinci.operators.vector_program import Step, Value
 from davinci.schedule.loops.group import HANDED, Factors, LoopGroup
 from davinci.schedule.loops.step_form import StepForm, fixed_values
 from davinci.schedule.meetings import meeting_cycles
@@ -340,6 +340,17 @@ def _require_rows(group: LoopGroup) -> None:
                 raise NoSpace("a part of an array that is no columns")
 
 
+def barriers_of(steps: Sequence[Step]) -> int:
+    """How many barriers stand between steps, in front of each one that reads the result of another
+    behind the last barrier; and one behind the last step."""
+    count, fresh = 1, set[Value]()
+    for step in steps:
+        if not fresh.isdisjoint(step.sources):
+            count, fresh = count + 1, set()
+        fresh.add(step.result)
+    return count
+
+
 def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int:
     layout = layout_of(group, schedule, schedule.rows, machine)
     buffers, of = layout.buffers
@@ -356,11 +367,9 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
     anything while cores that share lanes meet, and load a left factor, but for products of rows
     that are handed on, which are there before."""
     layout = layout_of(group, schedule, schedule.rows, machine)
-    vector = 0.0
-    for step in layout.program.steps:
-        if layout.once(step.result) or not layout.width(step):
-            continue
-        vector += step_cycles(step, layout) + machine.sync.barrier_cycles
+    steps = [s for s in layout.program.steps if not layout.once(s.result) and layout.width(s)]
+    vector = sum(step_cycles(step, layout) for step in steps)
+    vector += barriers_of(steps) * machine.sync.barrier_cycles
     height = schedule.fractal_rows
     products = products_of(group, schedule, machine)
     terms = terms_of(products)
