@@ -105,7 +105,7 @@ class AttentionCubeCore:
         self.l0b_v = buffers(slots.v, part * (self.columns + 1), f16, "L0B")
         count = l0c_slots(attention, schedule, machine)
         self.l0c_s = buffers(count, rows * part, f32, "L0C")
-        (self.l0c_o,) = buffers(1, height * (self.columns + 1), f32, "L0C")
+        self.l0c_o = buffers(LANES, rows * (self.columns + 1), f32, "L0C")
         self.turn = 0
 
     def build(self) -> None:
@@ -314,7 +314,8 @@ class AttentionCubeCore:
 
     def _result(self, step: IndexLike, number: int, sub: int, part: int) -> None:
         height, keys, wide = LANES * self.schedule.rows, self.schedule.part, self.columns + 1
-        p = self.fractals(self.l0a_p[number % len(self.l0a_p)], height, keys)
+        held_p = self.l0a_p[number % len(self.l0a_p)]
+        p = self.fractals(held_p, height, keys)
         v = self.l0b_v[number % len(self.l0b_v)]
         cce.load2d(self.fractals(self.p[number % P_SLOTS], height, keys), p, transpose=True)
         held = Block(0, Span(0, keys), Span(0, self.columns))
@@ -325,12 +326,17 @@ class AttentionCubeCore:
             cce.load2d(source, place, transpose=True)
         if sub == SUBS - 1:
             self.bring_v(self.next_v, part)
-        c = self.fractals(self.l0c_o, wide, height)
-        cce.mad(p, self.fractals(v, keys, wide), c, flag(part == 0))
+        rows = self.schedule.rows
+        for lane, sums in enumerate(self.l0c_o):
+            # By vector cores, so that the next sums of one begin while those of the other leave.
+            c = self.fractals(sums, wide, rows)
+            own = self.fractals(held_p, rows, keys, lane * rows * keys * FRACTAL)
+            cce.mad(own, self.fractals(v, keys, wide), c, flag(part == 0))
+            if part == self.schedule.parts - 1:
+                start = [self.block, self.steps.in_ring(step), sub, lane * rows * SIDE, 0]
+                shape = [1, 1, 1, rows * SIDE, wide * SIDE]
+                cce.fixpipe(c, subview(self.rings.results, start, shape, drop=[0, 1, 2]))
         if part == self.schedule.parts - 1:
-            start = [self.block, self.steps.in_ring(step), sub, 0, 0]
-            shape = [1, 1, 1, height * SIDE, wide * SIDE]
-            cce.fixpipe(c, subview(self.rings.results, start, shape, drop=[0, 1, 2]))
             cce.set_core_flag(pipe="FIX", flag=RESULTS)
 
     def both(self, ahead: IndexLike, behind: IndexLike) -> None:

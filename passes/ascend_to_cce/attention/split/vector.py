@@ -139,25 +139,45 @@ class AttentionVectorCore:
         self.steps.skewed(self.weights, self.both, self.results, ordered=True)
 
     def both(self, ahead: IndexLike, behind: IndexLike) -> None:
-        self.weights(ahead)
-        self.results(behind)
+        """Weights of a step and results of an earlier one, in one straight line: what pipes do
+        ahead ends where flags are."""
+        here, there = self.steps.place(ahead), self.steps.place(behind)
+        self.begin_weights(here)
+        self.begin_results(there)
+        self.make_weights(ahead, here)
+        self.take_results(behind)
+        self.tell_weights()
+        self.end_results(there)
 
     # Weights.
 
     def weights(self, step: IndexLike) -> None:
         """Scores of a step become weights."""
         place = self.steps.place(step)
+        self.begin_weights(place)
+        self.make_weights(step, place)
+        self.tell_weights()
+
+    def begin_weights(self, place: StepPlace) -> None:
+        """Waits for the scores of a step."""
         with only_if(place.first), serving(*self.members.highest):
             for lowest in self.lowest:
                 cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)
         self.masks.bring(place)
-        for sub in range(SUBS):
+        for _ in range(SUBS):
             cce.wait_core_flag(flag=SCORES)
-            if self.rings.masks is None:
-                self.chunks(step, place, sub, banded=False)
-            else:
-                clear, banded = (partial(self.chunks, step, place, sub, x) for x in (False, True))
-                self.alike(place, clear, banded)
+
+    def make_weights(self, step: IndexLike, place: StepPlace) -> None:
+        """Makes and stores the weights of a step."""
+        if self.rings.masks is None:
+            self.chunks(step, place, banded=False)
+        else:
+            clear, banded = (partial(self.chunks, step, place, x) for x in (False, True))
+            self.alike(place, clear, banded)
+
+    def tell_weights(self) -> None:
+        """Tells the cube core of the weights of both halves of a unit."""
+        for _ in range(SUBS):
             cce.set_core_flag(pipe="MTE3", flag=WEIGHTS)
 
     def alike(
@@ -175,16 +195,17 @@ class AttentionVectorCore:
 
         choose(place.pattern, 0, clear, again, ordered=True)
 
-    def chunks(self, step: IndexLike, place: StepPlace, sub: int, banded: bool) -> None:
-        """All rows of a quarter.
+    def chunks(self, step: IndexLike, place: StepPlace, banded: bool) -> None:
+        """All rows of a unit, in one straight line: what pipes do ahead ends where flags are.
 
         Args:
             banded: whether a band hides some scores.
         """
-        first = 0
-        for rows in chunks(self.schedule):
-            self.chunk(step, place, sub, first, rows, banded)
-            first += rows
+        for sub in range(SUBS):
+            first = 0
+            for rows in chunks(self.schedule):
+                self.chunk(step, place, sub, first, rows, banded)
+                first += rows
 
     def of_ring(self, ring: ir.Value, step: IndexLike, sub: int, first: int, rows: int) -> ir.Value:
         """Rows of a quarter, of scores or weights."""
@@ -321,19 +342,34 @@ class AttentionVectorCore:
     def results(self, step: IndexLike) -> None:
         """Products with V of a step are taken in."""
         place = self.steps.place(step)
-        for sub in range(SUBS):
+        self.begin_results(place)
+        self.take_results(step)
+        self.end_results(place)
+
+    def begin_results(self, place: StepPlace) -> None:
+        """Waits for the products with V of a step."""
+        with only_if(place.first), serving(*self.members.product):
+            for sums in self.sums:
+                cce.vector_dup(scalar("f32", 0.0), sums)
+        for _ in range(SUBS):
             cce.wait_core_flag(flag=RESULTS)
+
+    def take_results(self, step: IndexLike) -> None:
+        """Takes them in."""
+        for sub in range(SUBS):
             with serving(*self.members.product):
-                self.take_in(step, place, sub)
-            with only_if(place.last):
+                self.take_in(step, sub)
+
+    def end_results(self, place: StepPlace) -> None:
+        """Rows of O leave behind the last tile of a unit."""
+        with only_if(place.last):
+            for sub in range(SUBS):
                 self.leave(place, sub)
 
-    def take_in(self, step: IndexLike, place: StepPlace, sub: int) -> None:
+    def take_in(self, step: IndexLike, sub: int) -> None:
         """O of a quarter times the change of its rows' maxima, and what a tile adds to it."""
         rows = self.schedule.rows
-        sums, height = self.sums[sub], rows * SIDE
-        with only_if(place.first):
-            cce.vector_dup(scalar("f32", 0.0), sums)
+        height = rows * SIDE
         kept = subview(
             self.changes, [self.steps.in_ring(step), sub, 0], [1, 1, height], drop=[0, 1]
         )
