@@ -34,7 +34,7 @@ def test_restored(searches: bool) -> None:
 
 
 def test_what_was_made_meanwhile_is_old() -> None:
-    """Unless somebody has frozen objects, as the settings of these tests do."""
+    """Unless somebody has frozen objects."""
     program = (
         "import gc\n"
         "from davinci.garbage import no_search\n"
@@ -46,10 +46,15 @@ def test_what_was_made_meanwhile_is_old() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "True True 0\n"
-    frozen = gc.get_freeze_count()
-    with no_search():
-        pass
-    assert gc.get_freeze_count() == frozen
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        assert frozen
+        with no_search():
+            pass
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()
 
 
 def test_rarely_and_as_before() -> None:
