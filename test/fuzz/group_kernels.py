@@ -19,6 +19,7 @@ from davinci.zoo.graph import OnnxGraph
 from davinci.zoo.layers import Images
 from random_graph_steps import attention_of, gelu, normalised, rotary, softmax_of
 from random_graphs import Graph, Value
+from random_sorts import ALIKE, PLAIN, TOTAL, sort_of
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,22 @@ def _scatter(by: str, rows: int, width: int, lines: int, cores: int) -> GroupMod
     return GroupModel(text, cores, arrays)
 
 
+SORTS = {
+    "sorted rows": ((17, 40), PLAIN, "alone", 40, 2),
+    "rows with their places": ((17, 24), ALIKE, "places", 24, 1),
+    "the first of rows": ((9, 33), TOTAL, "places", 5, 2),
+    "a row sorted in eighths": ((1, 130), PLAIN, "alone", 130, 1),
+}
+"""Shapes of keys, how they are compared, what is sorted with them, how many are kept, and cores."""
+
+
+def _sort(shape: tuple[int, ...], compares: str, form: str, kept: int, cores: int) -> GroupModel:
+    random = np.random.default_rng(1)
+    keys = np.rint(random.standard_normal(shape) * 9).astype(np.float32)
+    found = sort_of(keys, len(shape) - 1, compares, False, form, kept, random)
+    return GroupModel(found.text, cores, {f"arg{i}": x for i, x in enumerate(found.inputs)})
+
+
 def group_models(rows: int = 0) -> dict[str, GroupModel]:
     """The groups by name, of arrays of `rows` rows; 0: as many as `MAKERS` says."""
     found = {}
@@ -249,6 +266,8 @@ def group_models(rows: int = 0) -> dict[str, GroupModel]:
         found[layer.__name__] = _of_images(layer, channels, side, cores)
     for name, scatter in SCATTERS.items():
         found[name] = _scatter(*scatter)
+    for name, sort in SORTS.items():
+        found[name] = _sort(*sort)
     for name, (text, cores) in LOOPS.items():
         network = zoo.build(text)
         found[name] = GroupModel(network.proto, cores, network.inputs(seed=1))

@@ -44,6 +44,7 @@ def test_kernels_of_groups() -> None:
         ("rotary_embedding", 3),
         ("ragged rows added in memory", 1),
         ("rows that a core owns", 3),
+        ("a row sorted in eighths", 5),
     ):
         for kernel in record(models[name], cores=1):
             judge(kernel, sequential_pipes(), outcomes, every)
