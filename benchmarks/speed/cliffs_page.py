@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -258,14 +259,16 @@ def lines_of(machine: str, only: str) -> list[str]:
     return lines
 
 
-def table_of(machine: str, lines: Sequence[str]) -> str:
-    """The table of a machine, and what is above the line with the reason."""
+def table_of(
+    title: str, lines: Sequence[str], known: Mapping[str, str] = MappingProxyType(REASONS)
+) -> str:
+    """A table, and what is above the line with the reason, if it is known."""
     head = "| operator | unit, 10 k | cycles | over bound | unit, 1 M | cycles | over bound |"
     above = [line.split("|")[1].strip() for line in lines if MARK in line]
-    text = [f"## {machine}", "", head, "|---|---|---:|---:|---|---:|---:|", *lines, ""]
+    text = [f"## {title}", "", head, "|---|---|---:|---:|---|---:|---:|", *lines, ""]
     text += [f"{len(above)} of {len(lines)} operators are above the line.", ""]
     for name in above:
-        reasons = (why for start, why in REASONS.items() if name.startswith(start))
+        reasons = (why for start, why in known.items() if name.startswith(start))
         text.append(f"* {name}: {next(reasons, 'not looked at yet')}")
     return "\n".join(text)
 

@@ -1,0 +1,270 @@
+"""Operators of ONNX at two sizes, against their bounds, as `cliffs_page.py` has those of StableHLO.
+
+    python benchmarks/speed/onnx_cliffs.py [--machine NAME ..] [--only TEXT] [--write]
+
+Each is a model of one node on about 10 thousand and on about a million elements, whose parameters
+(axes, shapes, counts, indices of slices) are constants as in an exported network. `--write` puts
+the tables into docs/cliffs.md, with `--printed FILE ..` those of lines that were printed before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from cliffs_page import LARGE, PAGE, SMALL, Found, cells, table_of
+from onnx import TensorProto, helper, numpy_helper
+from page_section import put_section
+from timed import timed
+
+from davinci.errors import DavinciError
+
+OPSET = 21
+
+Shape = tuple[int, ...]
+Arrays = Callable[[Shape], Sequence[Any]]
+"""Parameters of a node for a shape."""
+
+KINDS = {"float": TensorProto.FLOAT, "int": TensorProto.INT64, "bool": TensorProto.BOOL}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A model of one node.
+
+    Attributes:
+        count: of operands, all of the shape of the size unless `shapes` says others.
+        outputs: how many results are wanted.
+        parameters: arrays behind the operands.
+        shapes: of the operands, by the shape of the size.
+    """
+
+    operator: str
+    count: int = 1
+    kind: str = "float"
+    outputs: int = 1
+    parameters: Arrays = lambda shape: ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    shapes: Callable[[Shape], Sequence[Shape]] | None = None
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name or self.operator
+
+    def model(self, shape: Shape) -> onnx.ModelProto:
+        shapes = self.shapes(shape) if self.shapes else [shape] * self.count
+        inputs = [
+            helper.make_tensor_value_info(f"x{i}", KINDS[self.kind], each)
+            for i, each in enumerate(shapes)
+        ]
+        constants = [
+            numpy_helper.from_array(np.asarray(array), f"p{i}")
+            for i, array in enumerate(self.parameters(shape))
+        ]
+        names = [*(value.name for value in inputs), *(value.name for value in constants)]
+        made = [f"y{i}" for i in range(self.outputs)]
+        node = helper.make_node(self.operator, names, made, **self.attributes)
+        results = [onnx.ValueInfoProto(name=name) for name in made]
+        graph = helper.make_graph([node], self.title, inputs, results, constants)
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        model = onnx.shape_inference.infer_shapes(model)
+        for value in model.graph.output:
+            if (
+                value.type.WhichOneof("value") is None
+            ):  # of an operator that is a function: as its operand
+                value.type.CopyFrom(model.graph.input[0].type)
+        return model
+
+
+def longs(*numbers: int) -> Arrays:
+    """One parameter of integers, the same for all shapes."""
+    return lambda shape: (np.array(numbers, np.int64),)
+
+
+def image(shape: Shape) -> Sequence[Shape]:
+    """Sixteen channels of a square, as many elements as a shape has."""
+    side = int((shape[0] * shape[1] / 16) ** 0.5)
+    return [(1, 16, side, side)]
+
+
+def filters(shape: Shape) -> Sequence[Any]:
+    return (np.ones((16, 16, 3, 3), np.float32),)
+
+
+def statistics(shape: Shape) -> Sequence[Any]:
+    return tuple(np.ones(16, np.float32) for _ in range(4))
+
+
+UNARY = (
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh"),
+    *("Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf"),
+    *("IsNaN", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg", "Reciprocal", "Relu", "Round"),
+    *("Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign"),
+    *("Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Hardmax", "Transpose", "NonZero", "Size"),
+)
+BINARY = (
+    *("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum", "PRelu"),
+    *("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
+)
+REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+NODES: tuple[Node, ...] = (
+    *(Node(name) for name in UNARY if name not in ("NonZero",)),
+    *(Node(name, 2) for name in BINARY),
+    *(Node(name, 2, "bool") for name in ("And", "Or", "Xor")),
+    Node("Not", 1, "bool"),
+    *(Node(name, 2, "int", name=f"{name} of int64") for name in ("Add", "Mul", "Div", "Max")),
+    Node("Mod", 2, attributes={"fmod": 1}),
+    Node("Mod", 2, "int", name="Mod of int64"),
+    *(Node(f"Reduce{name}", parameters=longs(1)) for name in REDUCTIONS),
+    *(Node(name, attributes={"axis": 1}) for name in ("ArgMax", "ArgMin")),
+    Node("Cast", attributes={"to": TensorProto.FLOAT16}),
+    Node("CastLike", parameters=lambda s: (np.zeros(1, np.float16),)),
+    Node("Clip", parameters=lambda s: (np.float32(-1), np.float32(1))),
+    Node("Concat", 2, attributes={"axis": 1}),
+    Node("CumSum", parameters=lambda s: (np.int64(1),)),
+    Node("Expand", parameters=lambda s: (np.array([2, *s]),)),
+    Node("EyeLike"),
+    Node("Flatten"),
+    Node("Gather", parameters=lambda s: (np.arange(64) * 7 % s[0],)),
+    Node("GatherElements", parameters=lambda s: (np.zeros((4, s[1]), np.int64),)),
+    Node("GatherND", parameters=lambda s: (np.arange(64).reshape(-1, 1) * 7 % s[0],)),
+    Node("LayerNormalization", parameters=lambda s: (np.ones(s[1], np.float32),)),
+    Node("MatMul", shapes=lambda s: [s, (s[1], s[1])]),
+    Node("Gemm", shapes=lambda s: [s, (s[1], s[1])]),
+    Node(
+        "OneHot",
+        kind="int",
+        parameters=lambda s: (np.int64(s[1]), np.array([0, 1], np.float32)),
+        shapes=lambda s: [s[:1]],
+    ),
+    Node("Pad", parameters=longs(1, 2, 3, 1)),
+    Node("Pad", parameters=longs(1, 2, 3, 1), attributes={"mode": "reflect"}, name="Pad, reflect"),
+    Node("Reshape", parameters=lambda s: (np.array([s[1], s[0]]),)),
+    Node(
+        "ReverseSequence",
+        parameters=lambda s: (np.full(s[0], s[1] // 2),),
+        attributes={"batch_axis": 0, "time_axis": 1},
+    ),
+    Node(
+        "ScatterElements",
+        parameters=lambda s: (np.zeros((1, s[1]), np.int64), np.ones((1, s[1]), np.float32)),
+    ),
+    Node(
+        "ScatterND",
+        parameters=lambda s: (np.arange(8).reshape(-1, 1), np.ones((8, s[1]), np.float32)),
+    ),
+    Node("Slice", parameters=lambda s: (np.array([1]), np.array([s[1] - 2]), np.array([1]))),
+    Node("Split", outputs=2, attributes={"axis": 1, "num_outputs": 2}),
+    Node("Tile", parameters=longs(1, 2)),
+    Node("TopK", outputs=2, parameters=longs(16)),
+    Node("Trilu"),
+    Node("Unsqueeze", parameters=longs(0)),
+    Node("Squeeze", parameters=longs(0), shapes=lambda s: [(1, *s)]),
+    Node(
+        "Where", parameters=lambda s: (np.ones(s, np.float32), np.zeros(s, np.float32)), kind="bool"
+    ),
+    Node("AveragePool", shapes=image, attributes={"kernel_shape": [3, 3], "strides": [2, 2]}),
+    Node("MaxPool", shapes=image, attributes={"kernel_shape": [3, 3], "strides": [2, 2]}),
+    Node("LpPool", shapes=image, attributes={"kernel_shape": [3, 3], "strides": [2, 2]}),
+    *(Node(f"Global{name}Pool", shapes=image) for name in ("Average", "Lp", "Max")),
+    Node("BatchNormalization", shapes=image, parameters=statistics),
+    Node("Conv", shapes=image, parameters=filters),
+    Node("ConvTranspose", shapes=image, parameters=filters, attributes={"strides": [2, 2]}),
+    Node("DepthToSpace", shapes=image, attributes={"blocksize": 2}),
+    Node(
+        "GroupNormalization",
+        shapes=image,
+        attributes={"num_groups": 4},
+        parameters=lambda s: statistics(s)[:2],
+    ),
+    Node("InstanceNormalization", shapes=image, parameters=lambda s: statistics(s)[:2]),
+    Node("LRN", shapes=image, attributes={"size": 3}),
+    Node("LpNormalization"),
+    Node("MeanVarianceNormalization", shapes=image),
+    Node(
+        "Resize",
+        shapes=image,
+        parameters=lambda s: (np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)),
+        name="Resize, nearest",
+    ),
+    Node(
+        "Resize",
+        shapes=image,
+        attributes={"mode": "linear"},
+        parameters=lambda s: (np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)),
+        name="Resize, linear",
+    ),
+    Node(
+        "SpaceToDepth",
+        shapes=lambda s: [(1, 16, 2 * (s[1] // 32), s[0])],
+        attributes={"blocksize": 2},
+    ),
+    Node("GridSample", shapes=lambda s: [image(s)[0], (1, *image(s)[0][2:], 2)]),
+)
+"""Models of one node; loops, sequences, texts, quantised and random operators are left out."""
+
+REASONS = {
+    "TopK": "a key with its number is two or three planes, of which each exchange takes eight "
+    "instructions",
+    "Div of int64": "three quotients of f32 and a correction, on pairs of words",
+    "Mod of int64": "as Div of int64",
+    "ReverseSequence": "elements by the scalar unit, as lengths may differ from row to row",
+    "LRN": "a power of each element",
+}
+"""Why an operator is above the line, by the beginning of its name."""
+
+
+def measured(node: Node, shape: Shape, machine: str) -> Found | str:
+    """Cycles of a node, or why there are none."""
+    try:
+        profile = timed(node.model(shape), machine=machine).profile
+    except DavinciError as error:
+        return str(error).splitlines()[0][:60]
+    longest = max(profile["kernels"], key=lambda k: k["cycles"], default={"unit": "none"})
+    return Found(longest["unit"], profile["total_cycles"], profile["bound_cycles"])
+
+
+def lines_of(machine: str, only: str) -> list[str]:
+    """A line of the table for each node, printed as they come."""
+    lines = []
+    for node in (node for node in NODES if only in node.title):
+        found = [measured(node, shape, machine) for shape in (SMALL, LARGE)]
+        lines.append(f"| {node.title} | {' | '.join(map(cells, found))} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
+    parser.add_argument("--machine", nargs="*", default=["ascend910"])
+    parser.add_argument("--only", default="", help="operators whose names contain this")
+    parser.add_argument(
+        "--printed", type=Path, nargs="*", help="lines printed before, a file for each machine"
+    )
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/cliffs.md")
+    options = parser.parse_args()
+    files = options.printed or [None] * len(options.machine)
+    if len(files) != len(options.machine):
+        parser.error("--printed wants a file for each machine")
+    tables = []
+    for machine, file in zip(options.machine, files, strict=True):
+        printed = file.read_text(encoding="utf-8").splitlines() if file else ()
+        found = [line for line in printed if line.startswith("|")]
+        title = f"ONNX, {machine}"
+        tables.append(table_of(title, found or lines_of(machine, options.only), REASONS))
+    if options.write:
+        put_section(PAGE, "onnx tables", "\n\n".join(tables))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
