@@ -55,6 +55,7 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
     published_950.reading,
     published_950_cube.products,
     published_950_cube.product_with_gelu,
+    published_950_cube.scaled_products,
 ]
 
 CHIPS: dict[str, str] = {

@@ -163,7 +163,7 @@ def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, M
     """The memories of one core of that kind; those it has not hold no bytes."""
     there = machine.core_types[core].memories
     found = {}
-    for space in (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.UB, Space.VREG):
+    for space in list(Space)[1:]:
         buffer = machine.buffers.of(space.name)
         size, align = (0, 1) if buffer is None else (buffer.bytes, buffer.align_bytes)
         found[space] = Memory(space, size if space.name in there else 0, align, shadowed)

@@ -21,7 +21,7 @@ from davinci.machine import Machine, prices
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.simulator.core.regions import Region
 from davinci.simulator.timing.functions import packed
-from davinci.units import BLOCK_BYTES, ceil_div
+from davinci.units import FRACTAL_BYTES, ceil_div
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def cube(work: UnitWork) -> PipeCycles:
     (b1)."""
     machine, values = work.machine, work.values
     itemsize = work.reads[0][1].dtype.itemsize
-    sides = ceil_div(values["m"], machine.cube.m) * ceil_div(values["n"], machine.cube.n)
-    fractals = sides * ceil_div(values["k"], BLOCK_BYTES // itemsize)
+    blocks = work.reads[0][1].size_bytes // FRACTAL_BYTES  # of A; a byte may hold two numbers
+    fractals = blocks * ceil_div(values["n"], machine.cube.n)
     cycles = math.ceil(prices.mad(machine, fractals, itemsize))
     return PipeCycles(cycles, cycles + prices.mad_drain(machine))
 
@@ -151,6 +151,13 @@ def mte1_load3d(work: UnitWork) -> PipeCycles:
     rows = pixels_of(work.values, work.fmatrix).rows.tolist()
     cycles = math.ceil(prices.load3d(machine, space.name, work.values["stride_w"], rows))
     return PipeCycles(cycles, cycles, from_l1=True, overlap=machine.mte1.overlap_cycles)
+
+
+def mte1_scales(work: UnitWork) -> PipeCycles:
+    """Fractals of scales, one a cycle, and a fixed part an instruction."""
+    fractals = work.values["x_step"] * work.values["y_step"]
+    cycles = math.ceil(prices.load_scales(work.machine, fractals))
+    return PipeCycles(cycles, cycles, from_l1=True)
 
 
 def mte1_copy(work: UnitWork) -> PipeCycles:
@@ -320,6 +327,7 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "cube": cube,
     "mte1_load2d": mte1_load2d,
     "mte1_load3d": mte1_load3d,
+    "mte1_scales": mte1_scales,
     "mte1_copy": mte1_copy,
     "mte2": mte2,
     "mte3": mte3,
@@ -343,6 +351,7 @@ COPIES = frozenset(
     [
         "mte1_load2d",
         "mte1_load3d",
+        "mte1_scales",
         "mte1_copy",
         "mte2",
         "nd2nz",

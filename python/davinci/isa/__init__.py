@@ -30,6 +30,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     registers,
     cube_950,
     direct_paths,
+    mx,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -86,6 +87,7 @@ __all__ = [
     "img2col",
     "mte",
     "multiply_add",
+    "mx",
     "reduce",
     "registers",
     "sort",

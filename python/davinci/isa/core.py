@@ -53,6 +53,8 @@ class Space(enum.IntEnum):
     L0C = 5
     UB = 6
     VREG = 7
+    L0A_MX = 8
+    L0B_MX = 9
 
 
 class Pipe(enum.IntEnum):
@@ -77,6 +79,7 @@ TIMING_RULES: dict[str, str] = {
     "vnchwconv": "fixed cost and cycles per repeat of the 16x16 transpose",
     "cube": "fractal products at one a cycle, and occupancy",
     "mte1_load2d": "512-byte fractals from L1 into L0A or L0B",
+    "mte1_scales": "fractals of scales from L1, 32 bytes each",
     "mte1_load3d": "fractals of the windows of an image in L1, into L0A or L0B",
     "mte1_copy": "bursts from L1 to UB",
     "mte2": "bursts from GM to UB or L1",

@@ -30,6 +30,8 @@ NEEDS = (
     ("vf_call", "vector", "functions"),
     ("vf_call", "buffers", "VREG"),
     ("copy_ubuf_to_cbuf", "mte3", "ub_to_l1_bytes_per_cycle"),
+    ("load_cbuf_to_ca_mx", "buffers", "L0A_MX"),
+    ("load_cbuf_to_cb_mx", "buffers", "L0B_MX"),
     ("copy_ubuf_to_cbuf", "mte3", "on_chip_start_cycles"),
 )
 """Instructions, some of one type only, that need an optional section or key of a section."""

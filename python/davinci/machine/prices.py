@@ -140,6 +140,11 @@ def load2d(machine: Machine, space: str, size_bytes: float, instructions: float 
     return instructions * unit.fixed_cycles + size_bytes / rate
 
 
+def load_scales(machine: Machine, fractals: float, instructions: float = 1) -> float:
+    """MTE1, fractals of scales of 32 bytes, one a cycle."""
+    return instructions * machine.mte1.fixed_cycles + fractals
+
+
 def load3d(machine: Machine, space: str, stride: int, rows: Iterable[int]) -> float:
     """MTE1, fractals of windows of an image to L0A or L0B.
 

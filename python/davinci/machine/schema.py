@@ -26,7 +26,7 @@ from davinci.machine.tables import entry_of
 from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div
 
 PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
-MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB", "VREG"]
+MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB", "VREG", "L0A_MX", "L0B_MX"]
 
 
 class OnChipMemory(Section):
@@ -44,7 +44,7 @@ class OnChipMemory(Section):
 
 class OnChipMemories(Section):
     """The on-chip memories; of a split machine each is in the cores that list it. VREG are the
-    vector registers, where instructions name them."""
+    vector registers, L0A_MX and L0B_MX hold scales, where instructions name them."""
 
     L1: OnChipMemory
     L0A: OnChipMemory
@@ -52,6 +52,8 @@ class OnChipMemories(Section):
     L0C: OnChipMemory
     UB: OnChipMemory
     VREG: OnChipMemory | None = None
+    L0A_MX: OnChipMemory | None = None
+    L0B_MX: OnChipMemory | None = None
 
     def of(self, space: str) -> OnChipMemory | None:
         """The memory of that name, None if no core has one."""

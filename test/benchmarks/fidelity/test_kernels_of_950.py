@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from davinci import machine
 from davinci.errors import DeviceFault
+from davinci.isa import mx
 from davinci.simulator import Device
 
 MACHINE = machine.load("ascend950")
@@ -109,3 +111,34 @@ def test_attention(attention: Any, queries: int, keys: int) -> None:
     expected = weights @ v.astype(np.float32) / weights.sum(1, keepdims=True)
     found = device.read(how.places[3], np.float32, (queries, 128))
     np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def scaled(products: Any, benchmark_script: Any) -> Any:
+    return benchmark_script("product_mx")
+
+
+def numbers(kind: str, raw: Any, scales: Any) -> Any:
+    """What bytes of a format and their scales stand for."""
+    each = mx.FORMATS[kind][raw].reshape(len(raw), -1)
+    return each * np.repeat(mx.SCALES[scales], 32, axis=1)
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("e4m3", 8), ("e5m2", 8), ("e2m1", 4), ("e1m2", 4)])
+def test_product_of_scaled_numbers(products: Any, scaled: Any, kind: str, bits: int) -> None:
+    size = 64, 96, 640
+    how = scaled.ScaledProduct(MACHINE, kind, bits, size, 2, 1, (32, 48, 128), 1, 3)
+    rng = np.random.default_rng(0)
+    finite = {"e4m3": 0xBF, "e5m2": 0xB7}.get(kind, 0xFF)
+    raw = [
+        rng.integers(0, 256, size=(n, 640 * bits // 8), dtype=np.uint8) & finite for n in size[:2]
+    ]
+    scales = [rng.integers(120, 132, size=(n, 20), dtype=np.uint8) for n in size[:2]]
+    device = Device(MACHINE, how.places[-1])
+    for address, array in zip(how.places, [*raw, *scales], strict=False):
+        device.write(address, array)
+    products.run(device, how.body, "AIC", how.cores)
+    found = device.read(how.places[4], ml_dtypes.bfloat16, size[:2]).astype(np.float32)
+    a, b = (numbers(kind, r, s) for r, s in zip(raw, scales, strict=True))
+    expected = a @ b.T
+    assert np.abs(found - expected).max() < np.abs(expected).max() / 100
