@@ -16,7 +16,14 @@ import davinci
 from davinci.frontends.hivm import Given, launch
 from davinci.runtime.executable import Executable
 
-ELEMENTS = {"float32": "f32", "float16": "f16", "int32": "i32", "int16": "i16", "int8": "i8"}
+ELEMENTS = {
+    "float32": "f32",
+    "float16": "f16",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "int64": "i64",
+}
 BARRIER = '"hivm.hir.pipe_barrier"() <{pipe = #hivm.pipe<PIPE_ALL>}> : () -> ()'
 ALIGN = 256
 

@@ -1,19 +1,26 @@
-"""Runs a script, or tests, that are written for an NPU and its PyTorch, on the CPU.
+"""Runs scripts and tests that are written for an NPU and its PyTorch, on the CPU.
 
 Kernels of Triton run on the simulated 910B; everything that PyTorch does on the device `npu` it
-does on the CPU.
+does on the CPU. `run_script` and `run_tests` are called in processes of their own.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.machinery
+import importlib.util
+import json
 import runpy
+import signal
 import sys
+import time
 import types
+from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
+import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -52,20 +59,22 @@ EXTENSION = (
 """Functions that newer releases have in a module `extension`, of those that this one has."""
 
 
-def nothing(name: str) -> Callable[..., None]:
-    """A function that does nothing, in place of one of the NPU's PyTorch; modules that look for
-    what Python itself puts into modules find nothing."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return lambda *args, **named: None
+class StandIn(types.ModuleType):
+    """A module in place of one that is not here; what it has not been given does nothing, and
+    modules that look for what Python itself puts into modules find nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return MagicMock(name=f"{self.__name__}.{name}")
 
 
 def stand_in(name: str, **members: Any) -> types.ModuleType:
-    """A module of that name with these members; others are functions that do nothing."""
-    module = types.ModuleType(name)
+    """A module of that name with these members; others do nothing."""
+    module = StandIn(name)
     module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+    module.__path__ = []
     module.__dict__.update(members)
-    module.__dict__["__getattr__"] = nothing
     sys.modules[name] = module
     return module
 
@@ -90,6 +99,10 @@ def renamed() -> None:
     }
 
 
+def figure_and_axes(*args: Any, **named: Any) -> tuple[MagicMock, MagicMock]:
+    return MagicMock(), MagicMock()
+
+
 def prepare() -> None:
     """Puts stand-ins where a script expects the NPU."""
     import davinci.triton
@@ -102,9 +115,11 @@ def prepare() -> None:
         synchronize=lambda *args: None,
         current_stream=lambda *args: types.SimpleNamespace(npu_stream=0, synchronize=lambda: None),
     )
-    stand_in("torch_npu", npu=torch.npu)  # type: ignore[attr-defined]
+    stand_in("torch_npu", npu=torch.npu, __version__="2.7")  # type: ignore[attr-defined]
     for name in ("testing", "testing.testcase", "testing.common_utils"):
         stand_in(f"torch_npu.{name}")
+    if importlib.util.find_spec("matplotlib") is None:  # figures are not looked at
+        stand_in("matplotlib", pyplot=stand_in("matplotlib.pyplot", subplots=figure_and_axes))
     # It keeps launches for the next call, and asks what they return how to repeat them.
     stand_in("triton.runtime.libentry", libentry=lambda: lambda kernel: kernel)
     renamed()
@@ -112,24 +127,125 @@ def prepare() -> None:
     davinci.triton.activate()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("script", help="file to run")
-    path = parser.parse_args().script
-    prepare()
-    with open(path) as file:
-        text = file.read()
-    sys.argv = [path]
+def run_script(path: Path, note: Callable[[dict[str, Any]], None]) -> None:
+    """Runs a script to its end and notes what it raises."""
+    begin = time.monotonic()
+    note({"begin": path.name})
+    error = None
+    sys.argv = [str(path)]
     with OnCpu():
-        if "pytest" in text and "def test_" in text:
-            import pytest
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as end:
+            error = end if end.code else None
+        except BaseException as raised:
+            error = raised
+    note({"end": path.name, "seconds": time.monotonic() - begin, **described(error)})
 
-            return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", path]))
-        runpy.run_path(path, run_name="__main__")
-    return 0
+
+def described(error: BaseException | None) -> dict[str, Any]:
+    """An exception as its type, its message, and the modules that it went through."""
+    if error is None:
+        return {"error": None}
+    frames, step = [], error.__traceback__
+    while step is not None:
+        frames.append(step.tb_frame.f_globals.get("__name__", ""))
+        step = step.tb_next
+    return {"error": type(error).__name__, "message": str(error)[:4000], "frames": frames}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+class OutOfTime(BaseException):
+    """A test takes too long."""
+
+
+class Noted:
+    """A plugin of pytest that runs some cases of each test and notes what they raise.
+
+    Attributes:
+        cases: how many cases of a test run, from the first to the last at equal distances.
+        seconds: that a case may take.
+        skip: cases that ran before, in a process that died.
+    """
+
+    def __init__(
+        self, note: Callable[[dict[str, Any]], None], cases: int, seconds: int, skip: set[str]
+    ) -> None:
+        self.note, self.cases, self.seconds, self.skip = note, cases, seconds, skip
+        self.errors: dict[str, BaseException] = {}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        tests: dict[Any, list[Any]] = defaultdict(list)
+        for item in items:
+            tests[getattr(item, "originalname", item.name)].append(item)
+        kept = []
+        for found in tests.values():
+            count = min(self.cases, len(found))
+            kept += [found[i * (len(found) - 1) // max(1, count - 1)] for i in range(count)]
+        items[:] = [item for item in kept if item.nodeid not in self.skip]
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            text = str(report.longrepr)
+            last = [line[2:].strip() for line in text.splitlines() if line.startswith("E ")]
+            message = last[-1] if last else text[-300:]
+            name = message.split(":")[0]
+            self.note({"end": "", "test": "", "seconds": 0, "error": name, "message": message})
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Any:
+        test = getattr(item, "originalname", item.name)
+        self.note({"begin": item.nodeid, "test": test})
+        begin = time.monotonic()
+        self.errors.pop(item.nodeid, None)
+        self.outcome = "passed"
+        signal.alarm(self.seconds)
+        try:
+            return (yield)
+        finally:
+            signal.alarm(0)
+            seconds = time.monotonic() - begin
+            record = {"end": item.nodeid, "test": test, "seconds": seconds}
+            error = self.errors.get(item.nodeid)
+            self.note({**record, "outcome": self.outcome, **described(error)})
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+        report = yield
+        if report.outcome != "passed" and self.outcome == "passed":
+            self.outcome = report.outcome
+            if call.excinfo is not None:
+                self.errors[item.nodeid] = call.excinfo.value
+        return report
+
+
+def run_tests(
+    path: Path, note: Callable[[dict[str, Any]], None], cases: int, seconds: int, skip: set[str]
+) -> None:
+    """Runs some cases of each test in a file and notes what they raise."""
+
+    def alarm(*args: Any) -> None:
+        raise OutOfTime
+
+    signal.signal(signal.SIGALRM, alarm)
+    with OnCpu():
+        options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "-n", "0"]
+        pytest.main([*options, str(path)], plugins=[Noted(note, cases, seconds, skip)])
+
+
+def is_script(path: Path) -> bool:
+    """Whether a file runs by itself, and is not for pytest."""
+    return not path.name.startswith("test_") and "__main__" in path.read_text()
+
+
+def run(path: Path, notes: Path, cases: int, seconds: int, skip: set[str]) -> None:
+    """Runs a file as what it is, and writes what it notes as lines of JSON."""
+    with notes.open("a") as file:
+
+        def note(record: dict[str, Any]) -> None:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+
+        if is_script(path):
+            run_script(path, note)
+        else:
+            run_tests(path, note, cases, seconds, skip)

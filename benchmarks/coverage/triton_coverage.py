@@ -1,105 +1,241 @@
 """How much of a checkout of triton-ascend runs on the simulated 910B.
 
-    git clone https://github.com/triton-lang/triton-ascend    # or any other folder of scripts
-    python benchmarks/coverage/triton_coverage.py triton-ascend/third_party/ascend/tutorials
+    git clone https://github.com/triton-lang/triton-ascend
+    python benchmarks/coverage/triton_coverage.py triton-ascend/third_party/ascend --write
 
-Each file is run as it is, in a process of its own: a script as a script, one with tests by pytest.
-What it asks of the NPU's PyTorch is answered on the CPU, and `kernel[grid](...)` goes to
-`davinci.triton`. A file is `ok` if it comes to its end, with the comparisons that are in it;
-`refused` if a kernel has an operation that is not supported, whose names are counted; `wrong` if
-one of its comparisons fails; `fault` if the simulated machine found something; `other` if something
-else fails first, a package that is missing for example.
+Scripts of `tutorials` and tests of `unittest/pytest_ut` run as they are, each file in a process of
+its own; of each test, some cases. What they ask of the NPU's PyTorch is answered on the CPU, and
+`kernel[grid](...)` goes to `davinci.triton`. Kernels of `unittest/kernels/vllm` come without data
+(their test loads it); they run on drawn arguments, and Triton's interpreter says what is right.
+
+A folder or a file of others may be given, too; `--write` is for the whole checkout.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import multiprocessing
+import os
 import re
-import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-SECONDS = 120
-ON_CPU = Path(__file__).with_name("npu_on_cpu.py")
-REFUSED = re.compile(r"not supported yet; found (.*)")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "triton-coverage.md"
+CASES = 2
+SECONDS = 60
+FILE_SECONDS = 300
+
+KINDS = {
+    "right": "runs to its end, with the comparisons that are in it",
+    "wrong": "numbers differ from what the test expects",
+    "fault": "the simulated machine found a fault",
+    "refused": "an operation that is not supported, by name",
+    "vendor": "the vendor's compilers do not take the kernel",
+    "newer": "needs functions that the published triton-ascend 3.2.0 has not",
+    "slow": "longer than the time limit",
+    "died": "the process died",
+    "other": "something else",
+}
+
+REFUSED = re.compile(r"not supported yet; found (.*)", re.DOTALL)
 OPERATION = re.compile(r"(.+?) \((\d+)x\)(?:, )?")
-ERROR = re.compile(r"^(?:E\s+)?([\w.]*(?:Error|Fault|Exception)[\w.]*): (.*)$", re.MULTILINE)
+VENDOR = re.compile(r"Triton does not compile|bishengir-compile|triton-adapter-opt")
+MISSING = re.compile(
+    r"has no attribute|cannot import name|No module named|is not defined|cannot access|"
+    r"unexpected keyword argument|no such parameter"
+)
+NUMBERS = re.compile(
+    r"not close|not equal|mismatch|Mismatched|equal\(|allclose|isclose|all\(\)|error is|==|max",
+    re.IGNORECASE,
+)
 
 
 @dataclass
 class Outcome:
-    """What became of a file."""
+    """What became of a script, or of the cases of a test."""
 
-    name: str
+    file: str
+    test: str
     kind: str
     seconds: float
     detail: str = ""
+    cases: int = 1
 
 
-def run(path: Path, seconds: float) -> Outcome:
-    """Runs a file to its end, or for so long."""
+def kind_of(record: dict[str, Any]) -> tuple[str, str]:
+    """What the end of a case means, and what says so."""
+    name, message = record.get("error"), record.get("message", "")
+    if record.get("outcome") == "skipped":
+        return "skipped", message
+    if name is None:
+        return "right", ""
+    text = f"{name}: {message}"
+    refused = REFUSED.search(message)
+    frames = record.get("frames", [])
+    checks = {
+        "slow": name == "OutOfTime",
+        "fault": "DeviceFault" in name or "device fault" in message,
+        "refused": bool(refused),
+        "newer": bool(MISSING.search(message)),
+        "vendor": bool(VENDOR.search(message)),
+        "wrong": name == "AssertionError" and not any(f.startswith("davinci") for f in frames)
+        and bool(NUMBERS.search(message)),
+    }  # fmt: skip
+    kind = next((kind for kind, holds in checks.items() if holds), "other")
+    return kind, refused.group(1) if refused else text
+
+
+def run_file(path: Path, cases: int, seconds: int, most: int) -> list[Outcome]:
+    """Runs a file in forked processes: another one each time that one dies."""
+    import npu_on_cpu
+
+    context = multiprocessing.get_context("fork")
+    done: list[dict[str, Any]] = []
     begin = time.monotonic()
-    command = [sys.executable, str(ON_CPU), str(path)]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, cwd=path.parent
-        )
-    except subprocess.TimeoutExpired:
-        return Outcome(path.name, "slow", time.monotonic() - begin, f"more than {seconds} s")
-    taken = time.monotonic() - begin
-    if not done.returncode:
-        return Outcome(path.name, "ok", taken)
-    return Outcome(path.name, *judged(done.stdout + done.stderr, done.returncode, taken))
+    with tempfile.TemporaryDirectory() as folder:
+        notes, log = Path(folder) / "notes", Path(folder) / "log"
+        notes.touch()
+        while True:
+            skip = {record["end"] for record in done}
+
+            def work(skip: set[str] = skip) -> None:
+                with log.open("ab") as file:
+                    os.dup2(file.fileno(), 1)
+                    os.dup2(file.fileno(), 2)
+                os.chdir(folder)
+                sys.path[:0] = [str(path.parent), *beside(path)]
+                npu_on_cpu.run(path, notes, cases, seconds, skip)
+
+            process = context.Process(target=work)
+            process.start()
+            process.join(max(1.0, begin + most - time.monotonic()))
+            alive = process.is_alive()
+            process.kill()
+            process.join()
+            found = [json.loads(line) for line in notes.read_text().splitlines()]
+            begun = [r for r in found if "begin" in r]
+            done = [r for r in found if "end" in r]
+            ended = {r["end"] for r in done}
+            open_ = [r for r in begun if r["begin"] not in ended]
+            for record in open_:
+                error = "OutOfTime" if alive else "Died"
+                lost = {"end": record["begin"], "test": record.get("test", ""), "error": error}
+                lost |= {"seconds": time.monotonic() - begin, "message": f"{process.exitcode}"}
+                done.append(lost)
+                with notes.open("a") as file:
+                    file.write(json.dumps(lost) + "\n")
+            if alive or not open_ or time.monotonic() > begin + most:
+                break
+        said = log.read_text(errors="replace")
+    return list(grouped(path, done, said))
 
 
-def judged(log: str, code: int, taken: float) -> tuple[str, float, str]:
-    """Why a file failed: the first reason that says something about us, else the last error."""
-    if code < 0:
-        return "died", taken, f"signal {-code}"
-    refused = REFUSED.search(log)
-    if refused:
-        return "refused", taken, refused.group(1)
-    errors = ERROR.findall(log)
-    for name, message in errors:
-        if name.endswith("DeviceFault"):
-            return "fault", taken, message[:200]
-    name, message = errors[-1] if errors else ("", log.strip().splitlines()[-1:][0] if log else "")
-    kind = "wrong" if name == "AssertionError" else "other"
-    return kind, taken, f"{name}: {message}"[:200]
+def beside(path: Path) -> list[str]:
+    """Folders of helpers that tests and tutorials of a checkout import."""
+    return [
+        str(folder)
+        for parent in path.parents
+        for folder in (parent / "unittest" / "pytest_ut", parent / "ascend" / "unittest")
+        if folder.is_dir()
+    ]
+
+
+def grouped(path: Path, records: Iterable[dict[str, Any]], log: str) -> Iterator[Outcome]:
+    """An outcome for each test: the worst of its cases."""
+    tests: dict[str, list[tuple[str, str, float]]] = {}
+    for record in records:
+        if record.get("error") == "Died":
+            kind, detail = "died", f"exit code {record['message']}"
+        else:
+            kind, detail = kind_of(record)
+        tests.setdefault(record.get("test", ""), []).append((kind, detail, record["seconds"]))
+    if not tests:
+        tail = log.strip().splitlines()[-1:] or ["nothing ran"]
+        if "no tests ran" not in tail[0] and "deselected" not in tail[0]:
+            yield Outcome(path.name, "", "other", 0.0, tail[0])
+        return
+    order = ["skipped", "right", *(kind for kind in reversed(KINDS) if kind != "right")]
+    for test, cases in tests.items():
+        kind, detail, _ = max(cases, key=lambda case: order.index(case[0]))
+        if kind != "skipped":
+            slowest = max(seconds for *_, seconds in cases)
+            yield Outcome(path.name, test, kind, slowest, detail, len(cases))
+
+
+def files_of(place: Path) -> list[Path]:
+    """Scripts and tests in a folder; helpers of tests are neither."""
+    if place.is_file():
+        return [place]
+    found = sorted(place.rglob("*.py"))
+    return [
+        path
+        for path in found
+        if path.name not in ("conftest.py", "test_common.py", "__init__.py")
+        and ("pytest_ut" not in path.parts or path.name.startswith("test_"))
+        and "kernels" not in path.parts
+    ]
+
+
+def run_all(paths: Sequence[Path], options: argparse.Namespace) -> list[Outcome]:
+    """Runs files, some at a time, and tells of each."""
+    outcomes: list[Outcome] = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        jobs = [
+            pool.submit(run_file, path, options.cases, options.seconds, options.file_seconds)
+            for path in paths
+        ]
+        for job in jobs:
+            for outcome in job.result():
+                outcomes.append(outcome)
+                name = f"{outcome.file}:{outcome.test}" if outcome.test else outcome.file
+                detail = " ".join(outcome.detail.split())[:600]
+                print(f"{outcome.kind:8} {outcome.seconds:6.1f} s  {name}  {detail}", flush=True)
+    return outcomes
+
+
+def refusals(outcomes: Iterable[Outcome]) -> Counter[str]:
+    """In how many tests each operation without a lowering stands in the way."""
+    found: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.kind == "refused":
+            found.update({name for name, _ in OPERATION.findall(outcome.detail)})
+    return found
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    kinds = Counter(outcome.kind for outcome in outcomes)
+    total = max(1, len(outcomes))
+    listed = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+    return f"{len(outcomes)}: {listed}; {kinds['right'] / total:.1%} right"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path, help="of scripts and tests; or one file")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="most for a file")
-    parser.add_argument("--page", type=Path, help="write the table as Markdown, too")
+    parser.add_argument("place", type=Path, help="third_party/ascend of a checkout, or any file")
+    parser.add_argument("--cases", type=int, default=CASES, help="of each test")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="most for a case")
+    parser.add_argument("--file-seconds", type=int, default=FILE_SECONDS, help="most for a file")
+    parser.add_argument("--jobs", type=int, default=1, help="files at a time")
+    parser.add_argument("--only", help="regular expression for names of files")
     options = parser.parse_args()
-    folder = options.folder
-    files = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
-    outcomes = []
-    for path in files:
-        outcome = run(path.resolve(), options.seconds)
-        outcomes.append(outcome)
-        print(
-            f"{outcome.name:44} {outcome.kind:8} {outcome.seconds:6.1f} s  {outcome.detail}",
-            flush=True,
-        )
-    kinds = Counter(outcome.kind for outcome in outcomes)
-    print(", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))
-    operations: Counter[str] = Counter()
-    for outcome in outcomes:
-        if outcome.kind == "refused":
-            for name, count in OPERATION.findall(outcome.detail):
-                operations[name] += int(count)
-    for name, count in operations.most_common():
-        print(f"  not supported: {name} {count}x")
-    if options.page is not None:
-        rows = [f"| {o.name} | {o.kind} | {o.seconds:.1f} | {o.detail} |" for o in outcomes]
-        head = ["| file | outcome | seconds | detail |", "|---|---|---|---|"]
-        options.page.write_text("\n".join([*head, *rows]) + "\n")
+    import npu_on_cpu
+
+    npu_on_cpu.prepare()
+    paths = [p.resolve() for p in files_of(options.place)]
+    if options.only:
+        paths = [path for path in paths if re.search(options.only, path.name)]
+    outcomes = run_all(paths, options)
+    print(summary(outcomes))
+    for name, count in refusals(outcomes).most_common():
+        print(f"  not supported: {name} in {count}")
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ def _counted(part: Part, start: ir.Value, blocks: int, unroll: int) -> None:
         build(each)
         return
     one_more = arith.CmpIOp(arith.CmpIPredicate.ult, start, constant_index(more)).result
-    branch: Any = scf.IfOp(one_more, has_else=each > 0)  # type: ignore[call-arg]
+    branch: Any = scf.IfOp(one_more, has_else=each > 0)
     with ir.InsertionPoint(branch.then_block):
         build(each + 1)
         scf.YieldOp([])
@@ -185,7 +185,7 @@ def _one_each(parts: Sequence[Part], block: IndexLike, before: int = 0) -> None:
         return
     stop = before + part.count
     mine = arith.CmpIOp(arith.CmpIPredicate.ult, as_value(block), constant_index(stop)).result
-    branch: Any = scf.IfOp(mine, has_else=True)  # type: ignore[call-arg]
+    branch: Any = scf.IfOp(mine, has_else=True)
     with ir.InsertionPoint(branch.then_block):
         part.build(add(block, -before))
         scf.YieldOp([])

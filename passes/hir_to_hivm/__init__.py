@@ -24,3 +24,7 @@ DIALECT = "hir"
 Lowering = Callable[["Translator", "Op"], None]
 LOWERINGS: Table[str, Lowering] = Table("a lowering of another compiler's operation")
 lowering = LOWERINGS.register
+
+FALLBACKS: Table[str, Lowering] = Table("what the scalar unit does for an operation")
+fallback = FALLBACKS.register
+"""Registers what is done where the lowering of an operation refuses a form, or there is none."""

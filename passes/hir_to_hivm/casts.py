@@ -38,6 +38,8 @@ def lower_cast(translator: Translator, op: Op) -> None:
     if src.kind == dst.kind and dst.kind != "f32":
         move(translator, src, dst)
         return
+    if mode == "truncwithoverflow" and src.kind[0] == dst.kind[0] == "s":
+        raise Unsupported(f"vcast from {src.kind} to {dst.kind}, {mode}")  # instructions saturate
     unsigned = word(op, "cast") == "cast_unsigned"
     start, end = (f"u{k[1:]}" if unsigned and k[0] == "s" else k for k in (src.kind, dst.kind))
     stem = f"vconv_{start}2{end}"

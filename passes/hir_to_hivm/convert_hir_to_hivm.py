@@ -38,7 +38,7 @@ from davinci.mlir import Op, arith, ir, location_text, operations, run_unverifie
 from davinci.passes import builder, hir_to_hivm
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, pointer_type
-from davinci.passes.hir_to_hivm import DIALECT, LOWERINGS
+from davinci.passes.hir_to_hivm import DIALECT, FALLBACKS, LOWERINGS
 from davinci.passes.hir_to_hivm import views as viewing
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported, reachable
 from davinci.passes.hir_to_hivm.views import MemrefView
@@ -118,11 +118,13 @@ class KernelLowering:
         translator = self.translator
         translator.emitter.forget()
         with translator.emitter.block():
+            before = None
             for view in list(block.operations):
-                self.operation(view.operation)
+                self.operation(view.operation, before)
+                before = view.operation
 
-    def operation(self, op: Op) -> None:
-        """Lowers an operation and those inside it."""
+    def operation(self, op: Op, before: Op | None) -> None:
+        """Lowers an operation and those inside it; `before` is the one in front of it."""
         with ir.InsertionPoint(op), op.location:
             if op.name in CARRIERS:
                 self.carrier(op)
@@ -134,12 +136,36 @@ class KernelLowering:
             if lower is None:
                 return
             try:
-                lower(self.translator, op)
+                self.lower(op, lower, before)
             except Unsupported as error:
                 if str(error):
                     self.refuse(op, str(error))
                 self.translator.unknown.update(op.results)
         self.dead.append(op)
+
+    def lower(self, op: Op, lower: Any, before: Op | None) -> None:
+        """Lowers an operation by vector instructions, or else by the scalar unit.
+
+        Raises:
+            Unsupported: neither can; what it says is what stands in the way of the first.
+        """
+        other = FALLBACKS.get(op.name.removeprefix(f"{DIALECT}."))
+        if other is None:
+            lower(self.translator, op)
+            return
+        pointers = dict(self.translator.emitter.pointers[-1])
+        try:
+            lower(self.translator, op)
+        except Unsupported as error:
+            if not str(error):
+                raise
+            erase_between(op, before)
+            self.translator.emitter.pointers[-1] = pointers
+            self.translator.emitter.forget()
+            try:
+                other(self.translator, op)
+            except Unsupported:
+                raise error from None
 
     def lowering_of(self, op: Op) -> Any:
         """What lowers an operation, None if it stays."""
@@ -225,6 +251,20 @@ class KernelLowering:
         view = viewing.from_integer(op, value, kind)
         value.set_type(i64)
         self.translator.views[value] = view
+
+
+def erase_between(op: Op, before: Op | None) -> None:
+    """Erases what was built in front of an operation, behind the one that was there before it."""
+    made: list[Op] = []
+    for view in op.block.operations:
+        if view.operation == op:
+            break
+        if view.operation == before:
+            made.clear()
+        else:
+            made.append(view.operation)
+    for each in reversed(made):
+        each.erase()
 
 
 def unsupported(translator: Translator, op: Op) -> None:

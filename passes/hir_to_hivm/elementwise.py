@@ -176,6 +176,8 @@ def merged(views: Sequence[MemrefView]) -> tuple[list[IndexLike], list[list[Inde
 
 def fill(translator: Translator, view: MemrefView, bits: Any) -> None:
     """Every element becomes the scalar whose bits are given, an int or an i64 value."""
+    if view.itemsize not in (2, 4):
+        raise Unsupported(f"fills of {8 * view.itemsize} bits")
     record = translator.record("vector_dup", {2: "s16", 4: "s32"}[view.itemsize])
     as_bits = MemrefView(view.root, view.shift, view.sizes, view.strides, record.type)
     issue(translator, record, [as_bits], {"value": bits})
@@ -379,6 +381,8 @@ def as_words(view: MemrefView) -> MemrefView:
         if size != 1 and step != total:
             raise Unsupported("bits of elements that lie apart")
         total *= size
+    if view.kind != "i1" and total * count % bits:
+        raise Unsupported("bits of an odd number of bytes")
     words = (total * count + bits - 1) // bits
     return MemrefView(view.root, view.shift, (words,), (1,), "s16")
 

@@ -112,7 +112,7 @@ def branches(
     translator: Translator, condition: Any, true: Callable[[], None], false: Callable[[], None]
 ) -> None:
     """Builds both sides of a branch of the scalar program."""
-    made: Any = scf.IfOp(condition, has_else=True)  # type: ignore[call-arg]
+    made = scf.IfOp(condition, has_else=True)
     for block, build in ((made.then_block, true), (made.else_block, false)):
         with ir.InsertionPoint(block), translator.emitter.block():
             build()

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from davinci.isa import INSTRUCTIONS, RECORD_WORDS, Instruction, Space
 from davinci.isa.core import MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
+from davinci.units import BLOCK_BYTES
 
 
 class Slot(enum.IntEnum):
@@ -40,6 +41,7 @@ class Slot(enum.IntEnum):
     UB = 32
     ROWS = 41  # address of the known records
     TURNS = 42  # that loops may still take
+    INSTRUCTIONS = 43  # whether the buffer holds anything but records of scalar accesses
 
 
 class MemoryWord(enum.IntEnum):
@@ -67,6 +69,9 @@ NO_ACCESS = (0, 0, (1 << 63) - 1, 0, (1 << 63) - 1, 0)
 SCALAR_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 PORTS = {"": (Space.GM, Slot.GM), "ub.": (Space.UB, Slot.UB)}
 
+
+NEAR_BYTES = BLOCK_BYTES - 1
+"""Most bytes between accesses of UB that one record sums up: no block lies between them."""
 
 ROWS_FUNCTION = "davinci.rows"
 """Appends known records: the number of the first, how many."""
@@ -206,6 +211,7 @@ def append(context: int, name: str, record: Instruction) -> str:
     words += [f"%w{i}" for i in range(record.words)]
     place = text.add(f"llvm.call @davinci.slot({header}) : (i64) -> !llvm.ptr")
     store_words(text, place, words)
+    text.store(text.constant(1), Slot.INSTRUCTIONS)
     if touches_gm(record):
         text.store(text.constant(1), Slot.TOUCHED_GM)
     if waits(record) or any(o.writes and o.space is Space.GM for o in record.operands):
@@ -237,7 +243,7 @@ def flush(context: int) -> str:
     text = Text(context)
     function = text.add(f"llvm.load {text.slot(Slot.FLUSH)} : !llvm.ptr -> !llvm.ptr")
     text.do(f"llvm.call {function}() : !llvm.ptr, () -> ()")
-    for cleared in (Slot.CURSOR, Slot.TOUCHED_GM, Slot.WRITES_GM):
+    for cleared in (Slot.CURSOR, Slot.TOUCHED_GM, Slot.WRITES_GM, Slot.INSTRUCTIONS):
         text.store(text.constant(0), cleared)
     text.do("llvm.return")
     return text.function("@davinci.flush()")
@@ -279,6 +285,7 @@ def rows(context: int, accesses: bool) -> str:
     text = Text(context)
     if accesses:
         pending_accesses(text)
+    text.store(text.constant(1), Slot.INSTRUCTIONS)
     zero, one = text.constant(0), text.constant(1)
     text.do(f"scf.for %i = {zero} to %count step {one} : i64 {{")
     offset = text.arith("muli", text.arith("addi", "%first", "%i"), text.constant(8 * RECORD_WORDS))
@@ -425,6 +432,8 @@ def scalar_access(context: int, name: str, kind: str, element: str, prefix: str)
         f"%result = scf.if {inside} -> ({element}) {{" if kind == "ld" else f"scf.if {inside} {{"
     )
     text.do(result)
+    if space is Space.UB:
+        leave_far_behind(text, port, kind, address, end)
     count_access(text, port, kind, address, end)
     data = text.pointer(port + MemoryWord.DATA, address)
     all_written = int.from_bytes(b"\1" * count, "little")
@@ -460,11 +469,30 @@ def catch_up(text: Text, space: Space, kind: str) -> None:
     In UB that is anything in the buffer; in GM instructions that write there, and before a store
     also those that read there.
     """
-    pending = Slot.CURSOR
+    pending = Slot.INSTRUCTIONS
     if space is Space.GM:
         pending = Slot.WRITES_GM if kind == "ld" else Slot.TOUCHED_GM
     text.do(f"scf.if {text.is_set(pending)} {{")
     text.call("davinci.flush")
+    text.do("}")
+
+
+def leave_far_behind(text: Text, port: int, kind: str, address: str, end: str) -> None:
+    """Writes the record of the accesses so far where the next one is not near them: their range
+    would hold what nobody accessed."""
+    load = kind == "ld"
+    low, high = (
+        (MemoryWord.LOAD_LOW, MemoryWord.LOAD_HIGH)
+        if load
+        else (MemoryWord.STORE_LOW, MemoryWord.STORE_HIGH)
+    )
+    near = text.constant(NEAR_BYTES)
+    above = text.compare("ugt", address, text.arith("addi", text.load(port + high), near))
+    below = text.compare("ult", text.arith("addi", end, near), text.load(port + low))
+    some = text.is_set(port + (MemoryWord.LOADS if load else MemoryWord.STORES))
+    far = text.add(f"arith.andi {text.add(f'arith.ori {above}, {below} : i1')}, {some} : i1")
+    text.do(f"scf.if {far} {{")
+    text.call("davinci.scalar_records")
     text.do("}")
 
 

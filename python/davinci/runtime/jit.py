@@ -64,6 +64,12 @@ OPT_LEVEL = 0
 passes have been over them."""
 
 
+CLEARED = (
+    Slot.CURSOR, Slot.SCALAR_OPS, Slot.ACCESSES, Slot.TOUCHED_GM, Slot.WRITES_GM, Slot.INSTRUCTIONS,
+    Slot.FAULT,
+)  # fmt: skip
+"""Words that are 0 when a block begins."""
+
 QUEUED_FLAGS = "ascend.queued_flags"
 """Attribute of kernels whose flags may be set again before the wait for them is over."""
 
@@ -262,9 +268,8 @@ class KernelLibrary:
         context = self._context
         context[Slot.BLOCK], context[Slot.BLOCKS] = block, blocks
         context[Slot.SUB_BLOCK], context[Slot.TURNS] = core.sub_block, core.most_turns
-        for slot in (Slot.CURSOR, Slot.SCALAR_OPS, Slot.ACCESSES, Slot.TOUCHED_GM):
+        for slot in CLEARED:
             context[slot] = 0
-        context[Slot.WRITES_GM] = context[Slot.FAULT] = 0
         for space, port in PORTS.values():
             memory = core.memory(space)
             context[port : port + len(NO_ACCESS)] = NO_ACCESS

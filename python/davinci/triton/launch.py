@@ -124,7 +124,10 @@ def kind_of(value: Any) -> Any:
 
 
 def as_scalar(value: Any) -> Any:
-    """NumPy's and PyTorch's numbers as Python's; anything else as it is."""
+    """NumPy's and PyTorch's numbers as Python's, and what `tl.constexpr` holds; anything else as
+    it is."""
+    if type(value).__name__ == "constexpr":
+        return value.value
     if isinstance(value, np.generic) or (hasattr(value, "item") and not getattr(value, "shape", 1)):
         return value.item()
     return value

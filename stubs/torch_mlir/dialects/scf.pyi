@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from torch_mlir.ir import Block, BlockArgument, BlockArgumentList, OpView, Value
+from torch_mlir.ir import Block, BlockArgument, BlockArgumentList, OpView, Type, Value
 
 class ForOp(OpView):
     body: Block
@@ -12,7 +12,10 @@ class ForOp(OpView):
 
 class IfOp(OpView):
     then_block: Block
-    def __init__(self, condition: Value) -> None: ...
+    else_block: Block
+    def __init__(
+        self, condition: Value, results_: Sequence[Type] = ..., *, has_else: bool = ...
+    ) -> None: ...
 
 class YieldOp(OpView):
     def __init__(self, results: Sequence[Value]) -> None: ...

@@ -209,7 +209,7 @@ def choose(
 ) -> None:
     """Builds one thing for an index of that value, another for all others; `ordered` as of
     `BlockSteps.skewed`."""
-    branch: Any = scf.IfOp(is_equal(index, value), has_else=True)  # type: ignore[call-arg]
+    branch: Any = scf.IfOp(is_equal(index, value), has_else=True)
     if ordered:
         mark(branch.operation)
     for block, build in ((branch.then_block, then), (branch.else_block, other)):
