@@ -1,14 +1,12 @@
 """How much of a checkout of triton-ascend runs on the simulated 910B.
 
     git clone https://github.com/triton-lang/triton-ascend
-    python benchmarks/coverage/triton_coverage.py triton-ascend/third_party/ascend --write
+    python benchmarks/coverage/triton_coverage.py triton-ascend/third_party/ascend
 
 Scripts of `tutorials` and tests of `unittest/pytest_ut` run as they are, each file in a process of
 its own; of each test, some cases. What they ask of the NPU's PyTorch is answered on the CPU, and
-`kernel[grid](...)` goes to `davinci.triton`. Kernels of `unittest/kernels/vllm` come without data
-(their test loads it); they run on drawn arguments, and Triton's interpreter says what is right.
-
-A folder or a file of others may be given, too; `--write` is for the whole checkout.
+`kernel[grid](...)` goes to `davinci.triton`. Kernels of `unittest/kernels` come without data and
+are left out. A folder or a file of others may be given, too.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "triton-coverage.md"
 CASES = 2
 SECONDS = 60
 FILE_SECONDS = 300

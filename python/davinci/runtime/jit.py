@@ -38,6 +38,7 @@ from davinci.runtime.device_code import (
     guard_divisions,
     loaded_arguments,
 )
+from davinci.runtime.guard_functions import guards
 from davinci.runtime.intrinsics import (
     ACCESSES,
     ADDS,
@@ -51,7 +52,6 @@ from davinci.runtime.intrinsics import (
     MemoryWord,
     Slot,
     definitions,
-    guards,
 )
 from davinci.runtime.known_records import KnownRecords
 from davinci.runtime.loop_guards import guard_loops
