@@ -51,7 +51,8 @@ def array(buffers: Mapping[str, ir.Value], view: View) -> Any:
 
 
 def fill_lanes(dtype: str, rows: Any, first: int, last: int, number: float) -> None:
-    """rows[:, first : last] = number, for lanes of any alignment, in one instruction a repeat.
+    """rows[:, first : last] = number, for lanes of any alignment: whole repeats side by side in one
+    operation, what is no block at the start and no repeat at the end under masks.
 
     Args:
         rows: [r, lanes] in UB, contiguous.
@@ -63,6 +64,12 @@ def fill_lanes(dtype: str, rows: Any, first: int, last: int, number: float) -> N
     start = first // block * block
     while start < last:
         low, high = max(first - start, 0), min(last - start, most)
+        whole = 0 if low else (last - start) // most
+        if whole > 1:
+            window = array({"rows": rows}, View("rows", (count, whole * most), (lanes, 1), start))
+            op("cce.vector_dup", [value, window])
+            start += whole * most
+            continue
         window = array({"rows": rows}, View("rows", (count, high), (lanes, 1), start))
         op("cce.vector_dup", [value, window], first_lane=low, lanes=high - low)
         start += most

@@ -23,9 +23,9 @@ from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phases, phases_of
 from davinci.schedule.vector.space import NoSpace, Space
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
-from davinci.schedule.vector.tile_layout import Tile, TileLayout
+from davinci.schedule.vector.tile_layout import COPIED_SHARES, Tile, TileLayout
 from davinci.schedule.vector.tile_program import TileProgram
-from davinci.units import REPEAT_BYTES, ceil_div, round_up
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 
 PIECE_BYTES = (8192, 16384, 32768, 49152)
 """Sizes of pieces that are tried."""
@@ -51,6 +51,7 @@ class PhasedSchedule:
         share: cores of a tile.
         ragged: lanes of the innermost axis behind its last whole block.
         cycles: estimated.
+        spare: bytes of UB that each statistic may take to lie where it is used fastest.
     """
 
     axis: int
@@ -62,6 +63,7 @@ class PhasedSchedule:
     share: int
     ragged: int
     cycles: int
+    spare: int
 
     @property
     def equal(self) -> int:
@@ -84,9 +86,9 @@ class PhasedSchedule:
         return ()
 
     @property
-    def spare(self) -> int:
-        """None: pieces are as large as UB allows."""
-        return 0
+    def uses(self) -> int:
+        """How often rows are combined with a statistic: once in each piece."""
+        return self.pieces
 
     def __str__(self) -> str:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
@@ -172,19 +174,39 @@ class PhasedChooser:
         sizes[self.axis] = size
         width = sizes[lane] - ragged + block if ragged and self.axis != lane else sizes[lane]
         tile = Tile(tuple(sizes), round_up(width, REPEAT_BYTES // 4))
-        layout = TileLayout(self.space, self.program, tile, self.machine)
         tiles = math.prod(axis.size for axis in axes[: self.axis])
         share = self._share(phases, tiles, equal_pieces(pieces, size, last, ragged))
         try:
-            found = PhasedLayout(layout, phases, pieces)
-            if found.footprint() > self.room:
+            layout = self._layout(phases, tile, pieces)
+            if layout is None:
                 return None
             own = ceil_div(tiles * share, self.cores)
             cores = min(tiles * share, self.cores)
             cycles = int(own * self._cycles(phases, layout, pieces, share, cores))
         except NoSpace:
             return None
-        return PhasedSchedule(self.axis, tile, pieces, last, keep, cores, share, ragged, cycles)
+        return PhasedSchedule(
+            axis=self.axis,
+            tile=tile,
+            pieces=pieces,
+            last=last,
+            keep=keep,
+            cores=cores,
+            share=share,
+            ragged=ragged,
+            cycles=cycles,
+            spare=layout.spare,
+        )
+
+    def _layout(self, phases: Phases, tile: Tile, pieces: int) -> TileLayout | None:
+        """The layout with statistics where they are used fastest in the room that is left; None if
+        there is no room."""
+        for spare in (*(self.room // share for share in COPIED_SHARES), BLOCK_BYTES):
+            args = self.space, self.program, tile, self.machine
+            layout = TileLayout(*args, spare=spare, uses=pieces)
+            if PhasedLayout(layout, phases, pieces).footprint() <= self.room:
+                return layout
+        return None
 
     def _share(self, phases: Phases, tiles: int, equal: int) -> int:
         """Cores that share a tile: only what the last phase stores can be shared."""
@@ -197,10 +219,13 @@ class PhasedChooser:
     def _cycles(
         self, phases: Phases, layout: TileLayout, pieces: int, share: int, cores: int
     ) -> float:
-        """Estimated time of a tile, with `cores` at work."""
+        """Estimated time of a tile, with `cores` at work. What is made again is loaded from the L2
+        as long as this holds what all of them work on; of a tile that cores share, a core brings
+        its part there, and reads what the others have brought."""
         machine = self.machine
         wait = machine.sync.barrier_cycles
         total = float(prices.ends(machine))
+        loaded: set[int] = set()
         for number, phase in enumerate(phases.phases):
             shared = number == len(phases.phases) - 1
             count = ceil_div(pieces, share) if shared else pieces
@@ -209,10 +234,19 @@ class PhasedChooser:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
                 vector += prices.vector(machine, "", "", repeats)
-            readers = 1 if shared else share
-            read = moving_cycles(phase.inputs, layout, cores, load=True, readers=readers)
             write = moving_cycles(phase.outputs, layout, cores, load=False)
-            total += count * max(vector, read, write)
+            own = count if shared else ceil_div(pieces, share)
+            for turns, known in ((own, loaded), (count - own, {*phase.inputs})):
+                read = moving_cycles(phase.inputs, layout, cores, load=True, known=known)
+                total += turns * max(vector, read, write)
+            if self._in_l2(phase.inputs, layout, pieces * cores // share):
+                loaded.update(phase.inputs)
             for step in (*phase.gathered, *phase.statistics):
                 total += step_cycles(step, layout) + wait
         return total
+
+    def _in_l2(self, values: tuple[int, ...], layout: TileLayout, pieces: int) -> bool:
+        """Whether the L2 holds so many pieces of some values."""
+        loads = self.program.loads
+        held = [math.prod(layout.shape(loads[n])) * DTYPES[loads[n].dtype].itemsize for n in values]
+        return pieces * sum(held) <= self.machine.l2.bytes

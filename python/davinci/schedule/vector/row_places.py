@@ -16,14 +16,26 @@ the `groups` that neighbouring rows are divided in, an instruction each.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from davinci.isa import INSTRUCTIONS
 from davinci.isa.core import DTYPES
+from davinci.isa.vector_plan import Issue, Limits, plan_vector
 from davinci.machine import Machine
-from davinci.schedule.vector.steps import Step, View, cost_of
+from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
+from davinci.schedule.vector.steps import View
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+
+SAMPLED_REPEATS = 32
+"""Repeats of an instruction that are looked at: banks meet in the same way again and again."""
+
+USES_KEPT = 4096
+"""Answers that are kept: statistics of few shapes are asked for again and again."""
 
 
 def block_lanes(dtype: str) -> int:
@@ -127,26 +139,71 @@ def places_of(rows: int, row_blocks: int) -> Iterator[Places]:
         yield Places(rows, row_blocks, 1)
 
 
+@lru_cache(maxsize=USES_KEPT)
 def use_cycles(
-    places: Places, row_blocks: int, dtype: str, machine: Machine, slices: int = 1
-) -> int:
-    """Cycles of one operation (vmax, say) that combines rows with their statistics.
+    places: Places,
+    row_blocks: int,
+    dtype: str,
+    machine: Machine,
+    slices: int = 1,
+    name: str = "",
+) -> float:
+    """Cycles of one operation that combines rows with their statistics and leaves the results in
+    the place of the rows, the waits for banks of UB with them: a repeat waits where its statistic
+    lies in the group of a block of its row, and where what another repeat has to write does. Both
+    lie in banks of their own, in those halves of the groups where they meet less.
 
-    Where units and copies do not keep to different halves of the bank groups, every other repeat
-    waits a cycle for its second source; every one where rows are read that are not side by side.
+    Args:
+        name: of the operation, which has the fields of most; by default it takes as long, too.
     """
-    rows, statistic = places.operands(row_blocks, dtype, "rows", "statistic", slices)
-    name = "vor" if dtype == "s16" else "vmax"
-    _, cycles = cost_of(Step(name, (rows, statistic, rows)), dtype, machine)
-    blocks = places.rows * row_blocks
-    repeats = slices * blocks // REPEAT_BLOCKS
-    if places.unit == 1:
-        # Each slice reads the copies as they lie.
-        return cycles if blocks % (2 * REPEAT_BLOCKS) == 0 else cycles + repeats // 2
-    if places.unit < REPEAT_BLOCKS:
-        return cycles + repeats
-    apart = places.pitch % (2 * REPEAT_BLOCKS) == REPEAT_BLOCKS
-    return cycles if apart else cycles + repeats // 2
+    usual = "vor" if dtype == "s16" else "vmax"
+    unit, views = machine.vector, places.operands(row_blocks, dtype, "rows", "statistic", slices)
+    rows, statistic = views
+    fixed, each = unit.price(name or usual, dtype)
+    layout, depth = BankLayout.of(unit), max(fixed - unit.head_cycles, 1)
+    limits = Limits.of(INSTRUCTIONS[f"{usual}.{dtype}"], fixed, unit.bank_groups, each)
+    steps = [rows.strides, rows.strides, statistic.strides]
+    nests = plan_vector(rows.shape, steps, (DTYPES[dtype].itemsize,) * len(steps), limits)
+    lanes = block_lanes(dtype)
+
+    def waiting(issue: Issue, ours: int, theirs: int) -> float:
+        """Cycles of the repeats of an instruction.
+
+        Args:
+            ours, theirs: places of rows and statistics among the groups.
+        """
+        written, read, third = (
+            Stream(block, REPEAT_BLOCKS, stride, repeat)
+            for block, stride, repeat in zip(
+                (ours, ours, layout.row_blocks + theirs),
+                issue.blk_stride,
+                issue.rep_stride,
+                strict=True,
+            )
+        )
+        count = min(issue.repeat, SAMPLED_REPEATS)
+        taken = repeats_cycles((read, third), (written,), count, each, depth, layout)
+        return taken * issue.repeat / count
+
+    def taking(apart: int) -> float:
+        """Cycles with the statistics so many groups behind the rows."""
+        found = 0.0
+        for nest in nests:
+            begins = Counter(
+                tuple(
+                    (offset + sum(i * loop.strides[n] for i, loop in zip(at, nest.loops, strict=True)))
+                    // lanes
+                    % layout.groups
+                    for n, offset in enumerate(nest.issue.offsets)
+                )
+                for at in itertools.product(*(range(loop.size) for loop in nest.loops))
+            )
+            for (_, ours, theirs), count in begins.items():
+                place = (theirs + apart) % layout.groups
+                found += count * (fixed + waiting(nest.issue, ours, place))
+        return found
+
+    return min(taking(0), taking(REPEAT_BLOCKS))
 
 
 def with_slot(places: Places, number: int) -> Places:

@@ -65,7 +65,8 @@ class Plan:
         buffers of that layout."""
         schedule = self.schedule
         args = self.space, self.program, tile, self.machine
-        return TileLayout(*args, schedule.tables, schedule.beside, larger, schedule.spare)
+        rows = schedule.tables, schedule.beside
+        return TileLayout(*args, *rows, larger, schedule.spare, schedule.uses)
 
 
 def plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
@@ -24,7 +24,7 @@ def moving_cycles(
     cores: int,
     load: bool,
     once: bool = False,
-    readers: int = 1,
+    known: Collection[int] = (),
 ) -> float:
     """Cycles that a tile's values take to or from GM, of those that are the same for all tiles or
     of the others: the longest of bytes that come from memory and those that come from the L2, at a
@@ -33,7 +33,7 @@ def moving_cycles(
 
     Args:
         cores: that are at work, and share what GM and the L2 can do.
-        readers: cores that read each tile, all at the same time.
+        known: values that the L2 has.
     """
     held = layout.program.loads if load else layout.program.stores
     total = new = lines = 0.0
@@ -41,7 +41,7 @@ def moving_cycles(
         if layout.once(held[number]) == once:
             size, touched = _transfer(number, held[number], layout)
             total += size
-            new += size / (readers * _readers(number, layout))
+            new += 0 if number in known else size / _readers(number, layout)
             lines += touched
     touched = lines * layout.machine.gm.line_bytes
     return prices.moving(layout.machine, cores, load, total, new, touched)
@@ -151,9 +151,12 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
     if step.name == "vcmpsel":  # a comparison and a selection for each repeat
         return 2 * repeats * (fixed + each)
     form, values = layout.form(step.result), (*step.sources, step.result)
+    placed = next((v for v in values if v in layout.placed and layout.form(v) != form), None)
+    if placed is not None:
+        return layout.use_cycles(step, placed, width)
     apart = any(layout.form(value) not in (form, None) for value in step.sources)
     beside = width == 1 and any(value in layout.beside for value in values)
-    if form is None or any(value in layout.placed for value in values) or not (apart or beside):
+    if form is None or not (apart or beside):
         return issues * fixed + repeats * each
     limits = limits_of(len(values), unit, fixed, each)
     block = block_lanes(step.result.dtype)

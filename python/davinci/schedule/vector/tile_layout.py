@@ -16,7 +16,7 @@ from davinci.machine import Machine
 from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.schedule.moves.word_halves import joined, parted
 from davinci.schedule.vector.row_packing import is_scattered, packed_size, packing, unpacking
-from davinci.schedule.vector.row_places import Places, block_lanes
+from davinci.schedule.vector.row_places import Places, block_lanes, use_cycles
 from davinci.schedule.vector.row_statistics import (
     Reduction,
     best_places,
@@ -123,6 +123,7 @@ class TileLayout:
             the same places there, fewer of them no more room.
         spare: bytes that each statistic may take to lie where it is used fastest; 0 if bytes of UB
             are better kept for more rows.
+        uses: how often rows are combined with a statistic for each time that it is made.
     """
 
     def __init__(
@@ -135,9 +136,11 @@ class TileLayout:
         beside: Sequence[tuple[Value, ...]] = (),
         larger: TileLayout | None = None,
         spare: int = 0,
+        uses: int = 1,
     ) -> None:
         self.space, self.program, self.tile, self.machine = space, program, tile, machine
         self.tables, self.rows, self.larger, self.spare = tables, tuple(beside), larger, spare
+        self.uses = uses
         self.beside = {value: row for row in beside for value in row}
         self.lane = program.lane
         axes = enumerate(space.axes)
@@ -146,7 +149,7 @@ class TileLayout:
     def with_spare(self, spare: int) -> TileLayout:
         """The same with room for statistics to lie where they are used fastest."""
         args = self.space, self.program, self.tile, self.machine
-        return TileLayout(*args, self.tables, self.rows, self.larger, spare)
+        return TileLayout(*args, self.tables, self.rows, self.larger, spare, self.uses)
 
     def form(self, value: Value) -> Form:
         """The axes that the array of a value has: a table those of the rows it is combined with."""
@@ -260,9 +263,22 @@ class TileLayout:
             self.machine,
             first=self._first,
             room=room,
+            uses=self.uses,
             slices=slices,
             spare=self.spare > 0,
         )
+
+    def use_cycles(self, step: Step, statistic: Value, width: int) -> float:
+        """Cycles of a step that combines rows with one of the placed statistics.
+
+        Args:
+            width: parts of rows that lie beside each other, all of which are meant.
+        """
+        form, whole, dtype = self.program.forms[statistic], self.form(step.result), statistic.dtype
+        assert form is not None and whole is not None, "constants are no statistics"
+        blocks = width * self.tile.pitch // block_lanes(dtype)
+        name, slices = step.instruction[0], self.slices(form, whole)
+        return use_cycles(self.places(form, dtype), blocks, dtype, self.machine, slices, name)
 
     @cached_property
     def _places(self) -> dict[tuple[tuple[int, ...], str], Places]:

@@ -55,6 +55,11 @@ class VectorSchedule:
         return TileChoice(form=form, cut=self.cut, whole=self.whole, size=size, slots=self.slots)
 
     @property
+    def uses(self) -> int:
+        """How often rows are combined with a statistic: once, in the tile that it is made of."""
+        return 1
+
+    @property
     def slots_held(self) -> int:
         """Buffers of each value that stays in UB."""
         return min(self.slots, CHAINS)
