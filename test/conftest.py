@@ -27,9 +27,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there now stays to the end, and counts as old from here on. It is not frozen: a
-    compilation counts frozen objects, which would take a tenth of the time of all tests."""
+    """What is there now stays to the end: the collector, which goes through all that it knows each
+    time the number of objects has grown by a quarter, need not go through it again."""
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

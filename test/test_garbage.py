@@ -57,6 +57,27 @@ def test_what_was_made_meanwhile_is_old() -> None:
         gc.unfreeze()
 
 
+def test_garbage_of_many_compilations_is_found() -> None:
+    """A search before the third of three that leave 300,000 objects each."""
+    program = (
+        "import gc, weakref\n"
+        "from davinci.garbage import no_search\n"
+        "class Node: pass\n"
+        "found = []\n"
+        "for _ in range(3):\n"
+        "    with no_search():\n"
+        "        found.append(sum(each() is not None for each in found[0])) if found else None\n"
+        "        made = [Node() for _ in range(300_000)]\n"
+        "        for node in made:\n"
+        "            node.self = node\n"
+        "        found = found or [[weakref.ref(node) for node in made[:10]]]\n"
+        "        del made, node\n"
+        "print(*found[1:])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("10 0\n", "")
+
+
 def test_rarely_and_as_before() -> None:
     before = gc.get_threshold()
     with pytest.raises(KeyError), rare_search():
