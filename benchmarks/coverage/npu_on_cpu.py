@@ -103,6 +103,26 @@ def figure_and_axes(*args: Any, **named: Any) -> tuple[MagicMock, MagicMock]:
     return MagicMock(), MagicMock()
 
 
+def npu_fusion_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    heads: int,
+    *,
+    scale: float,
+    input_layout: str,
+    atten_mask: torch.Tensor | None = None,
+    **named: Any,
+) -> tuple[torch.Tensor]:
+    """Attention as the NPU's PyTorch has it, of [batch, heads, length, depth] and without a mask,
+    in f32."""
+    if input_layout != "BNSD" or atten_mask is not None:
+        raise NotImplementedError(f"attention of {input_layout} or with a mask on the CPU")
+    wide = (each.detach().float() for each in (query, key, value))
+    found = torch.nn.functional.scaled_dot_product_attention(*wide, scale=scale)
+    return (found.to(query.dtype),)
+
+
 def prepare() -> None:
     """Puts stand-ins where a script expects the NPU."""
     import davinci.triton
@@ -115,7 +135,12 @@ def prepare() -> None:
         synchronize=lambda *args: None,
         current_stream=lambda *args: types.SimpleNamespace(npu_stream=0, synchronize=lambda: None),
     )
-    stand_in("torch_npu", npu=torch.npu, __version__="2.7")  # type: ignore[attr-defined]
+    stand_in(
+        "torch_npu",
+        npu=torch.npu,  # type: ignore[attr-defined]
+        npu_fusion_attention=npu_fusion_attention,
+        __version__="2.7",
+    )
     for name in ("testing", "testing.testcase", "testing.common_utils"):
         stand_in(f"torch_npu.{name}")
     if importlib.util.find_spec("matplotlib") is None:  # figures are not looked at
