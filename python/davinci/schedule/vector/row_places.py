@@ -191,7 +191,10 @@ def use_cycles(
         for nest in nests:
             begins = Counter(
                 tuple(
-                    (offset + sum(i * loop.strides[n] for i, loop in zip(at, nest.loops, strict=True)))
+                    (
+                        offset
+                        + sum(i * loop.strides[n] for i, loop in zip(at, nest.loops, strict=True))
+                    )
                     // lanes
                     % layout.groups
                     for n, offset in enumerate(nest.issue.offsets)
