@@ -57,7 +57,7 @@ NUMBERS = re.compile(
 
 @dataclass
 class Outcome:
-    """What became of a script, or of the cases of a test."""
+    """The end of a script, or of the cases of a test."""
 
     file: str
     test: str

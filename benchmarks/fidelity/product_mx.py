@@ -141,7 +141,7 @@ class _Core:
         return size * (slot * m if side == 0 else 2 * m + slot * n)
 
     def scale_place(self, side: int, slot: int) -> int:
-        """The same of scales."""
+        """Where the scales of A (side 0) or B lie in L1."""
         how = self.how
         m, n, k = how.block
         size = k * how.step * how.scale_step // SCALED

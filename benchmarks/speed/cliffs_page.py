@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -39,6 +38,9 @@ MARK = "**above**"
 Shape = tuple[int, ...]
 Inputs = Sequence[tuple[Shape, str]]
 
+Models = Mapping[str, Callable[[Shape], Any]]
+"""Operators by name: each makes a model for a shape."""
+
 
 @dataclass(frozen=True)
 class Operator:
@@ -51,6 +53,11 @@ class Operator:
     name: str
     model: Callable[..., Any]
     inputs: Callable[[Shape], Inputs]
+
+    def text(self, shape: Shape) -> str:
+        """The operator in StableHLO, on arguments of a shape."""
+        arguments = [jax.ShapeDtypeStruct(*each) for each in self.inputs(shape)]
+        return jax.jit(self.model).lower(*arguments).as_text()
 
 
 def alike(count: int, kind: str = "float32") -> Callable[[Shape], Inputs]:
@@ -230,12 +237,10 @@ class Found:
         return self.cycles > MOST_CYCLES and self.times > MOST_TIMES
 
 
-def measured(operator: Operator, shape: Shape, machine: str) -> Found | str:
-    """Cycles of an operator, or why there are none."""
-    arguments = [jax.ShapeDtypeStruct(*each) for each in operator.inputs(shape)]
-    text = jax.jit(operator.model).lower(*arguments).as_text()
+def measured(model: Any, machine: str) -> Found | str:
+    """Cycles of a model, or why there are none."""
     try:
-        profile = timed(text, machine=machine).profile
+        profile = timed(model, machine=machine).profile
     except DavinciError as error:
         return str(error).splitlines()[0][:60]
     longest = max(profile["kernels"], key=lambda k: k["cycles"], default={"unit": "none"})
@@ -249,19 +254,17 @@ def cells(found: Found | str) -> str:
     return f"{found.unit} | {found.cycles:,} | {found.times:,.1f}{mark}"
 
 
-def lines_of(machine: str, only: str) -> list[str]:
+def lines_of(rows: Models, machine: str, only: str) -> list[str]:
     """A line of the table for each operator, printed as they come."""
     lines = []
-    for operator in (operator for operator in OPERATORS if only in operator.name):
-        found = [measured(operator, shape, machine) for shape in (SMALL, LARGE)]
-        lines.append(f"| {operator.name} | {' | '.join(map(cells, found))} |")
+    for name, model_of in ((name, model_of) for name, model_of in rows.items() if only in name):
+        found = [measured(model_of(shape), machine) for shape in (SMALL, LARGE)]
+        lines.append(f"| {name} | {' | '.join(map(cells, found))} |")
         print(lines[-1], flush=True)
     return lines
 
 
-def table_of(
-    title: str, lines: Sequence[str], known: Mapping[str, str] = MappingProxyType(REASONS)
-) -> str:
+def table_of(title: str, lines: Sequence[str], known: Mapping[str, str]) -> str:
     """A table, and what is above the line with the reason, if it is known."""
     head = "| operator | unit, 10 k | cycles | over bound | unit, 1 M | cycles | over bound |"
     above = [line.split("|")[1].strip() for line in lines if MARK in line]
@@ -273,8 +276,15 @@ def table_of(
     return "\n".join(text)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
+def run(text: str, rows: Models, reasons: Mapping[str, str], section: str, kind: str = "") -> int:
+    """The command line of a script that makes tables of a section of the page.
+
+    Args:
+        text: what the script is for.
+        reasons: why an operator is above the line, by the beginning of its name.
+        kind: what the title of a table has before the machine.
+    """
+    parser = argparse.ArgumentParser(description=text.partition("\n\n")[0])
     parser.add_argument("--machine", nargs="*", default=["ascend910"])
     parser.add_argument("--only", default="", help="operators whose names contain this")
     parser.add_argument(
@@ -289,11 +299,12 @@ def main() -> int:
     for machine, file in zip(options.machine, files, strict=True):
         printed = file.read_text(encoding="utf-8").splitlines() if file else ()
         found = [line for line in printed if line.startswith("|")]
-        tables.append(table_of(machine, found or lines_of(machine, options.only)))
+        lines = found or lines_of(rows, machine, options.only)
+        tables.append(table_of(kind + machine, lines, reasons))
     if options.write:
-        put_section(PAGE, "tables", "\n\n".join(tables))
+        put_section(PAGE, section, "\n\n".join(tables))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(str(__doc__), {each.name: each.text for each in OPERATORS}, REASONS, "tables"))

@@ -9,21 +9,15 @@ the tables into docs/cliffs.md, with `--printed FILE ..` those of lines that wer
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from cliffs_page import LARGE, PAGE, SMALL, Found, cells, table_of
+from cliffs_page import run
 from onnx import TensorProto, helper, numpy_helper
-from page_section import put_section
-from timed import timed
-
-from davinci.errors import DavinciError
 
 OPSET = 21
 
@@ -77,9 +71,7 @@ class Node:
         model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
         model = onnx.shape_inference.infer_shapes(model)
         for value in model.graph.output:
-            if (
-                value.type.WhichOneof("value") is None
-            ):  # of an operator that is a function: as its operand
+            if value.type.WhichOneof("value") is None:  # a function's: that of its operand
                 value.type.CopyFrom(model.graph.input[0].type)
         return model
 
@@ -223,48 +215,6 @@ REASONS = {
 """Why an operator is above the line, by the beginning of its name."""
 
 
-def measured(node: Node, shape: Shape, machine: str) -> Found | str:
-    """Cycles of a node, or why there are none."""
-    try:
-        profile = timed(node.model(shape), machine=machine).profile
-    except DavinciError as error:
-        return str(error).splitlines()[0][:60]
-    longest = max(profile["kernels"], key=lambda k: k["cycles"], default={"unit": "none"})
-    return Found(longest["unit"], profile["total_cycles"], profile["bound_cycles"])
-
-
-def lines_of(machine: str, only: str) -> list[str]:
-    """A line of the table for each node, printed as they come."""
-    lines = []
-    for node in (node for node in NODES if only in node.title):
-        found = [measured(node, shape, machine) for shape in (SMALL, LARGE)]
-        lines.append(f"| {node.title} | {' | '.join(map(cells, found))} |")
-        print(lines[-1], flush=True)
-    return lines
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
-    parser.add_argument("--machine", nargs="*", default=["ascend910"])
-    parser.add_argument("--only", default="", help="operators whose names contain this")
-    parser.add_argument(
-        "--printed", type=Path, nargs="*", help="lines printed before, a file for each machine"
-    )
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/cliffs.md")
-    options = parser.parse_args()
-    files = options.printed or [None] * len(options.machine)
-    if len(files) != len(options.machine):
-        parser.error("--printed wants a file for each machine")
-    tables = []
-    for machine, file in zip(options.machine, files, strict=True):
-        printed = file.read_text(encoding="utf-8").splitlines() if file else ()
-        found = [line for line in printed if line.startswith("|")]
-        title = f"ONNX, {machine}"
-        tables.append(table_of(title, found or lines_of(machine, options.only), REASONS))
-    if options.write:
-        put_section(PAGE, "onnx tables", "\n\n".join(tables))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    models = {node.title: node.model for node in NODES}
+    sys.exit(run(str(__doc__), models, REASONS, "onnx tables", "ONNX, "))

@@ -38,7 +38,7 @@ from davinci.schedule.attention.group import AttentionGroup
 from davinci.schedule.attention.steps import keeps_order
 
 MOST_ELEMENTS, MOST_OPERATORS = 1 << 26, 32
-"""Of a mask that is computed here, and of how many operators."""
+"""A mask with more elements, or one that more operators compute, is not evaluated."""
 
 MOST_RUNS = 1 << 12
 """Numbers that say which keys rows see: with more of them a mask follows no rule."""

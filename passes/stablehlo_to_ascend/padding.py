@@ -52,7 +52,7 @@ class PadPlaces:
     interior: list[int]
 
     def taken(self, dim: int) -> tuple[int, int, int]:
-        """Those of one dimension, which then has none any more."""
+        """Removes what is padded along one dimension and returns it: low, high, interior."""
         found = self.low[dim], self.high[dim], self.interior[dim]
         self.low[dim] = self.high[dim] = self.interior[dim] = 0
         return found

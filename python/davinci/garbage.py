@@ -30,7 +30,7 @@ large network leaves as many, two of three of them garbage."""
 
 @dataclass
 class _Unsearched:
-    """What is known of objects that became old without a search.
+    """Counts the objects that became old without a search.
 
     Attributes:
         objects: how many there are since the last search for all garbage.

@@ -96,7 +96,7 @@ ERF_INV_TAIL = (
     -0.00031042540571908303,
     0.00011671284425055567,
 )
-"""The same beyond, in powers of sqrt(w) - ERF_INV_TAIL_MIDDLE: 9e-9."""
+"""erf_inv(x) / x for larger w, in powers of sqrt(w) - ERF_INV_TAIL_MIDDLE: 9e-9."""
 
 LARGEST_W = 16.7
 """-ln(1 - x^2) of any f32 below 1 is less."""

@@ -119,7 +119,7 @@ def scaled(products: Any, benchmark_script: Any) -> Any:
 
 
 def numbers(kind: str, raw: Any, scales: Any) -> Any:
-    """What bytes of a format and their scales stand for."""
+    """The numbers that the bytes of a format and their scales stand for."""
     each = mx.FORMATS[kind][raw].reshape(len(raw), -1)
     return each * np.repeat(mx.SCALES[scales], 32, axis=1)
 

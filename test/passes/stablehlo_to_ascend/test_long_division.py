@@ -27,7 +27,7 @@ def towards_zero(a: int, b: int) -> tuple[int, int]:
     ("operation", "machine"), [("divide", "ascend910"), ("remainder", "ascend910b")]
 )
 def test_bit_for_bit(operation: str, machine: str) -> None:
-    """All pairs of edge values, and random ones of all sizes."""
+    """Results are exact for all pairs of edge values and random ones of all sizes."""
     a, b = (v.ravel() for v in np.meshgrid(np.array(FEW), np.array(FEW)))
     whole = RANDOM.integers(ENDS.min, ENDS.max, (2, 300), endpoint=True)
     whole >>= RANDOM.integers(0, 64, (2, 300))

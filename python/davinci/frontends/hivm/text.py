@@ -35,7 +35,7 @@ CALL = re.compile(r"^(#loc\d*) = loc\(callsite\(#loc\d* at (#loc\d*)\)\)\n", re.
 """The definition of a place inside a function that another one calls."""
 
 ASSUME = re.compile(r'^ *"llvm\.intr\.assume"\([^\n]*$', re.MULTILINE)
-"""What a kernel promises about its arguments; it computes nothing."""
+"""A promise of a kernel about its arguments, for which no code is made."""
 
 RESHAPES = ("collapse_shape", "expand_shape")
 TARGET = "dlti.target_system_spec"

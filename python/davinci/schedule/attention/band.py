@@ -131,7 +131,7 @@ def _seen(first: Integers, last: Integers, keys: int, total: int) -> tuple[int, 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many tiles units take, [matrices of the band][units].
+    """The numbers of tiles of keys that each unit of rows takes, [matrices of the band][units].
 
     Attributes:
         tiles: those of which some row sees a key.

@@ -1,4 +1,4 @@
-"""What is asked of the steps of a chain, and done to them."""
+"""Properties of the steps between scores and weights of attention, and how these are rewritten."""
 
 from __future__ import annotations
 

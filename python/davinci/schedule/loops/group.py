@@ -374,7 +374,7 @@ class LoopGroup:
         return found
 
     def key(self) -> tuple[object, ...]:
-        """What decides on schedules: equal for equal loops."""
+        """Everything that the schedule of a loop depends on."""
         roles = tuple((n, role.kind, role.state) for n, role in sorted(self.roles.items()))
         terms = tuple((t.a, t.c, t.k, t.n) for p in self.products for t in p.terms)
         return self.graph.key(), self.steps, roles, terms
