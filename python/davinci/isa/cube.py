@@ -215,7 +215,7 @@ TYPES: list[tuple[str, str, str, str]] = [
 """(type of the record, A, B, C)."""
 
 
-def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, source: str) -> None:
+def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, *, source: str) -> None:
     """Defines a mad of one type; with `a_nz` A is Nz, as L0A of the 950 holds it."""
     type_name, a, b, c = types
     product = Product(a, b, c, a_nz)
@@ -244,4 +244,6 @@ def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, source: 
 
 
 for types in TYPES:
-    define_mad("mad", types, False, "docs/hardware.md a1 (types), b1 (time), c (sizes, layouts)")
+    define_mad(
+        "mad", types, False, source="docs/hardware.md a1 (types), b1 (time), c (sizes, layouts)"
+    )

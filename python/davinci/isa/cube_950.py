@@ -8,4 +8,4 @@ NZ_TYPES = ("f162f32", "bf162f32", "s82s32")
 
 for types in TYPES:
     if types[0] in NZ_TYPES:
-        define_mad("mad_nz", types, True, "docs/hardware.md f (L0A of the 950), b1, c")
+        define_mad("mad_nz", types, True, source="docs/hardware.md f (L0A of the 950), b1, c")
