@@ -256,7 +256,7 @@ def measured(case: Case, machine: str, cores: int) -> dict[str, Any]:
     """The profile of a case."""
     arguments = tuple(jax.ShapeDtypeStruct(shape, kind) for shape, kind in case.inputs)
     text = jax.jit(case.model).lower(*arguments).as_text()
-    profile: dict[str, Any] = timed(text, machine=machine, cores=cores).profile
+    profile: dict[str, Any] = timed(text, launches="auto", machine=machine, cores=cores).profile
     return profile
 
 

@@ -12,7 +12,9 @@ Cores hand nothing over inside a kernel, so what one value comes from is one cor
 dimension is split in equal parts, a kernel reduces each, and another one what they leave, where the
 two with their launches take less time than one. f16 that accumulates in f32 does so in both. Where
 all readers of an elementwise operator are split alike, its operands are parted in its place: what
-then reads an array does so in the same parts, and can be one kernel.
+then reads an array does so in the same parts, and can be one kernel. Sums of exponentials, as of
+softmax, are joined with the maxima of their parts (`sums_of_exponentials`); phases of one launch
+cost less than kernels with a launch each (`launches`).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from davinci.operators.tensors import ND
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.grouping import Judge
+from davinci.passes.ascend.sums_of_exponentials import Chip, part_exponentials
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     is_elementwise,
@@ -39,7 +42,9 @@ from davinci.passes.ascend.tensor_ops import (
     users_of,
 )
 from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.pipelines import LAUNCHES, MANY
 from davinci.schedule.graph import Graph, Node
+from davinci.schedule.meetings import can_meet
 
 WAVES = 4
 """Parts for each core, at most."""
@@ -54,18 +59,25 @@ class AscendSplitReductionsPass(Pass):
 
     machine: str = option("ascend910", "machine file that gives sizes and limits")
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
+    launches: str = option(MANY, "one launch in phases where that pays, or many", LAUNCHES)
 
     def run(self, op: Any) -> None:
-        chip = machines.load(self.machine)
-        machine, cores = machines.for_vector(chip), machines.vector_cores_for(chip, self.cores)
+        loaded = machines.load(self.machine)
+        machine, cores = machines.for_vector(loaded), machines.vector_cores_for(loaded, self.cores)
         if cores == 1:
             return
+        joined = self.launches != MANY and can_meet(machine) and not loaded.split
+        chip = Chip(machine, cores, joined)
         judge, count = Judge(machine, cores), 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             ops = [operation.operation for operation in block.operations]
             reductions = [op for op in ops if op.name == "ascend.reduce"]
-            parted = [found for op in reductions if (found := split(op, judge, cores)) is not None]
+            parted = [
+                found for op in reductions if (found := part_exponentials(op, chip)) is not None
+            ]
+            reductions = [o.operation for o in block.operations if o.name == "ascend.reduce"]
+            parted += [found for op in reductions if (found := split(op, judge, cores)) is not None]
             part_operands(block, parted)
             count += len(parted)
         note(op, "split-reductions", count)

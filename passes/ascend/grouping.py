@@ -26,6 +26,9 @@ from davinci.schedule.vector.space import MOVES, NoSpace
 FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
 """Operators that cost nothing inside a group: a slice is a region of what it reads."""
 
+BEGINS = "ascend.begins"
+"""Attribute of a free operator that begins a kernel: it never reads what the same kernel makes."""
+
 MOST_OPERATORS = 128
 """Operators up to which a group grows: one more saves little then, and takes the weighing of
 all."""
@@ -293,11 +296,14 @@ class Grouping:
         self._group = {op: group for group in (*groups, *shared) for op in group.ops}
 
     def _chain(self, value: Any) -> tuple[list[Any], Any]:
-        """The free operators that lead to a value, and the candidate that they begin with."""
+        """The free operators that lead to a value, and the candidate that they begin with; none
+        before what has to begin a kernel."""
         chain: list[Any] = []
         producer = defining_op(value)
         while producer is not None and is_free(producer) and len(self._group[producer].ops) == 1:
             chain.append(producer)
+            if BEGINS in producer.attributes:
+                return chain, None
             producer = defining_op(producer.operands[0])
         return chain, producer if producer is not None and is_candidate(producer) else None
 

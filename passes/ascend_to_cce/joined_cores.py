@@ -93,7 +93,8 @@ def phases_pay(
     many = alone.cycles(1) * (phases.count - sum(phases.calls[name] for name in found))
     for name, count in found.items():
         ways = [(min(n, each.blocks), each.cycles) for n, each in count.tried.items()]
-        joined += phases.calls[name] * count.tried[chosen[name].cores].cycles
+        way = count.tried[chosen[name].cores]
+        joined += phases.calls[name] * (way.cycles + way.apart * price.apart(cores))
         many += phases.calls[name] * min(alone.cycles(n) + cycles for n, cycles in ways)
     return joined < many
 
@@ -146,12 +147,13 @@ def shared(
     for cores in sorted(_numbers(found.values(), phases.least)):
         total, chosen = price.cycles(cores) * phases.count, {}
         for name, count in found.items():
-            way = count.at_most(cores)
+            way = count.at_most(cores, price)
             if way is None:
                 total = math.inf
                 break
             number, weighed = way
-            total += phases.calls[name] * weighed.cycles
+            taken = weighed.cycles + weighed.apart * price.apart(cores)
+            total += phases.calls[name] * taken
             chosen[name] = replace(count, cores=number, schedule=weighed.schedule)
         if total < least:
             best, least = chosen, total

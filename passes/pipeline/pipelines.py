@@ -114,6 +114,24 @@ def _hir(options: Options) -> str:
     return "convert-hir-to-hivm" + format_options({"machine": options.machine})
 
 
+def _launches(options: Options) -> str:
+    """Whether kernels will be phases of one launch. Weights come between launches, not between
+    phases; one launch after the other was asked for."""
+    apart = options.weights == STREAMED or options.plan == plans.SEQUENTIAL
+    return MANY if options.launches == AUTO and apart else options.launches
+
+
+def _splitting(options: Options) -> list[str]:
+    """Text of `ascend-split-reductions`, unless it is switched off; more parts pay where they are
+    phases of one launch."""
+    if not _rewriting("ascend-split-reductions", options):
+        return []
+    given = {"machine": options.machine, "cores": options.cores, "launches": _launches(options)}
+    defaults = {"machine": Options().machine, "cores": Options().cores, "launches": MANY}
+    changed = {key: value for key, value in given.items() if value != defaults[key]}
+    return ["ascend-split-reductions" + format_options(changed)]
+
+
 def scales(options: Options) -> bool:
     """Whether values are scaled."""
     return options.precision == SCALED
@@ -199,7 +217,7 @@ def to_kernels(options: Options) -> list[str]:
         "ascend-outline-scalar",
         *(["cse"] if "common-subexpressions" in rewrites.chosen(options.rewrites) else []),
         _pass("ascend-dequantize-sums", options, "machine", "precision"),
-        *_rewriting("ascend-split-reductions", options, "machine", "cores"),
+        *_splitting(options),
         _pass("ascend-fuse", options, "machine", "cores", "fusion", "rewrites"),
         "ascend-legalize-layouts",
     ]
@@ -209,10 +227,7 @@ def to_kernels(options: Options) -> list[str]:
 def ascend_to_cce(options: Options) -> list[str]:
     """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
     keys = ("machine", "cores", "core_choice", "matmul_strategy", "m", "n", "k", "fractalize")
-    launches = options.launches
-    # Weights come between launches, not between phases; one launch after the other was asked for.
-    if launches == AUTO and (options.weights == STREAMED or options.plan == plans.SEQUENTIAL):
-        launches = MANY
+    launches = _launches(options)
     given = {key: getattr(options, key) for key in (*keys, "schedules")} | {"launches": launches}
     defaults = {key: getattr(Options(), key) for key in given} | {"launches": MANY}
     changed = {key: value for key, value in given.items() if value != defaults[key]}

@@ -26,11 +26,14 @@ class Weighed:
         cycles: estimated.
         blocks: cores that have work.
         schedule: of the kernel, where it is all that was looked for; None to look again.
+        apart: whether the kernel has a launch of its own where others are phases of one: its
+            scalar unit stores to global memory.
     """
 
     cycles: float
     blocks: int
     schedule: object = None
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,15 @@ class CoreCount:
     useful: int = 0
     tried: Mapping[int, Weighed] = field(default_factory=dict, compare=False, repr=False)
 
-    def at_most(self, blocks: int) -> tuple[int, Weighed] | None:
-        """The number of cores of fewest cycles, without launching, among those that were weighed
-        and have no more blocks; None if there is none."""
+    def at_most(self, blocks: int, price: LaunchPrice) -> tuple[int, Weighed] | None:
+        """The number of cores of fewest cycles, as a phase, among those that were weighed and have
+        no more blocks; None if there is none."""
         ways = [(n, found) for n, found in self.tried.items() if min(n, found.blocks) <= blocks]
-        return min(ways, key=lambda way: (way[1].cycles, way[0]), default=None)
+
+        def cycles(way: tuple[int, Weighed]) -> tuple[float, int]:
+            return way[1].cycles + way[1].apart * price.apart(blocks), way[0]
+
+        return min(ways, key=cycles, default=None)
 
 
 Weigh = Callable[[int, float], Weighed | None]
@@ -139,7 +146,8 @@ class _Search:
 
     def _note(self, count: int, found: Weighed) -> None:
         self._found[count] = found
-        price = self._price.cycles(min(count, found.blocks))
+        cores = min(count, found.blocks)
+        price = self._price.cycles(cores) + found.apart * self._price.apart(cores)
         self._totals[count] = found.cycles + price
 
     def _best(self) -> CoreCount:

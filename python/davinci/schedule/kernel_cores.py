@@ -37,7 +37,9 @@ from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.products.product import Product
 from davinci.schedule.side_by_side import partings_of, plans_of
 from davinci.schedule.stages import Way, pruned
+from davinci.schedule.vector.phased_schedule import PhasedSchedule
 from davinci.schedule.vector.space import NoSpace
+from davinci.schedule.vector.tiled_schedule import VectorSchedule
 
 SLOW = 4
 """Fewer cores on which a kernel takes so many times as long as on those that it takes alone are not
@@ -216,12 +218,18 @@ def _weigh_product(product: Product, machine: Machine, wanted: Wanted) -> Weigh:
     return weigh
 
 
+def _stores_elements(schedule: object) -> bool:
+    """Whether on this number of cores the scalar unit moves elements that on others are blocks."""
+    return isinstance(schedule, VectorSchedule | PhasedSchedule) and schedule.scalar
+
+
 def _weigh_parts(graph: Graph, machine: Machine, algorithm: str) -> Weigh:
     partings = partings_of(graph)
 
     def weigh(count: int, most: float) -> Weighed:
         plans = plans_of(partings, machine, count, algorithm=algorithm)
         made = [each.plan.schedule for each in plans]
-        return Weighed(max(each.cycles for each in made), sum(each.cores for each in made), plans)
+        cycles, blocks = max(each.cycles for each in made), sum(each.cores for each in made)
+        return Weighed(cycles, blocks, plans, any(map(_stores_elements, made)))
 
     return weigh

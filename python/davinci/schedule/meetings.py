@@ -79,6 +79,11 @@ class LaunchPrice:
         meetings = (self.phases - 1) * meeting_cycles(self.machine, cores)
         return (launch + meetings) / self.phases
 
+    def apart(self, cores: int) -> float:
+        """Cycles more that a kernel takes that must not be a phase: its launch, and another one of
+        the phases behind it."""
+        return 2 * self.machine.queued_cycles(cores) if self.phases > 1 else 0.0
+
 
 def joining_pays(machine: Machine, blocks: list[int]) -> bool:
     """Whether kernels on so many cores each take less time as phases of one launch than with a

@@ -78,3 +78,32 @@ func.func @returned_too(%x: tensor<4096x1024xf32>) -> (tensor<f32>, tensor<4096x
   %1 = "ascend.reduce"(%0) {kind = "add", dims = array<i64: 0, 1>} : (tensor<4096x1024xf32>) -> tensor<f32>
   return %1, %0 : tensor<f32>, tensor<4096x1024xf32>
 }
+
+// -----
+
+// Exponentials of a long row are summed in parts, each less its own maximum, and 64 lanes of each
+// are joined; what needs the sum of the row comes behind.
+// CHECK-LABEL: func.func @exponentials
+// CHECK: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<1x131072xf32>) -> tensor<1x[[N:[0-9]+]]x[[K:[0-9]+]]x64xf32>
+// CHECK: %[[M:.*]] = "ascend.reduce"(%[[S]]) {dims = array<i64: 2>, kind = "max"} : {{.*}} -> tensor<1x[[N]]x64xf32>
+// CHECK: %[[E:.*]] = "ascend.exp"
+// CHECK: %[[T:.*]] = "ascend.reduce"(%[[E]]) {dims = array<i64: 2>, kind = "add"} : {{.*}} -> tensor<1x[[N]]x64xf32>
+// CHECK: %[[P:.*]] = "ascend.reshape"(%[[M]]) {ascend.begins}
+// CHECK: "ascend.reduce"(%[[P]]) {dims = array<i64: 1>, kind = "max"} : {{.*}} -> tensor<1xf32>
+// CHECK: %[[L:.*]] = "ascend.exp"
+// CHECK: %[[Q:.*]] = "ascend.reshape"(%[[T]]) {ascend.begins}
+// CHECK: %[[J:.*]] = "ascend.mul"(%[[Q]], %[[L]])
+// CHECK: "ascend.reduce"(%[[J]]) {dims = array<i64: 1>, kind = "add"} : {{.*}} -> tensor<1xf32>
+// CHECK: "ascend.div"
+// ALONE-LABEL: func.func @exponentials
+// ALONE-NEXT: "ascend.reduce"(%arg0)
+func.func @exponentials(%x: tensor<1x131072xf32>) -> tensor<1x131072xf32> {
+  %m = "ascend.reduce"(%x) {kind = "max", dims = array<i64: 1>} : (tensor<1x131072xf32>) -> tensor<1xf32>
+  %b = "ascend.broadcast"(%m) {dims = array<i64: 0>} : (tensor<1xf32>) -> tensor<1x131072xf32>
+  %d = "ascend.sub"(%x, %b) : (tensor<1x131072xf32>, tensor<1x131072xf32>) -> tensor<1x131072xf32>
+  %e = "ascend.exp"(%d) : (tensor<1x131072xf32>) -> tensor<1x131072xf32>
+  %s = "ascend.reduce"(%e) {kind = "add", dims = array<i64: 1>} : (tensor<1x131072xf32>) -> tensor<1xf32>
+  %c = "ascend.broadcast"(%s) {dims = array<i64: 0>} : (tensor<1xf32>) -> tensor<1x131072xf32>
+  %y = "ascend.div"(%e, %c) : (tensor<1x131072xf32>, tensor<1x131072xf32>) -> tensor<1x131072xf32>
+  return %y : tensor<1x131072xf32>
+}

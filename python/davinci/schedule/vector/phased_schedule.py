@@ -52,6 +52,7 @@ class PhasedSchedule:
         ragged: lanes of the innermost axis behind its last whole block.
         cycles: estimated.
         spare: bytes of UB that each statistic may take to lie where it is used fastest.
+        scalar: whether the scalar unit moves elements of a tile.
     """
 
     axis: int
@@ -64,6 +65,7 @@ class PhasedSchedule:
     ragged: int
     cycles: int
     spare: int
+    scalar: bool
 
     @property
     def equal(self) -> int:
@@ -196,6 +198,7 @@ class PhasedChooser:
             ragged=ragged,
             cycles=cycles,
             spare=layout.spare,
+            scalar=bool(layout.moved_by_scalars),
         )
 
     def _layout(self, phases: Phases, tile: Tile, pieces: int) -> TileLayout | None:

@@ -25,7 +25,7 @@ from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
 from davinci.isa.core import DTYPES
-from davinci.isa.vector_plan import Issue, Limits, plan_vector
+from davinci.isa.vector_plan import Issue, Limits, Nest, plan_vector
 from davinci.machine import Machine
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.schedule.vector.steps import View
@@ -185,26 +185,25 @@ def use_cycles(
         taken = repeats_cycles((read, third), (written,), count, each, depth, layout)
         return taken * issue.repeat / count
 
+    def begins(nest: Nest) -> Counter[tuple[int, ...]]:
+        """How often an instruction begins where among the groups, for each operand."""
+        found: Counter[tuple[int, ...]] = Counter()
+        for at in itertools.product(*(range(loop.size) for loop in nest.loops)):
+            moved = [
+                sum(i * loop.strides[n] for i, loop in zip(at, nest.loops, strict=True))
+                for n in range(len(steps))
+            ]
+            places = zip(nest.issue.offsets, moved, strict=True)
+            found[tuple((offset + by) // lanes % layout.groups for offset, by in places)] += 1
+        return found
+
     def taking(apart: int) -> float:
         """Cycles with the statistics so many groups behind the rows."""
-        found = 0.0
-        for nest in nests:
-            begins = Counter(
-                tuple(
-                    (
-                        offset
-                        + sum(i * loop.strides[n] for i, loop in zip(at, nest.loops, strict=True))
-                    )
-                    // lanes
-                    % layout.groups
-                    for n, offset in enumerate(nest.issue.offsets)
-                )
-                for at in itertools.product(*(range(loop.size) for loop in nest.loops))
-            )
-            for (_, ours, theirs), count in begins.items():
-                place = (theirs + apart) % layout.groups
-                found += count * (fixed + waiting(nest.issue, ours, place))
-        return found
+        return sum(
+            count * (fixed + waiting(nest.issue, ours, (theirs + apart) % layout.groups))
+            for nest in nests
+            for (_, ours, theirs), count in begins(nest).items()
+        )
 
     return min(taking(0), taking(REPEAT_BLOCKS))
 

@@ -277,10 +277,11 @@ class _Chooser:
                 yield schedule
 
     def _repeats(self, cut: int, outside: list[int]) -> bool:
-        """Whether an input is the same along some of the axes outside the one that is cut: it is
-        loaded less often where tiles have all of them."""
-        forms = (set(self.program.forms[value] or ()) for value in self.program.inputs)
-        return any(cut in form and not form.issuperset(outside) for form in forms)
+        """Whether tiles with all of the axes outside the one that is cut load less: an input is the
+        same along some of these axes, or has no other ones."""
+        forms = [set(self.program.forms[value] or ()) for value in self.program.inputs]
+        alike = any(cut in form and not form.issuperset(outside) for form in forms)
+        return alike or any(form and form.issubset(outside) for form in forms)
 
     def _sizes(self, cut: int, outside: list[int]) -> list[int]:
         """Sizes of tiles along the axis `cut` that share it evenly, the largest first."""
@@ -351,6 +352,7 @@ class _Chooser:
             ragged=ragged,
             cycles=cycles,
             spare=layout.spare,
+            scalar=bool(layout.moved_by_scalars),
         )
 
     def _with_spare(self, layout: TileLayout, slots: int) -> TileLayout:
@@ -379,6 +381,7 @@ class _Chooser:
         chunks, chunk, slots, cycles = choice
         cycles *= math.ceil(tiles / cores)
         tile, ragged = tile_of(self.space, self.program, chunk)
+        layout = TileLayout(self.space, self.program, tile, self.machine)
         return VectorSchedule(
             cut=cut,
             whole=whole,
@@ -392,6 +395,7 @@ class _Chooser:
             ragged=ragged,
             cycles=cycles,
             chunks=chunks,
+            scalar=bool(layout.moved_by_scalars),
         )
 
     def _is_whole(self, cut: int, sizes: list[int]) -> bool:
@@ -469,7 +473,7 @@ class _Chooser:
         count = sum(
             layout.run(self.space.of(number))
             for number, value in held.items()
-            if value in self.program.packed and layout.by_scalars(value) and not layout.once(value)
+            if value in layout.moved_by_scalars
         )
         of_gm, of_ub = (prices.scalar_accesses(self.machine, count, s) for s in ("GM", "UB"))
         return of_gm + of_ub

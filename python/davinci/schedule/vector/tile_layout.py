@@ -227,6 +227,15 @@ class TileLayout:
         return not whole and is_scattered(self.run(form), self.packed_block, value.dtype)
 
     @cached_property
+    def moved_by_scalars(self) -> frozenset[Value]:
+        """Packed values of a tile that the scalar unit moves element by element."""
+        return frozenset(
+            value
+            for value in self.program.packed
+            if not self.once(value) and self.by_scalars(value)
+        )
+
+    @cached_property
     def packed_block(self) -> int:
         """Elements of which pieces of packed values are whole numbers: blocks of every type."""
         return max((block_lanes(value.dtype) for value in self.program.packed), default=1)

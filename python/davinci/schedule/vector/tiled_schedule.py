@@ -31,6 +31,7 @@ class VectorSchedule:
         cycles: estimated.
         spare: bytes of UB that each statistic may take to lie where it is used fastest.
         chunks: how reduced axes are gone through of which UB holds no part worth keeping.
+        scalar: whether the scalar unit moves elements of a tile.
     """
 
     cut: int
@@ -46,6 +47,7 @@ class VectorSchedule:
     cycles: int
     spare: int = 0
     chunks: Chunks | None = None
+    scalar: bool = False
 
     @property
     def choice(self) -> TileChoice:

@@ -1,0 +1,65 @@
+"""Softmax and logarithms of sums of rows that cores share in parts, with infinite numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import davinci
+
+ROWS, LANES = 2, 65536
+
+
+def text(log: bool) -> str:
+    """A softmax of rows, or its logarithm, in StableHLO."""
+    wide, narrow = f"tensor<{ROWS}x{LANES}xf32>", f"tensor<{ROWS}xf32>"
+    spread = f"dims = [0] : ({narrow}) -> {wide}"
+    end = f"""
+    %l = stablehlo.log %s : {narrow}
+    %c = stablehlo.broadcast_in_dim %l, {spread}
+    %y = stablehlo.subtract %d, %c : {wide}"""
+    if not log:
+        end = f"""
+    %c = stablehlo.broadcast_in_dim %s, {spread}
+    %y = stablehlo.divide %e, %c : {wide}"""
+    return f"""
+    func.func @main(%x: {wide}) -> {wide} {{
+    %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum across dimensions = [1]
+        : ({wide}, tensor<f32>) -> {narrow}
+    %b = stablehlo.broadcast_in_dim %m, {spread}
+    %d = stablehlo.subtract %x, %b : {wide}
+    %e = stablehlo.exponential %d : {wide}
+    %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+        : ({wide}, tensor<f32>) -> {narrow}
+    {end}
+    return %y : {wide}
+    }}"""
+
+
+def expected(x: Any, log: bool) -> Any:
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        less = wide - wide.max(axis=1, keepdims=True)
+        total = np.exp(less).sum(axis=1, keepdims=True)
+        return less - np.log(total) if log else np.exp(less) / total
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_rows_in_parts(log: bool) -> None:
+    executable = davinci.compile(text(log))
+    x = np.random.default_rng(0).normal(scale=10, size=(ROWS, LANES)).astype(np.float32)
+    cases = [x.copy() for _ in range(6)]
+    cases[1][0] = -np.inf  # a row
+    cases[2][1, : LANES // 2] = -np.inf  # parts of one
+    cases[3][0, 5] = np.inf
+    cases[4][1, LANES // 2] = np.nan
+    cases[5][0, 1], cases[5][0, -1] = 1.7e38, -1.7e38
+    for case in cases:
+        (found,) = executable.run(case).values()
+        np.testing.assert_allclose(found, expected(case, log), rtol=1e-5, atol=3e-6)
+    assert len(executable.profile["kernels"]) == 3
+    assert executable.profile["launches"] == 1
