@@ -109,3 +109,15 @@ class Graph:
                     row = []
                 row.append(value)
             yield row
+
+
+@dataclass(frozen=True)
+class KeyedGraph:
+    """A graph as the key of what is kept for it: equal if the keys are, whichever graph it is.
+
+    Attributes:
+        key: all of the graph that what is kept depends on.
+    """
+
+    key: tuple[object, ...]
+    graph: Graph = field(compare=False, repr=False)

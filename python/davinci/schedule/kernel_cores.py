@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from davinci.errors import CompileError
@@ -19,7 +18,7 @@ from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import Choices, LoopChoice
 from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
-from davinci.schedule.graph import Graph
+from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.meetings import LaunchPrice
@@ -67,22 +66,14 @@ def cores_of(
     """
     price, wanted = price or LaunchPrice(machine), wanted or Wanted()
     if sum(map(is_product, graph.nodes)) == 1:
-        return _cores_of_product(_Known(graph.key(), graph), machine, cores, wanted, price)
+        return _cores_of_product(KeyedGraph(graph.key(), graph), machine, cores, wanted, price)
     weigh = weigher_of(graph, machine, cores, wanted, algorithm)
     return cheapest(price, cores, weigh, _has_pieces(graph))
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A graph, known by its key."""
-
-    key: tuple[object, ...]
-    graph: Graph = field(compare=False, repr=False)
-
-
 @lru_cache(maxsize=256)
 def _cores_of_product(
-    known: _Known, machine: Machine, cores: int, wanted: Wanted, price: LaunchPrice
+    known: KeyedGraph, machine: Machine, cores: int, wanted: Wanted, price: LaunchPrice
 ) -> CoreCount:
     """`cores_of` a product: stages weigh it before the kernel is built, which asks again."""
     product = read_group(known.graph, machine).product

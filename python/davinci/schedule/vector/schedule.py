@@ -19,15 +19,14 @@ from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.graph import Graph
-from davinci.schedule.vector.bit_views import view_bits
 from davinci.schedule.vector.chunk_choice import ChunkChoice
 from davinci.schedule.vector.chunks import Run
-from davinci.schedule.vector.interleaving import interleaved, waiting
-from davinci.schedule.vector.multiply_adds import fuse_multiply_adds
+from davinci.schedule.vector.interleaving import waiting
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
-from davinci.schedule.vector.row_parts import beside_each_other, in_tile
+from davinci.schedule.vector.prepared import PreparedProgram, prepared
+from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.space import NoSpace, Space, space_of
+from davinci.schedule.vector.space import NoSpace, Space
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, transfers
 from davinci.schedule.vector.tile_layout import (
     COPIED_SHARES,
@@ -37,7 +36,7 @@ from davinci.schedule.vector.tile_layout import (
     TileLayout,
     tile_of,
 )
-from davinci.schedule.vector.tile_program import VIEW, TileProgram, program_of
+from davinci.schedule.vector.tile_program import VIEW, TileProgram
 from davinci.schedule.vector.tiled_schedule import VectorSchedule as VectorSchedule
 from davinci.units import REPEAT_BYTES, round_up
 
@@ -108,23 +107,8 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
 
 
 def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_Chooser]:
-    """One for the program of a group; where that chooses, also one for the program that does so by
-    masks of bits, if the machine has the conversions to bytes that these take."""
-    space = space_of(graph)
-    if any(axis.size == 0 for axis in space.axes):
-        raise NoSpace("a group of nothing")
-    programs = [program_of(graph, space)]
-    choices = any(step.name == "vcmpsel" for step in programs[0].steps)
-    if choices and machine.intrinsics.keys() >= OF_MASKS:
-        programs.append(program_of(graph, space, masks=True))
-    found = [_Chooser(graph, space, program, machine, cores) for program in programs]
-    orders = [interleaved(chooser.program) for chooser in found]
-    more = (_Chooser(graph, space, order, machine, cores) for order in orders if order is not None)
-    return [*found, *more]
-
-
-OF_MASKS = {"vconv_f162s8", "vconv_f162s8c", "vconv_s82f16"}
-"""Instructions of masks that not every machine has which kernels are compiled for."""
+    """One for each program of a group that is weighed."""
+    return [_Chooser(graph, each, machine, cores) for each in prepared(graph, machine)]
 
 
 def _least(
@@ -156,18 +140,16 @@ class _Chooser:
     """Weighs the schedules of one group."""
 
     def __init__(
-        self, graph: Graph, space: Space, program: TileProgram, machine: Machine, cores: int
+        self, graph: Graph, prepared: PreparedProgram, machine: Machine, cores: int
     ) -> None:
-        self.graph, self.space, self.program = graph, space, program
+        self.graph, self.space, self.program = graph, prepared.space, prepared.program
+        self.beside, self.alike = prepared.beside, prepared.alike
         self.machine, self.cores = machine, cores
-        self.lane = program.lane
-        self.block = program.row_block
+        self.lane = self.program.lane
+        self.block = self.program.row_block
         self.room = machine.buffers.UB.bytes
-        self.beside = beside_each_other(graph, space, program)  # reorders steps
-        view_bits(program)
-        fuse_multiply_adds(program, machine)
-        self._phased = PhasedChooser(graph, space, program, machine, cores)
-        self._chunks = ChunkChoice(space, program, machine)
+        self._phased = PhasedChooser(graph, self.space, self.program, machine, cores)
+        self._chunks = ChunkChoice(self.space, self.program, machine)
 
     def require_rows(self) -> None:
         """Fails unless what lies in GM is rows of the innermost axis, or statistics in order."""
@@ -438,9 +420,13 @@ class _Chooser:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
         one."""
         reading, writing = prices.reading(self.machine), prices.writing(self.machine)
-        steps = [step for step in self.program.steps if not layout.once(step.result)]
-        vector = sum(step_cycles(step, layout) for step in steps)
-        once = sum(step_cycles(s, layout) for s in self.program.steps if s not in steps)
+        vector = once = 0.0
+        for step, count in self.alike:
+            cycles = count * step_cycles(step, layout)
+            if layout.once(step.result):
+                once += cycles
+            else:
+                vector += cycles
         once += moving_cycles(self.graph.inputs, layout, cores, load=True, once=True)
         once += moving_cycles(self.graph.outputs, layout, cores, load=False, once=True)
         read = moving_cycles(self.graph.inputs, layout, cores, load=True)
@@ -449,12 +435,9 @@ class _Chooser:
         write += self._copies(self.graph.outputs, layout) * writing.issue_cycles
         vector += self._by_scalars(layout)
         start = prices.ends(self.machine)
-        waits = (
-            waiting([step for step in steps if layout.width(step) or step.name == VIEW])
-            * self.machine.sync.barrier_cycles
-            / (2 if slots > 1 else 1)
-        )
-        vector += waits
+        each = (step for step in self.program.steps if not layout.once(step.result))
+        waits = waiting([step for step in each if layout.width(step) or step.name == VIEW])
+        vector += waits * self.machine.sync.barrier_cycles / (2 if slots > 1 else 1)
         alone = vector + read + write + start
         if slots == 1:
             return int(once + (own + left) * alone)

@@ -47,26 +47,32 @@ class Buffer:
 
 @dataclass
 class Halves:
-    """Buffers that must begin in the same half, or in different ones."""
+    """Buffers that must begin in the same half, or in different ones.
 
-    leader: dict[int, int] = field(default_factory=dict)
-    other: dict[int, bool] = field(default_factory=dict)
+    Attributes:
+        place: of buffers that depend on others, the set of these and whether it lies in the other
+            half than the set's first.
+        members: of each set.
+    """
+
+    place: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    members: dict[int, list[int]] = field(default_factory=dict)
 
     def of(self, buffer: int) -> tuple[int, bool]:
-        """The first of those it depends on, and whether it lies in the other half than this; of
-        two buffers that cannot lie in different halves this is the same."""
-        turned = False
-        while buffer in self.leader:
-            turned ^= self.other[buffer]
-            buffer = self.leader[buffer]
-        return buffer, turned
+        """The set of those it depends on, and whether it lies in the other half than the first of
+        these; of two buffers that cannot lie in different halves this is the same."""
+        return self.place.get(buffer, (buffer, False))
 
     def part(self, a: int, b: int) -> None:
         """Two buffers lie in different halves, if they still can."""
         (first, x), (second, y) = self.of(a), self.of(b)
-        if first != second:
-            self.leader[first] = second
-            self.other[first] = x == y
+        if first == second:
+            return
+        moved = self.members.pop(first, [first])
+        for buffer in moved:
+            _, turned = self.of(buffer)
+            self.place[buffer] = second, turned ^ (x == y)
+        self.members.setdefault(second, [second]).extend(moved)
 
 
 def assigned(

@@ -365,9 +365,17 @@ class TileLayout:
         that ends; values that are the same for all tiles keep theirs."""
         once = frozenset(value for value in self.program.forms if self.once(value))
         lasting = once | self.tables
+        known: dict[tuple[int, bool], Buffer] = {}
 
         def kind(value: Value) -> Buffer:
-            return Buffer(value.dtype, self.held_shape(value), value in once)
+            key = self.program.kinds[value], value in once
+            apart = value in self.beside or value in self.tables
+            if apart or key not in known:
+                found = Buffer(value.dtype, self.held_shape(value), value in once)
+                if apart:
+                    return found
+                known[key] = found
+            return known[key]
 
         return assigned(self.program, lasting, kind, self.beside)
 
@@ -395,11 +403,12 @@ class TileLayout:
             moved += (not buffer.once and buffer.moved) * buffer.bytes
             held += (not buffer.once and not buffer.moved) * buffer.bytes
         for step in self.program.steps:
-            size = self.scratch_bytes(step)
-            if self.once(step.result) and self.once(step.sources[0]):
-                once += size
-            else:
-                held += size
+            if step.name == REDUCE or step.name in MOVED:
+                size = self.scratch_bytes(step)
+                if self.once(step.result) and self.once(step.sources[0]):
+                    once += size
+                else:
+                    held += size
         return once, moved, held
 
     def footprint(self, slots: int) -> int:

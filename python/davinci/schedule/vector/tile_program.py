@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from davinci.operators import OPERATORS
@@ -268,6 +269,19 @@ class TileProgram(VectorProgram):
             assignments={},
             _known={},
         )
+
+    @cached_property
+    def kinds(self) -> dict[Value, int]:
+        """The number of the kind of each value, of a program that is no longer changed: values of
+        one kind have arrays of one shape in every tile, unless they lie beside others there or are
+        tables."""
+        placed = set(self.placed.values())
+        numbers: dict[object, int] = {}
+        found = {}
+        for value, form in self.forms.items():
+            key = value.dtype, form, value in placed, value in self.packed
+            found[value] = numbers.setdefault(key, len(numbers))
+        return found
 
     @property
     def row_block(self) -> int:

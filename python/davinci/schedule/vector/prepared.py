@@ -1,0 +1,102 @@
+"""The programs of a group that schedules of any number of cores are weighed for.
+
+What a group does for a tile depends neither on the sizes of the tile nor on how many cores share
+its tiles, which change from one candidate to the next: the programs of the last groups are kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+from davinci.machine import Machine
+from davinci.operators.vector_program import Step, Value
+from davinci.schedule.graph import Graph, KeyedGraph
+from davinci.schedule.vector.bit_views import view_bits
+from davinci.schedule.vector.interleaving import interleaved
+from davinci.schedule.vector.multiply_adds import fuse_multiply_adds
+from davinci.schedule.vector.row_parts import beside_each_other
+from davinci.schedule.vector.row_siblings import Beside
+from davinci.schedule.vector.space import NoSpace, Space, space_of
+from davinci.schedule.vector.tile_program import TileProgram, program_of
+
+OF_MASKS = {"vconv_f162s8", "vconv_f162s8c", "vconv_s82f16"}
+"""Instructions of masks that not every machine has which kernels are compiled for."""
+
+GROUPS_KEPT = 64
+"""Groups whose programs are kept: more than the parts of one that are weighed in turn."""
+
+
+@dataclass(frozen=True)
+class PreparedProgram:
+    """A program in the order and with the steps that it is scheduled with.
+
+    Attributes:
+        beside: values that lie beside each other wherever tiles have whole rows.
+        alike: a step of each kind and how many there are, which take equally long in every tile.
+    """
+
+    space: Space
+    program: TileProgram
+    beside: list[Beside]
+    alike: list[tuple[Step, int]]
+
+
+def prepared(graph: Graph, machine: Machine) -> tuple[PreparedProgram, ...]:
+    """The program of a group; where that chooses, also the program that does so by masks of bits,
+    if the machine has the conversions to bytes that these take; and each in an order in which fewer
+    steps wait for the one before, if there is one. They must not be changed.
+
+    Raises:
+        NoSpace: the vector unit cannot compute the group.
+    """
+    members = tuple(node.members for node in graph.nodes)
+    return _prepared(KeyedGraph((graph.key(), members), graph), machine)
+
+
+@lru_cache(maxsize=GROUPS_KEPT)
+def _prepared(known: KeyedGraph, machine: Machine) -> tuple[PreparedProgram, ...]:
+    graph = known.graph
+    space = space_of(graph)
+    if any(axis.size == 0 for axis in space.axes):
+        raise NoSpace("a group of nothing")
+    programs = [program_of(graph, space)]
+    choices = any(step.name == "vcmpsel" for step in programs[0].steps)
+    if choices and machine.intrinsics.keys() >= OF_MASKS:
+        programs.append(program_of(graph, space, masks=True))
+    found = [_in_order(graph, space, program, machine) for program in programs]
+    orders = [interleaved(each.program) for each in found]
+    more = [_in_order(graph, space, order, machine) for order in orders if order is not None]
+    return (*found, *more)
+
+
+def _in_order(
+    graph: Graph, space: Space, program: TileProgram, machine: Machine
+) -> PreparedProgram:
+    """A program with steps on parts of rows together, views of bits and fused multiply-adds."""
+    beside = beside_each_other(graph, space, program)  # reorders steps
+    view_bits(program)
+    fuse_multiply_adds(program, machine)
+    return PreparedProgram(space, program, beside, _alike(program, beside))
+
+
+def _alike(program: TileProgram, beside: list[Beside]) -> list[tuple[Step, int]]:
+    """Steps by what their time follows from: the operation, and types, axes and places of its
+    operands. One that reads or makes what may lie beside something else, or once for each row of a
+    tile, is of a kind of its own."""
+    tables = {value for value in program.inputs if program.forms[value] == (program.lane,)}
+    apart = tables.union(*beside)
+
+    def kind(value: Value) -> tuple[int, int | None]:
+        return program.kinds[value], value.number if value in apart else None
+
+    found: dict[object, Step] = {}
+    counts = Counter[object]()
+    for step in program.steps:
+        values = (*map(kind, step.sources), kind(step.result))
+        one = step.result.number if step.result in program.together else None
+        key = (step.name, values, tuple(sorted(step.attributes.items())), one)
+        found.setdefault(key, step)
+        counts[key] += 1
+    return [(step, counts[key]) for key, step in found.items()]

@@ -1,0 +1,80 @@
+"""Programs that are kept for a group, and the steps of theirs that take equally long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from davinci.machine import load
+from davinci.operators import Tensor
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.side_by_side import parts_of
+from davinci.schedule.vector.prepared import prepared
+from davinci.schedule.vector.row_parts import in_tile
+from davinci.schedule.vector.step_costs import step_cycles
+from davinci.schedule.vector.tile_layout import TileLayout, tile_of
+
+MACHINE = load("ascend910")
+
+
+def halves() -> Graph:
+    """Four products of halves of rows, two by each half of a row of scales; the sums of pairs that
+    lie beside each other are stored together."""
+    whole, half, row = Tensor((64, 64), "f32"), Tensor((64, 32), "f32"), Tensor((64,), "f32")
+    low, high = (
+        {"starts": (0, first), "limits": (64, first + 32), "strides": (1, 1)} for first in (0, 32)
+    )
+    nodes = [
+        Node("slice", (0,), 3, low),
+        Node("slice", (0,), 4, high),
+        Node("broadcast", (2,), 5, {"dims": (1,)}),
+        Node("mul", (0, 5), 6),
+        Node("neg", (3,), 7),
+        Node("neg", (4,), 8),
+        Node("concat", (8, 7), 9, {"dim": 1}),
+        Node("mul", (9, 1), 10),
+        Node("add", (6, 10), 11),
+        Node("add", (11, 6), 12),
+    ]
+    arrays = [whole, whole, row, half, half, whole, whole, half, half, whole, whole, whole, whole]
+    return Graph(arrays, nodes, [0, 1, 2], [12])
+
+
+def tanh() -> Graph:
+    array = Tensor((64, 64), "f32")
+    return Graph([array] * 3, [Node("tanh", (0,), 1), Node("tanh", (1,), 2)], [0], [2])
+
+
+@pytest.mark.parametrize("graph", [halves(), tanh()], ids=["halves", "tanh"])
+@pytest.mark.parametrize("rows", [8, 1])
+def test_steps_of_a_kind_take_equally_long(graph: Graph, rows: int) -> None:
+    (part,) = parts_of(graph)
+    each = prepared(part.graph, MACHINE)[0]
+    tile, _ = tile_of(each.space, each.program, (*(rows,) * each.program.lane, 64))
+    block = each.program.lane_block
+    for tables in (frozenset(), frozenset(each.program.inputs[-1:])):
+        beside = in_tile(each.beside, tile, each.space.axes[-1].size, block, tables)
+        layout = TileLayout(each.space, each.program, tile, MACHINE, frozenset(tables), beside)
+        one_by_one = sum(step_cycles(step, layout) for step in each.program.steps)
+        assert one_by_one > 0
+        by_kinds = sum(count * step_cycles(step, layout) for step, count in each.alike)
+        assert by_kinds == one_by_one
+    assert sum(count for _, count in each.alike) == len(each.program.steps)
+
+
+def test_few_kinds() -> None:
+    (each, *_) = prepared(tanh(), MACHINE)
+    assert 2 * len(each.alike) <= len(each.program.steps)
+
+
+def test_equal_groups_have_one_program() -> None:
+    (first, *_), (second, *_) = prepared(tanh(), MACHINE), prepared(tanh(), MACHINE)
+    assert first.program is second.program
+    graph = tanh()
+    graph.nodes = [replace(node, members=(7,)) for node in graph.nodes]
+    (other, *_) = prepared(graph, MACHINE)
+    assert {step.members for step in other.program.steps} == {(7,)}
+    assert {step.members for step in first.program.steps} == {()}
+    (elsewhere, *_) = prepared(tanh(), load("ascend310"))
+    assert elsewhere.program is not first.program
