@@ -10,6 +10,8 @@ from davinci.machine import load
 from davinci.operators import Tensor
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.side_by_side import parts_of
+from davinci.schedule.vector.chunks import ChunkLayout, part_of
+from davinci.schedule.vector.phases import phases_of
 from davinci.schedule.vector.prepared import prepared
 from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.step_costs import step_cycles
@@ -78,3 +80,32 @@ def test_equal_groups_have_one_program() -> None:
     assert {step.members for step in first.program.steps} == {()}
     (elsewhere, *_) = prepared(tanh(), load("ascend310"))
     assert elsewhere.program is not first.program
+
+
+def test_what_stays_from_chunk_to_chunk_has_its_own_buffers() -> None:
+    """Values of one kind may differ in whether they stay in UB while chunks of an axis go by."""
+    rows, row = Tensor((3, 40000, 2), "f32"), Tensor((3, 2), "f32")
+    nodes = [
+        Node("reduce", (0,), 1, {"dims": (1,), "kind": "max"}),
+        Node("broadcast", (1,), 2, {"dims": (0, 2)}),
+        Node("sub", (0, 2), 3),
+        Node("exp", (3,), 4),
+        Node("reduce", (4,), 5, {"dims": (1,), "kind": "add"}),
+    ]
+    graph = Graph([rows, row, rows, rows, rows, row], nodes, [0], [5])
+    (part,) = parts_of(graph)
+    program = prepared(part.graph, MACHINE)[0]
+    (reduced,) = (i for i, axis in enumerate(program.space.axes) if axis.reduced)
+    phases = phases_of(program.program, {reduced}, keep=False)
+    sizes = [8 if i == reduced else axis.size for i, axis in enumerate(program.space.axes)]
+    tile, _ = tile_of(program.space, program.program, sizes)
+    differing = 0
+    for phase in phases.phases:
+        layout = ChunkLayout(program.space, part_of(program.program, phase), tile, MACHINE)
+        buffers, of = layout.buffers
+        staying: dict[int, set[bool]] = {}
+        for value in layout.program.forms:
+            staying.setdefault(layout.program.kinds[value], set()).add(layout.once(value))
+            assert value not in of or buffers[of[value]].once == layout.once(value)
+        differing += any(len(found) == 2 for found in staying.values())
+    assert differing
