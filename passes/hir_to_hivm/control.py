@@ -28,6 +28,13 @@ SYNC_BLOCK_MODES = {
     "ALL_SUB_VECTOR": VECTOR_CORES_OF_A_GROUP,
 }
 
+SYNC_BLOCK_SET_MODES = {
+    "INTER_BLOCK_SYNCHRONIZATION": ALL_OF_A_KIND,
+    "INTER_SUBBLOCK_SYNCHRONIZATION": VECTOR_CORES_OF_A_GROUP,
+    "INTRA_BLOCK_SYNCHRONIZATION": CUBE_AND_VECTOR_CORES,
+}
+"""Which cores receive a flag, by `tsync_instr_mode`."""
+
 
 def word(op: Op, name: str, default: str = "") -> str:
     """The word that an enumeration attribute holds, or `default` where it is absent."""
@@ -85,10 +92,14 @@ def lower_number(translator: Translator, op: Op) -> None:
 
 @lowering("sync_block_set")
 def lower_block_set(translator: Translator, op: Op) -> None:
-    """A cube core sets the flag of its vector cores, or they that of their cube core."""
+    """Sets a flag of other cores: of the cube or vector cores of the same group, unless the mode
+    says that all cores of the own kind receive it."""
+    mode = word(op, "tsync_instr_mode", "INTRA_BLOCK_SYNCHRONIZATION")
+    if mode not in SYNC_BLOCK_SET_MODES:
+        raise Unsupported(f"sync_block_set {mode}")
     fields = {
         "pipe": int(pipe_of(op, "tpipe")),
-        "mode": CUBE_AND_VECTOR_CORES,
+        "mode": SYNC_BLOCK_SET_MODES[mode],
         "flag": flag_of(translator, op),
     }
     hivm.build("ffts_cross_core_sync", "", [], fields)
