@@ -26,7 +26,7 @@ from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Race
 from davinci.simulator.checks.shared_memory import shared_places
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.counting import Counter, alone
-from davinci.simulator.core.events import EVENTS, flags_left, out_of_order
+from davinci.simulator.core.events import EVENTS, flags_left, out_of_order, set_before
 from davinci.simulator.core.forms import ALL_BITS, Form
 from davinci.simulator.core.half_range import NOTHING
 from davinci.simulator.core.memory import GlobalMemory, Memory, NearMemories, on_chip
@@ -230,7 +230,8 @@ class Core:
             self._bounds(form, words)
             raise AssertionError("compiled code and the core differ in what is out of bounds")
         elif stop in (Stop.SET_TWICE, Stop.FUNCTION):
-            raise out_of_order(form.record, form.values)
+            before = set_before(records, at, index, self._locations)
+            raise out_of_order(form.record, form.values, before)
         elif stop == Stop.CROSS:
             self._cross(form, index)
         else:

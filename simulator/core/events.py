@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from davinci.isa.core import Instruction, Pipe
+from davinci.isa.core import LOCATION_SHIFT, OPCODE_MASK, Instruction, Pipe, Records
 from davinci.native import Ints
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import Problem, located
 
 PIPES = int(max(Pipe)) + 1
 """Length of lists that are indexed by pipes."""
@@ -43,9 +43,14 @@ def name_of(event: Event) -> str:
     return f"event {number} from PIPE_{Pipe(source).name} to PIPE_{Pipe(destination).name}"
 
 
-def out_of_order(record: Instruction, values: Mapping[str, int]) -> Problem:
+def out_of_order(record: Instruction, values: Mapping[str, int], before: str) -> Problem:
     """A flag holds one event, so it is not set again before a wait clears it; instructions on
-    registers are those of a function, and nothing else is."""
+    registers are those of a function, and nothing else is.
+
+    Args:
+        record, values: the instruction and its fields.
+        before: the `set_flag` that set the flag before, in words; "" where it is not known.
+    """
     if record.name != "set_flag":
         inside = "a register instruction outside of a function"
         other = "another instruction before a function is over"
@@ -56,9 +61,26 @@ def out_of_order(record: Instruction, values: Mapping[str, int]) -> Problem:
         )
     return Problem(
         "flag set twice without a wait between",
-        found=name_of((values["src_pipe"], values["dst_pipe"], values["event"])),
+        found=name_of((values["src_pipe"], values["dst_pipe"], values["event"])) + before,
         hint="wait for it before setting it again, or use another event id",
     )
+
+
+def set_before(records: Records, at: int, index: int, locations: Sequence[str]) -> str:
+    """The last of the records before the one at `at` that is the same but for its location, in
+    words; "" if there is none.
+
+    Args:
+        index: of the record at `at` in the block.
+    """
+    same = records[:at] == records[at]
+    same[:, 0] = (records[:at, 0] ^ records[at, 0]) & OPCODE_MASK == 0
+    found = np.flatnonzero(same.all(axis=1))
+    if not len(found):
+        return ""
+    number = int(found[-1])
+    place = located(locations, int(records[number, 0]) >> LOCATION_SHIFT)
+    return f", set before by #{index - at + number} at {place}"
 
 
 def flags_left(counts: Ints) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 
 from davinci.isa import INSTRUCTIONS, RECORD_WORDS, Instruction, Space
-from davinci.isa.core import MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
+from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
 from davinci.units import BLOCK_BYTES
 
 
@@ -27,7 +27,7 @@ class Slot(enum.IntEnum):
     BLOCK = 4
     BLOCKS = 5
     SCALAR_OPS = 6  # operations between scalar accesses, not yet in a record
-    ACCESSES = 7  # scalar accesses not yet in a record
+    ACCESSES = 7  # tag of the last scalar access that is not yet in a record, 0 if all are
     TOUCHED_GM = 8  # whether the buffer holds an instruction that reads or writes GM
     WRITES_GM = 9
     FAULT = 10  # first fault: 0 none, or one of those below
@@ -311,7 +311,8 @@ def scalar_records(context: int) -> str:
         counts = [text.load(port + i) for i in range(len(NO_ACCESS))]
         total = text.arith("addi", counts[0], counts[1])
         text.do(f"scf.if {text.compare('ne', total, text.constant(0))} {{")
-        place = next_record(text, counted_header(text, record.opcode))
+        header = text.arith("ori", counted_header(text, record.opcode), last_location(text))
+        place = next_record(text, header)
         ranges = [known_low(text, counts[i // 2 - 1], counts[i]) for i in (2, 4)]
         words = [*counts[:2], ranges[0], counts[3], ranges[1], counts[5]]
         store_words(text, place, [*words, text.constant(int(space))])
@@ -336,6 +337,12 @@ def known_low(text: Text, count: str, low: str) -> str:
     zero = text.constant(0)
     none = text.compare("eq", count, zero)
     return text.add(f"arith.select {none}, {zero}, {low} : i64")
+
+
+def last_location(text: Text) -> str:
+    """The location of the last access, where headers have it."""
+    shift = text.constant(LOCATION_SHIFT)
+    return text.arith("shli", text.arith("shrui", text.load(Slot.ACCESSES), shift), shift)
 
 
 def counted_header(text: Text, opcode: int) -> str:
@@ -449,7 +456,7 @@ def leave_far_behind(text: Text, port: int, kind: str, address: str, end: str) -
 
 def count_access(text: Text, port: int, kind: str, address: str, end: str) -> None:
     load = kind == "ld"
-    text.store(text.constant(1), Slot.ACCESSES)
+    text.store(text.arith("ori", "%tag", text.constant(1)), Slot.ACCESSES)
     text.update(port + (MemoryWord.LOADS if load else MemoryWord.STORES), "addi", text.constant(1))
     text.update(port + (MemoryWord.LOAD_LOW if load else MemoryWord.STORE_LOW), "minui", address)
     text.update(port + (MemoryWord.LOAD_HIGH if load else MemoryWord.STORE_HIGH), "maxui", end)
