@@ -34,6 +34,7 @@ SEVERAL, BANKS = "operations of several instructions", "bank conflicts"
 MADS, LOADS = "chained mads", "GM to UB"
 V1, PTO, V7 = "V1 product of 8192", "PTO product of 3072", "V7 other products"
 CONVOLUTION, ATTENTION = published_convolution.GROUP, published_attention.GROUP
+GRID = published_attention.GRID_GROUP
 V4, V5 = "V4 addition of 8192 x 8192 f16", "V5 reading"
 
 Rows = Callable[[], Iterator[Row]]
@@ -168,11 +169,29 @@ NUMBERS: list[Number] = [
     Number(("vector", "completion_cycles"), 0, {FITS: fits("TADD f32")}, (SINGLE,)),
     Number(("vector", "overlap_cycles"), 0, given=(SEVERAL,)),
     Number(("vector", "copy_bytes_per_cycle"), 256, given=(SEVERAL,)),
-    *(_depth(name, SEVERAL) for name in ("copy_ubuf_to_ubuf", "vector_dup")),
-    *(_depth(name, SINGLE) for name in ("vsqrt", "vbrcb", "vgather")),
+    Number(("vector", "copy_bursts_at_once"), 1, given=(SEVERAL,)),
+    Number(
+        ("sync", "barrier_cycles"),
+        20,
+        {GRID: partial(published_attention.grid, {128: published_attention.GRID[128][:2]})},
+        (SEVERAL,),
+    ),
+    *(_depth(name, SEVERAL) for name in ("copy_ubuf_to_ubuf", "vector_dup", "scatter_vnchwconv")),
+    *(_depth(name, SINGLE) for name in ("vsqrt", "vbrcb", "vgather", "vadd.s32", "vmul.s32")),
     *(
         _depth(name)
-        for name in ("vmax", "vand", "vrelu", "vmaxs", "vlrelu", "vmuls", "vln", "vcadd", "vconv")
+        for name in (
+            "vmax",
+            "vand",
+            "vrelu",
+            "vmaxs",
+            "vlrelu",
+            "vmuls",
+            "vln",
+            "vcadd",
+            "vcmax",
+            "vconv",
+        )
     ),
     _depth("vmul", single=single("TMUL f32")),
     _depth("vexp", single=single("TEXP f32")),

@@ -109,12 +109,15 @@ All measurements are from the pages that the model was made from, so no row is i
 * One mechanism was sought for all bank conflicts, the slopes of the fits and the strided copies; of
   it 22 cycles, a depth of 15 and 2 until results are visible are numbers. The vector times of V4
   follow, but were known. Single TEXP, TDIV and TRSQRT are of the publication with the fits.
-* `mte1.overlap_cycles`, `vector.overlap_cycles`, `copy_bytes_per_cycle` and the 20 of `vector_dup`
-  rest on one row of PTO each, `mte1.load3d.fixed_cycles` on MTE1 of its convolution. That
+* `mte1.overlap_cycles`, the 20 of `vector_dup` and, together, `copy_bursts_at_once` and the 6 of
+  `scatter_vnchwconv` rest on one row of PTO each, `mte1.load3d.fixed_cycles` on MTE1 of its
+  convolution. A barrier's 2 cycles come from columns of maxima and sums, that the head passes
+  meanwhile from sums of rows and quotients, which gave no number; nor did attention. That
   `l2.separate_writes` comes from what a product of its attention moves and takes, before it was
   simulated; the other lengths, and the other columns of the convolution, gave no number.
   Of its product of 3072 the rows but MTE1 gave no number; single TSUB neither, and TADD, whose
-  numbers it has, is of the same publication.
+  numbers it has, is of the same publication. Operations of several instructions are points of
+  published lines but for copies, expansion, transposition and roots.
 * MTE1 of C0 to C2 is fitted: the 24 cycles of a load are those of the vendor's formula for a load
   alone, taken for loads that follow each other because these rows agree with it.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import ceil
 
 from davinci.native import Floats, Ints, floats_at, ints_at
-from davinci.simulator.core.events import EVENT_IDS, PIPES, S
+from davinci.simulator.core.events import EVENT_IDS, PIPES, S, V
 from davinci.simulator.timing.functions import call, register
 from davinci.simulator.timing.layout import (
     LIBRARY,
@@ -24,6 +24,10 @@ from davinci.simulator.timing.layout import (
     Word,
 )
 from davinci.simulator.timing.shares import claim, fill, stalls
+
+DRAINED = -2
+"""In place of the end of work, behind a barrier: what comes next needs nothing until its head is
+over, so that passes before the barrier is."""
 
 FLAG_COLUMNS = 3
 """Words of a flag: how often it was set, how often that was waited for, and the place of its event
@@ -211,7 +215,8 @@ def start(
     shared = 0
     hidden = 0  # Cycles that have passed while the instruction before it ended.
     if t[Word.FREE + pipe] > begin:
-        if clear and t[Word.FREE + pipe] == t[Word.WORKED + pipe]:
+        worked = t[Word.WORKED + pipe]
+        if worked == DRAINED or (clear and t[Word.FREE + pipe] == worked):
             hidden = min(steps[row + StepColumn.OVERLAP], t[Word.FREE + pipe] - begin)
         begin = t[Word.FREE + pipe]
         start_after = t[Word.KEPT_BY + pipe]
@@ -277,7 +282,7 @@ def start(
         if kind == Kind.BARRIER:
             end += t[Word.BARRIER_CYCLES]
             t[Word.FREE + pipe] = end
-            t[Word.WORKED + pipe] = NOTHING
+            t[Word.WORKED + pipe] = DRAINED if pipe == V else NOTHING
             t[Word.KEPT_BY + pipe] = index
             t[Word.BARRIER_HELD + pipe] += t[Word.BARRIER_CYCLES]
             free = end

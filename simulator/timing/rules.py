@@ -84,7 +84,7 @@ def vector(work: UnitWork) -> PipeCycles:
 
     The fixed part is a head and the depth of the unit, which its writes are behind its reads.
     The last cycles until results are visible overlap with the next instruction; if that touches
-    nothing of what this one writes, a part of its head does too.
+    nothing of what this one writes, or comes behind a barrier, its head does too.
     Masked lanes are taken to use their banks.
     """
     unit, values = work.machine.vector, work.values
@@ -113,7 +113,7 @@ def vector(work: UnitWork) -> PipeCycles:
         cycles = repeats * each
     latency = fixed + cycles + unit.completion_cycles
     # What a gather reads is not known before.
-    overlap = unit.overlap_cycles if work.record.finds is finds_nothing else 0
+    overlap = min(unit.overlap_cycles, fixed) if work.record.finds is finds_nothing else 0
     return PipeCycles(fixed + cycles, latency, overlap=overlap)
 
 

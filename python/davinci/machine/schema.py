@@ -182,7 +182,7 @@ class Vector(Section):
             unit, from the last read of a repeat to its write.
         completion_cycles: from when the unit takes the next instruction until results are visible.
         overlap_cycles: of its head that pass while the instruction before it ends, if it touches
-            nothing of what that one writes.
+            nothing of what that one writes, or while a barrier does.
         copy_bytes_per_cycle: of a burst of a copy from UB to UB.
         copy_bursts_at_once: its bursts that move at the same time.
         sorted_per_cycle: elements that are sorted or merged, where there are instructions for it.

@@ -37,7 +37,9 @@ def test_a_group_without_its_numbers(script: Any) -> None:
     assert list(script.changes(data, changed)) == [
         "`vector.overlap_cycles` 7 → 0",
         "`vector.copy_bytes_per_cycle` 32 → 256",
-        "`vector.fixed_cycles_of` of 2 instructions → none",
+        "`vector.copy_bursts_at_once` 8 → 1",
+        "`sync.barrier_cycles` 2 → 4",
+        "`vector.fixed_cycles_of` of 3 instructions → none",
     ]
     (before, *_), (after, *_) = (
         script.rows_on(d, script.GROUPS[script.SEVERAL])

@@ -60,15 +60,6 @@ def test_additions(new_asm: Callable[[], Any], dst: int, src0: int, hidden: int)
     assert saved("AIV", new_asm, fill) == hidden
 
 
-def test_a_barrier_between_them(new_asm: Callable[[], Any]) -> None:
-    def fill(asm: Any) -> None:
-        add(asm, 0x1000, 0x0)
-        asm.barrier(Pipe.V)
-        add(asm, 0x3000, 0x4000)
-
-    assert saved("AIV", new_asm, fill) == 0
-
-
 @pytest.mark.parametrize("waits", [False, True])
 def test_loads(new_asm: Callable[[], Any], waits: bool) -> None:
     def fill(asm: Any) -> None:
@@ -97,3 +88,28 @@ def test_reads_and_writes_of_the_l2_have_a_share_each(new_asm: Callable[[], Any]
         return int(device.launch("test", {"AIV": program}, [], 48).cycles)
 
     assert 1.3 < cycles(False) / cycles(True) < 2
+
+
+@pytest.mark.parametrize("src0", [0x1000, 0x4000])
+def test_additions_behind_a_barrier(new_asm: Callable[[], Any], src0: int) -> None:
+    """The head needs nothing of what is written before the barrier, whatever is read."""
+
+    def fill(asm: Any) -> None:
+        add(asm, 0x1000, 0x0)
+        asm.emit("pipe_barrier", pipe=Pipe.V)
+        add(asm, 0x3000, src0)
+
+    assert saved("AIV", new_asm, fill) == HIDDEN
+
+
+def test_a_wait_hides_nothing(new_asm: Callable[[], Any]) -> None:
+    def fill(asm: Any) -> None:
+        add(asm, 0x1000, 0x0)
+        asm.emit("pipe_barrier", pipe=Pipe.V)
+        asm.emit("set_flag", src_pipe=Pipe.V, dst_pipe=Pipe.MTE2, event=0)
+        asm.emit("wait_flag", src_pipe=Pipe.V, dst_pipe=Pipe.MTE2, event=0)
+        asm.emit("set_flag", src_pipe=Pipe.MTE2, dst_pipe=Pipe.V, event=0)
+        asm.emit("wait_flag", src_pipe=Pipe.MTE2, dst_pipe=Pipe.V, event=0)
+        add(asm, 0x3000, 0x4000)
+
+    assert saved("AIV", new_asm, fill) == 0
