@@ -145,7 +145,8 @@ def test_what_is_not_supported_names_the_line_of_python() -> None:
 def test_no_room_in_ub() -> None:
     x = np.ones(1 << 17, np.float32)
     with pytest.raises(
-        CompileError, match=r"no room.*UB; found [\d,]+ bytes; expected at most 196,608"
+        CompileError,
+        match=r"no room.*UB.*; found [\d,]+ bytes; live.*; expected at most 196,608; BLOCK=16384",
     ):
         davinci.triton.run(kernels.add, (1,), x, x, np.zeros_like(x), 1 << 17, BLOCK=1 << 17)
 

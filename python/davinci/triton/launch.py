@@ -14,9 +14,10 @@ from davinci.errors import InputError
 from davinci.frontends.hivm import Given, launch
 from davinci.runtime.executable import Executable
 from davinci.triton import source as sources
+from davinci.triton.fitting import what_fits
 from davinci.triton.memory import ArgumentMemory, is_array, memories
 from davinci.triton.source import ArrayArgument
-from davinci.triton.toolchain import to_hivm
+from davinci.triton.toolchain import NoRoom, to_hivm
 
 MACHINE = "ascend910b"
 DIMENSIONS = 3
@@ -105,7 +106,10 @@ def run(kernel: Any, grid: Grid, *args: Any, **named: Any) -> LaunchReport:
     key = text_key(kernel, given)
     if key not in COMPILED.texts:
         made = sources.source_of(kernel, given)
-        text = to_hivm(made.ttir, made.options)
+        try:
+            text = to_hivm(made.ttir, made.options)
+        except NoRoom as error:
+            raise error.with_hint(what_fits(kernel, given, error)) from None
         COMPILED.texts[key] = text
         COMPILED.texts[(key, "arguments")] = "\0".join(made.arguments)
     text = COMPILED.texts[key]

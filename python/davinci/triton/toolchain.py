@@ -18,6 +18,7 @@ from pathlib import Path
 
 from davinci.errors import CompileError, InputError
 from davinci.files import temporary_folder
+from davinci.triton.peak import LiveBuffer, listed, live_buffers
 
 VERSIONS = {"triton-ascend": "3.2.0", "ascendnpu-ir": "1.2.0"}
 """Distributions that the extra installs, and the versions whose text is understood."""
@@ -82,6 +83,32 @@ MIX_MODE = re.compile(r', mix_mode\s*=\s*"[^"]*"')
 
 ERROR = re.compile(r"error: (.*)")
 OVERFLOW = re.compile(r"(\w+) overflow, requires (\d+) bits while (\d+) bits available")
+
+
+BEFORE_ADDRESSES = "--mlir-print-ir-before=hivm-plan-memory"
+"""What makes the compiler print the buffers of a kernel, also of one that they do not fit in."""
+
+RETRY = re.compile(r"\[NOTE\] \w+ overflow detected; automatically set enable-([\w-]+) to false")
+"""A line about an attempt of the compiler's own, without something that takes room."""
+
+
+class NoRoom(CompileError):
+    """The buffers of a kernel do not fit a memory.
+
+    Attributes:
+        needed, room: bytes.
+        buffers: that are live where most bytes are.
+    """
+
+    needed = room = 0
+    buffers: Sequence[LiveBuffer] = ()
+
+    def with_hint(self, hint: str) -> NoRoom:
+        error = NoRoom(
+            self.message, where=self.where, found=self.found, expected=self.expected, hint=hint
+        )
+        error.needed, error.room, error.buffers = self.needed, self.room, self.buffers
+        return error
 
 
 @dataclass(frozen=True)
@@ -178,6 +205,9 @@ def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> str:
         target = str(Path(folder) / "kernel.o")
         command = [str(found.compiler), str(linalg), *COMPILE, *flags, "-o", target]
         done = run(command, "bishengir-compile")
+        if overflow := OVERFLOW.search(done.stderr):
+            shown = run([*command, BEFORE_ADDRESSES], "bishengir-compile")
+            raise no_room(overflow, done.stderr, shown.stderr)
     if DUMP not in done.stderr:
         raise refusal("bishengir-compile", done.stderr)
     return done.stderr
@@ -189,21 +219,31 @@ def spelt(value: object) -> str:
 
 def refusal(program: str, log: str) -> CompileError:
     """The error about a kernel that a program does not compile: its first error, with its place."""
-    overflow = OVERFLOW.search(log)
-    if overflow:
-        space, needed, room = overflow.group(1), int(overflow.group(2)), int(overflow.group(3))
-        return CompileError(
-            f"{program} finds no room for the kernel's buffers in {space.upper()}",
-            where=place_of(log, overflow.start()),
-            found=f"{needed // 8:,} bytes",
-            expected=f"at most {room // 8:,}",
-            hint=f"a block of {room / needed:.0%} of the size fits, if buffers grow with it; "
-            "multibuffer=False halves the buffers of loads and stores",
-        )
     found = ERROR.search(log)
     message = found.group(1) if found else (log.strip().splitlines() or ["no message"])[-1]
     place = place_of(log, found.start() if found else 0)
     return CompileError(f"{program} refuses the kernel: {message}", where=place)
+
+
+def no_room(overflow: re.Match[str], log: str, shown: str) -> NoRoom:
+    """The error about a kernel whose buffers do not fit: those that are live at the peak.
+
+    Args:
+        log: of the compiler, in which `overflow` is.
+        shown: its log with the kernel before addresses are planned.
+    """
+    space, needed, room = overflow.group(1), int(overflow.group(2)), int(overflow.group(3))
+    buffers = live_buffers(shown, space)
+    tried = [name.replace("-", " ") for name in dict.fromkeys(RETRY.findall(log))]
+    also = f", not even without {' and '.join(tried)}" if tried else ""
+    error = NoRoom(
+        f"bishengir-compile finds no room for the kernel's buffers in {space.upper()}{also}",
+        where=place_of(log, overflow.start()),
+        found=f"{needed // 8:,} bytes; live at the peak: {', '.join(listed(buffers))}",
+        expected=f"at most {room // 8:,}",
+    )
+    error.needed, error.room, error.buffers = needed // 8, room // 8, buffers
+    return error
 
 
 def place_of(log: str, index: int) -> str:
