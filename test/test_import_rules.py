@@ -62,7 +62,7 @@ MAY_IMPORT = {
     "gdp": "compiler errors frontends machine mlir operators passes runtime schedule units",
     "placement": "arrays compiler errors files frontends job machine reference report runtime",
     "version": "mlir",
-    "triton": "compiler errors files frontends machine mlir runtime",
+    "triton": "compiler errors files frontends machine mlir runtime tuning units",
     "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",

@@ -14,5 +14,6 @@ from __future__ import annotations
 
 from davinci.triton.driver import activate, active, last, run
 from davinci.triton.launch import LaunchReport
+from davinci.triton.ranking import RankedConfig, Ranking
 
-__all__ = ["LaunchReport", "activate", "active", "last", "run"]
+__all__ = ["LaunchReport", "RankedConfig", "Ranking", "activate", "active", "last", "run"]

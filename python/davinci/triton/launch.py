@@ -96,25 +96,54 @@ def run(kernel: Any, grid: Grid, *args: Any, **named: Any) -> LaunchReport:
         CompileError: a compiler refuses the kernel; with the line of Python.
         DeviceFault: the simulated machine found a fault: a race, memory out of bounds, a deadlock.
     """
-    values = sources.bound(kernel, args, named)
-    sizes = sizes_of(grid, values)
-    arrays = {name: value for name, value in values.items() if is_array(value)}
-    scalars = {name: as_scalar(value) for name, value in values.items() if name not in arrays}
-    memory = memories(arrays)
-    buffers = {name: ArrayArgument(np.dtype(kind_of(arrays[name])), 0) for name in arrays}
-    given = {**scalars, **buffers}
-    key = text_key(kernel, given)
+    call = bound_launch(kernel, grid, args, named)
+    key = text_key(kernel, call.given)
     if key not in COMPILED.texts:
-        made = sources.source_of(kernel, given)
+        made = sources.source_of(kernel, call.given)
         try:
             text = to_hivm(made.ttir, made.options)
         except NoRoom as error:
-            raise error.with_hint(what_fits(kernel, given, error)) from None
+            raise error.with_hint(what_fits(kernel, call.given, error)) from None
         COMPILED.texts[key] = text
         COMPILED.texts[(key, "arguments")] = "\0".join(made.arguments)
     text = COMPILED.texts[key]
     names = COMPILED.texts[(key, "arguments")].split("\0")
-    return launched(kernel.fn.__name__, text, sizes, [n for n in names if n], scalars, memory)
+    return launched(call, text, [n for n in names if n])
+
+
+@dataclass(frozen=True)
+class BoundLaunch:
+    """A launch whose arguments have their parameters.
+
+    Attributes:
+        name: of the kernel.
+        sizes: numbers of programs.
+        given: what Triton sees of each parameter, and options of the compilers.
+        scalars: values of parameters that are no arrays.
+        memory: of those that are.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    given: Mapping[str, Any]
+    scalars: Mapping[str, Any]
+    memory: Mapping[str, ArgumentMemory]
+
+
+def bound_launch(
+    kernel: Any, grid: Grid, args: Sequence[Any], named: Mapping[str, Any]
+) -> BoundLaunch:
+    """Gives arguments to their parameters; see `run`.
+
+    Raises:
+        InputError: they do not fit.
+    """
+    values = sources.bound(kernel, args, named)
+    sizes = sizes_of(grid, values)
+    arrays = {name: value for name, value in values.items() if is_array(value)}
+    scalars = {name: as_scalar(value) for name, value in values.items() if name not in arrays}
+    buffers = {name: ArrayArgument(np.dtype(kind_of(arrays[name])), 0) for name in arrays}
+    return BoundLaunch(kernel.fn.__name__, sizes, {**scalars, **buffers}, scalars, memories(arrays))
 
 
 def kind_of(value: Any) -> Any:
@@ -168,17 +197,19 @@ def text_key(kernel: Any, given: Mapping[str, Any]) -> Any:
 
 
 def launched(
-    name: str,
-    text: str,
-    sizes: tuple[int, ...],
-    names: Sequence[str],
-    scalars: Mapping[str, Any],
-    memory: Mapping[str, ArgumentMemory],
+    call: BoundLaunch, text: str, names: Sequence[str], timing_only: bool = False
 ) -> LaunchReport:
-    """Compiles the launch of a kernel for these arrays, or finds it compiled, and runs it."""
+    """Compiles the launch of a kernel for these arrays, or finds it compiled, and runs it.
+
+    Args:
+        text: of the kernel, of AscendNPU-IR.
+        names: of the parameters that are its arguments, in order.
+        timing_only: no data are computed and nothing is checked; arrays stay as they are.
+    """
     from davinci.frontends.hivm import kernels_of, parse
     from davinci.mlir import make_context
 
+    name, sizes, memory = call.name, call.sizes, call.memory
     elements = [a.element for a in kernels_of(parse(text, make_context(), name))[0].given]
     given = []
     for number, argument in enumerate(names):
@@ -188,11 +219,13 @@ def launched(
             given.append(Given(argument, mine.flat.shape, mine.element, same))
         else:
             given.append(Given(argument, None, elements[number]))
-    key = (text, sizes, tuple(given))
+    key = (text, sizes, tuple(given), timing_only)
     executable = COMPILED.executables.get(key)
     if executable is None:
         module = launch(text, sizes, given, where=name)
-        executable = COMPILED.executables[key] = compile(module, machine=MACHINE)
+        executable = COMPILED.executables[key] = compile(
+            module, machine=MACHINE, timing_only=timing_only
+        )
         executable.details |= {"model": name}
     inputs = {}
     for each in given:
@@ -202,7 +235,7 @@ def launched(
             inputs[each.name] = memory[each.name].flat
         else:
             kind = executable_dtype(executable, each.name)
-            inputs[each.name] = np.asarray(scalars[each.name]).astype(kind)
+            inputs[each.name] = np.asarray(call.scalars[each.name]).astype(kind)
     outputs = executable.run(inputs)
     for output, array in outputs.items():
         np.copyto(memory[output].flat, array)

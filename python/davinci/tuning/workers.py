@@ -44,15 +44,31 @@ def open_workers(count: int, scheduler: str) -> Iterator[tuple[Run, int]]:
     if count <= 1 and not scheduler:
         yield here, 1
         return
-    with _cluster(count) if not scheduler else nullcontext(scheduler) as found:
-        client = _client(found, scheduler)
-        with client:
+    with open_client(count, scheduler) as client:
 
-            def run(text: str, all_choices: Sequence[Any], target: TuningTarget) -> list[Outcome]:
-                futures = [client.submit(outcome, text, c, target, pure=False) for c in all_choices]
-                return list(client.gather(futures))
+        def run(text: str, all_choices: Sequence[Any], target: TuningTarget) -> list[Outcome]:
+            futures = [client.submit(outcome, text, c, target, pure=False) for c in all_choices]
+            return list(client.gather(futures))
 
-            yield run, len(client.nthreads())
+        yield run, len(client.nthreads())
+
+
+@contextmanager
+def open_client(count: int, scheduler: str) -> Iterator[Any]:
+    """A client of Dask with workers.
+
+    Args:
+        count: processes on this computer.
+        scheduler: the address of a Dask scheduler, whose workers are used instead.
+
+    Raises:
+        InputError: nobody answers at the address, or nobody works for it.
+    """
+    with (
+        _cluster(count) if not scheduler else nullcontext(scheduler) as found,
+        _client(found, scheduler) as client,
+    ):
+        yield client
 
 
 def _client(cluster: Any, scheduler: str) -> Any:
