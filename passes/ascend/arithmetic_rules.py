@@ -395,7 +395,11 @@ def is_positive(value: Any) -> bool:
         )
     if op.name == "ascend.mul":
         first, second = op.operands
-        return first == second or (is_positive(first) and is_positive_number(second))
+        return (
+            first == second
+            or (is_positive(first) and is_positive_number(second))
+            or (is_positive(second) and is_positive_number(first))
+        )
     if op.name in ("ascend.exp", "ascend.abs", "ascend.logistic"):
         return True
     if op.name == "ascend.max":
@@ -404,7 +408,12 @@ def is_positive(value: Any) -> bool:
         return is_positive(op.operands[0]) and is_positive_number(op.operands[1])
     if op.name == "ascend.reduce":
         return attribute(op, "kind") in ("add", "max") and is_positive(op.operands[0])
-    return op.name in ("ascend.reshape", "ascend.broadcast") and is_positive(op.operands[0])
+    if op.name == "ascend.pad":
+        around = known_number(op.operands[1])
+        fits = around is not None and math.copysign(1, around) > 0
+        return fits and is_positive(op.operands[0])
+    moves = ("ascend.reshape", "ascend.broadcast", "ascend.slice", "ascend.transpose")
+    return op.name in moves and is_positive(op.operands[0])
 
 
 def is_positive_number(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import davinci
 from davinci.errors import CompileError, InputError
 from onnx_support import against_onnxruntime, against_reference, node_model, run
 
@@ -101,6 +102,19 @@ def test_reversed_sequences(batch: int, time: int) -> None:
     lengths = ints(1, 4, 2, 3)
     operands = (values(4, 4, 3), lengths)
     against_onnxruntime(*node_model("ReverseSequence", *operands, batch_axis=batch, time_axis=time))
+
+
+def test_sequences_are_reversed_without_the_scalar_unit() -> None:
+    """Lengths that are computed: of reversed rows each is one transfer at a computed address."""
+    x, lengths = values(16, 40), ints(40, 1, *range(2, 16))
+    model, inputs = node_model("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
+    executable = davinci.compile(model)
+    (found,) = executable.run(inputs).values()
+    wanted = x.copy()
+    for row, length in zip(wanted, lengths, strict=True):
+        row[:length] = row[:length][::-1].copy()
+    np.testing.assert_array_equal(found, wanted)
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
 
 
 SHAPINGS: list[tuple[str, tuple[int, ...], Any, dict[str, Any]]] = [

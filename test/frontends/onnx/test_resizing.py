@@ -87,6 +87,17 @@ def test_rows_long_enough_for_vectors(mode: str) -> None:
     against_onnxruntime(*resize(values(1, 2, 17, 18), [1, 1, 2, 2], mode=mode))
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("way", ["half_pixel", "asymmetric", "align_corners"])
+@pytest.mark.parametrize("scales", [[1, 1, 2, 2], [1, 1, 3, 5], [1, 1, 17, 2], [1, 1, 1, 4]])
+def test_each_element_becomes_several(mode: str, way: str, scales: list[float]) -> None:
+    """Phases of an axis, whose weights may be none, one or different along it."""
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 18)).astype(np.float32)
+    operands = (x, None, np.array(scales, np.float32))
+    attributes = {"mode": mode, "coordinate_transformation_mode": way}
+    against_onnxruntime(*node_model("Resize", *operands, known=(2,), **attributes))
+
+
 @pytest.mark.parametrize("antialias", [0, 1])
 def test_large_axes_to_one(antialias: int) -> None:
     x = values(1, 1, 150, 2)

@@ -126,6 +126,23 @@ def test_powers_are_products_and_roots() -> None:
         np.testing.assert_allclose(b, a, rtol=8 * EPSILON, atol=0)
 
 
+def sums_around(ops: TensorOps, inputs: list[Any]) -> list[Any]:
+    """x / (1 + c (x^2 + the x^2 before))^0.75, as local response normalization is written."""
+    x = inputs[0]
+    square, shape = ops.binary("mul", x, x), Tensor(SHAPE, "f32")
+    zero = ops.full((), "f32", 0.0)
+    steps = {"low": [1, 0], "high": [-1, 0], "interior": [0, 0]}
+    before = ops.emit("pad", [square, zero], shape, **steps)
+    share = ops.binary("mul", full(ops, 0.1), ops.binary("add", square, before))
+    return [ops.binary("pow", ops.binary("add", full(ops, 1.0), share), full(ops, 0.75))]
+
+
+def test_powers_of_sums_of_shifted_squares_are_roots() -> None:
+    (before,), (after,), names = simplified(sums_around)
+    assert "pow" not in names
+    np.testing.assert_allclose(after, before, rtol=8 * EPSILON, atol=0)
+
+
 def gates(ops: TensorOps, inputs: list[Any]) -> list[Any]:
     """x (1 + tanh(y)) / 2 with the half at three places, and a sum that is needed for itself."""
     x, one, half = inputs[0], full(ops, 1.0), full(ops, 0.5)

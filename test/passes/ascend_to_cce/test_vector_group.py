@@ -358,3 +358,21 @@ def test_bytes_without_sign_beside_rows() -> None:
     expected = np.maximum(x, y)
     found, least = run_text(text, x, y)
     assert (found == expected).all() and (least == expected.min(1)).all()
+
+
+@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
+def test_flags_of_rows_in_all_lanes_of_a_block(machine: str) -> None:
+    """Rows that are all true or all false: a conversion of singles to halves fills 8 of 16 lanes of
+    a block, of which 910B repeats all where it combines rows with them."""
+    shape = (4, 33, 64)
+    lengths = np.array([5, 20, 33, 0], np.int32)
+    text = f"""func.func @main(%n: tensor<4xi32>) -> {tensor(shape, bool)} {{
+      %0 = stablehlo.iota dim = 1 : {tensor(shape, np.int32)}
+      %1 = stablehlo.broadcast_in_dim %n, dims = [0] : (tensor<4xi32>) -> {tensor(shape, np.int32)}
+      %2 = stablehlo.compare LT, %0, %1 : ({tensor(shape, np.int32)}, {tensor(shape, np.int32)})
+        -> {tensor(shape, bool)}
+      return %2 : {tensor(shape, bool)}
+    }}"""
+    (found,) = run_text(text, lengths, machine=machine)
+    wanted = np.arange(33)[None, :, None] < lengths[:, None, None]
+    np.testing.assert_array_equal(found, np.broadcast_to(wanted, shape))

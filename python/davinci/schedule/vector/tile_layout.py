@@ -317,6 +317,10 @@ class TileLayout:
         """Whether statistics may be in lane 0 only."""
         return not spreads_lanes(self.machine)
 
+    @cached_property
+    def _in_first_lanes(self) -> frozenset[Value]:
+        return self.program.in_first_lanes()
+
     def fold(self, step: Step) -> Fold:
         """How a step reduces."""
         (source,) = step.sources
@@ -350,7 +354,8 @@ class TileLayout:
         form, dtype = self.program.forms[step.result], step.result.dtype
         assert form is not None, "constants, which have no axes, are neither moved nor packed"
         if step.name == PLACE:
-            return placing(dtype, self.places(form, dtype), self.machine, first=self._first)
+            first = self._first or step.sources[0] in self._in_first_lanes
+            return placing(dtype, self.places(form, dtype), self.machine, first=first)
         if step.name in (PART, JOIN):
             count = math.prod(self.shape(step.result))
             if step.name == JOIN:

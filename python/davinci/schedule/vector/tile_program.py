@@ -299,6 +299,22 @@ class TileProgram(VectorProgram):
         found = (v.dtype for v, form in self.forms.items() if form and self.lane in form)
         return max(map(block_lanes, found), default=1)
 
+    def in_first_lanes(self) -> frozenset[Value]:
+        """Statistics that are in the first lanes of their blocks only: results of conversions to
+        types of which a block has more lanes, and what follows from them."""
+        found: set[Value] = set()
+        for step in self.steps:
+            form = self.forms[step.result]
+            if step.name in MOVED or form is None or self.lane in form:
+                continue
+            lanes = block_lanes(step.result.dtype)
+            arrays = [v for v in step.sources if self.forms[v] is not None]
+            if any(self.lane in (self.forms[v] or ()) for v in arrays):
+                continue  # a reduction of lanes, whose result is in all of them
+            if any(v in found or block_lanes(v.dtype) < lanes for v in arrays):
+                found.add(step.result)
+        return frozenset(found - self.packed)
+
     def last_uses(self) -> dict[Value, int]:
         """The number of the last step that reads each value; outputs outlive all steps."""
         last = {source: i for i, step in enumerate(self.steps) for source in step.sources}

@@ -127,20 +127,34 @@ def _image(x: Tensor, block: int) -> tuple[int, ...]:
 
 @operator("ReverseSequence")
 def lower_reverse_sequence(node: Call) -> Tensor:
-    """The first elements along the time axis backwards, as many as each sequence is long."""
+    """The first elements along the time axis backwards, as many as each sequence is long.
+
+    All rows are reversed; of each, what begins behind the elements that its sequence lacks is taken
+    as one window of the rows behind each other, and the elements behind the sequence from x.
+    """
     x, lengths = node.take(0), node.take(1)
     batch, time = ops.axis_of(node.attr("batch_axis"), x.rank), node.attr("time_axis")
     time = ops.axis_of(time, x.rank)
     rest = [i for i in range(x.rank) if i not in (batch, time)]
     order = [batch, time, *rest]
     rows = ops.transpose(x, order)
-    shape = rows.shape[:2]
-    step = ops.iota(np.int32, shape, 1)
-    length = ops.along(convert(lengths, np.int32), shape, 0)
-    step = ops.where(ops.compare("LT", step, length), length - 1 - step, step)
-    row = ops.iota(np.int32, shape, 0) * shape[1] + step
-    taken = ops.take(ops.reshape(rows, [shape[0] * shape[1], *rows.shape[2:]]), row, 0)
-    return ops.transpose(taken, np.argsort(order).tolist())
+    if not rows.count:
+        return x
+    count, steps, *elements = rows.shape
+    long = convert(lengths, np.int32)
+    back = ops.reverse(rows, [1])
+    table = ops.concat([back, ops.cut_axis(back, 0, 0, 1)], 0)  # the last window goes beyond
+    table = ops.reshape(table, [(count + 1) * steps, *elements])
+    starts = (ops.iota(np.int32, [count], 0) + 1) * steps - long
+    numbers = (
+        f"offset_dims = {list(range(1, rows.rank))}, collapsed_slice_dims = [], "
+        "start_index_map = [0], index_vector_dim = 1"
+    )
+    starts = ops.reshape(starts, [count, 1])
+    taken = ops.gather(table, starts, numbers, [steps, *elements], rows.shape)
+    step = ops.iota(np.int32, rows.shape, 1)
+    found = ops.where(ops.compare("LT", step, ops.along(long, rows.shape, 0)), taken, rows)
+    return ops.transpose(found, np.argsort(order).tolist())
 
 
 @operator("CenterCropPad")

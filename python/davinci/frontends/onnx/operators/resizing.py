@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,9 @@ CROP = "tf_crop_and_resize"
 
 MOST_TERMS = 16
 """Neighbours of an element above which they are taken and summed at once."""
+
+MOST_PHASES = 16
+"""Elements made of each one above which an axis is no longer resized phase by phase."""
 
 
 @dataclass(frozen=True)
@@ -306,16 +310,63 @@ def weighted(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
     some = weights.any(0)
     if np.count_nonzero(some) > MOST_TERMS:
         return weighted_rows(x, axis, indices[:, some], weights[:, some])
+    offsets = phase_offsets(x.shape[axis], indices[:, some])
+    if offsets is not None:
+        chosen = weights[:, some]
+        return ops.on_rows(x, axis, lambda t, at: weighted_phases(t, at, offsets, chosen))
     total: Tensor | None = None
     for index, weight in zip(indices.T, weights.T, strict=True):
-        if not weight.any():
-            continue
-        term = ops.take_known(x, index, axis)
-        term = term if (weight == 1).all() else term * column(weight, axis, x)
-        if not weight.all():
-            term = ops.where(column(weight != 0, axis, x), term, 0)
-        total = term if total is None else total + term
+        total = added_term(total, weight, axis, partial(ops.take_known, x, index, axis))
     return ops.take_known(x, indices[:, 0], axis) if total is None else total
+
+
+def added_term(
+    total: Tensor | None, weight: Array, axis: int, neighbours: Callable[[], Tensor]
+) -> Tensor | None:
+    """Adds neighbours times their weights [elements of the axis] to a sum; None is no sum yet."""
+    if not weight.any():
+        return total
+    term = neighbours()
+    if (weight != 1).any():
+        term = term * column(weight[:1] if (weight == weight[0]).all() else weight, axis, term)
+    if not weight.all():
+        term = ops.where(column(weight != 0, axis, term), term, 0)
+    return term if total is None else total + term
+
+
+def phase_offsets(length: int, indices: Array) -> Array | None:
+    """Places of neighbours relative to element i, for elements i * phases + phase of the result.
+
+    [phases, taps], where each element of an axis becomes several ones; None where the places are
+    others: indices [new, taps] that are not i + offset, held within the axis, in each phase.
+    """
+    phases, rest = divmod(len(indices), max(1, length))
+    if rest or not 1 < phases <= MOST_PHASES or not indices.size:
+        return None
+    middle = length // 2
+    offsets = indices[middle * phases : (middle + 1) * phases] - middle
+    expected = np.arange(length)[:, None, None] + offsets
+    found = indices.reshape(length, phases, -1)
+    return offsets if (np.clip(expected, 0, length - 1) == found).all() else None
+
+
+def weighted_phases(x: Tensor, axis: int, offsets: Array, weights: Array) -> Tensor:
+    """The same where each element becomes several ones: slices of the axis with its first and
+    last element repeated are weighted and summed for each phase, then the phases interleaved."""
+    length, phases = x.shape[axis], len(offsets)
+    before, behind = max(0, -int(offsets.min())), max(0, int(offsets.max()))
+    first, last = ops.cut_axis(x, axis, 0, 1), ops.cut_axis(x, axis, length - 1, length)
+    longer = ops.concat([*[first] * before, x, *[last] * behind], axis)
+    made = []
+    for phase, places_of_taps in enumerate(offsets):
+        total: Tensor | None = None
+        for offset, weight in zip(places_of_taps, weights[phase::phases].T, strict=True):
+            start = before + int(offset)
+            taps_of_phase = partial(ops.cut_axis, longer, axis, start, start + length)
+            total = added_term(total, weight, axis, taps_of_phase)
+        made.append(ops.full(x.shape, x.dtype, 0) if total is None else total)
+    grid = ops.concat([ops.expand_dims(each, [axis + 1]) for each in made], axis + 1)
+    return ops.reshape(grid, [*x.shape[:axis], length * phases, *x.shape[axis + 1 :]])
 
 
 def weighted_rows(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
