@@ -21,6 +21,7 @@ FOLDERS = (
     "ascend_to_cce",
     "cce",
     "cce_to_hivm",
+    "cce_to_hir",
     "hir_to_hivm",
     "hivm_to_llvm",
 )

@@ -117,6 +117,7 @@ class Tools:
 
     adapter: Path
     compiler: Path
+    optimizer: Path
 
 
 def tools() -> Tools:
@@ -137,11 +138,12 @@ def tools() -> Tools:
                 f"another version of {name}", found=found, expected=version, hint=INSTALL
             )
     adapter = _folder("triton") / "backends" / "ascend" / "triton-adapter-opt"
-    compiler = _folder("ascendnpuir") / "bin" / "bishengir-compile"
-    for path in (adapter, compiler):
+    programs = _folder("ascendnpuir") / "bin"
+    found_tools = Tools(adapter, programs / "bishengir-compile", programs / "bishengir-opt")
+    for path in (adapter, found_tools.compiler, found_tools.optimizer):
         if not path.is_file():
             raise InputError("a program is missing", where=str(path), hint=INSTALL)
-    return Tools(adapter, compiler)
+    return found_tools
 
 
 def _folder(package: str) -> Path:
@@ -211,6 +213,22 @@ def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> str:
     if DUMP not in done.stderr:
         raise refusal("bishengir-compile", done.stderr)
     return done.stderr
+
+
+def verify(text: str) -> None:
+    """Has `bishengir-opt` read text of AscendNPU-IR and verify its operations.
+
+    Raises:
+        InputError: the extra is not installed.
+        CompileError: it refuses the text.
+    """
+    found = tools()
+    with temporary_folder() as folder:
+        path = Path(folder) / "kernel.mlir"
+        path.write_text(text)
+        done = run([str(found.optimizer), str(path), "-o", os.devnull], "bishengir-opt")
+    if done.returncode:
+        raise refusal("bishengir-opt", done.stderr)
 
 
 def spelt(value: object) -> str:

@@ -1,7 +1,7 @@
-"""Kernels of AscendNPU-IR, the vendor's open compiler: text of its dialect `hivm.hir` in.
+"""Kernels of AscendNPU-IR, the vendor's open compiler: text of its dialect `hivm.hir` in and out.
 
 `launch(text, grid, arguments)` makes a module that runs a kernel; `convert-hir-to-hivm` lowers its
-operations.
+operations. `written` prints a kernel of ours, after `convert-cce-to-hir`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from davinci.frontends.hivm.kernel import Argument, HivmKernel, kernels_of
 from davinci.frontends.hivm.launch import Given, launch, marked
 from davinci.frontends.hivm.text import is_hivm, is_renamed, parse
+from davinci.frontends.hivm.write import written
 
 __all__ = [
     "Argument",
@@ -20,4 +21,5 @@ __all__ = [
     "launch",
     "marked",
     "parse",
+    "written",
 ]

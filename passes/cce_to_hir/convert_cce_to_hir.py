@@ -1,0 +1,322 @@
+"""convert-cce-to-hir: turns kernels of vector cores into operations of AscendNPU-IR.
+
+before:
+    %u = memref.alloc() {cce.address = 512 : i64} : memref<1000xf32, #cce.space<"UB">>
+    "cce.copy"(%x, %u) : (memref<1000xf32>, memref<1000xf32, #cce.space<"UB">>) -> ()
+    "cce.set_flag"() {src = "MTE2", dst = "V", event = 0 : i64} : () -> ()
+    "cce.vadds"(%u, %c, %u) : ...
+after:
+    %u = "hir.pointer_cast"(%c512) {...} : (i64) -> memref<1000xf32, "ub">
+    "hir.load"(%x, %u) {...} : (memref<1000xf32, "gm">, memref<1000xf32, "ub">) -> ()
+    "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_MTE2>, wait_pipe = #hir.pipe<PIPE_V>,
+                      static_event_id = #hir.event<EVENT_ID0>} : () -> ()
+    "hir.vadd"(%u, %c, %u) {...} : ...
+
+Addresses and flags must be there: it runs behind `ascend-to-cce`. Loops, views and arithmetic stay.
+`davinci.frontends.hivm.write` prints the kernels, `convert-hir-to-hivm` makes instructions of them.
+What has no counterpart is an error that lists all such operations of a kernel, with counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from davinci.dialects.base import attribute
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.errors import CompileError
+from davinci.mlir import Op, arith, ir, location_text, operations
+from davinci.passes import builder
+from davinci.passes.analysis.kernels import kernels
+from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.units import ceil_div
+
+BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")
+WITH_SCALAR = {"vadds": "vadd", "vmuls": "vmul"}
+UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu")
+NUMBERS = ("get_block_idx", "get_block_num", "get_sub_block_idx")
+ROUNDS = {
+    "none": "rint",
+    "rint": "rint",
+    "away": "round",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+}
+"""Names of roundings there, by ours."""
+
+GLOBAL = "gm"
+VECTOR_CORE = "aiv"
+VIEWS = ("memref.reinterpret_cast", "memref.subview")
+
+Attributes = Mapping[str, str]
+"""Texts of attributes."""
+
+
+class NoCounterpart(Exception):
+    """What AscendNPU-IR has no operation for."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertCceToHirPass(Pass):
+    """Turn kernels of vector cores into operations of AscendNPU-IR."""
+
+    NAME = "convert-cce-to-hir"
+
+    def run(self, op: Op) -> None:
+        op.context.allow_unregistered_dialects = True
+        for kernel in kernels(op):
+            if operations(kernel, "cce"):
+                convert(kernel)
+
+
+def convert(kernel: Op) -> None:
+    """Converts the operations of a kernel, then the types of its buffers; a barrier ends it, as the
+    vendor's kernels have one.
+
+    Raises:
+        CompileError: some have no counterpart; all of them are named.
+    """
+    refused: Counter[str] = Counter()
+    core = attribute(kernel, "ascend.core", "")
+    if core != VECTOR_CORE:
+        refused[f"a program of {core or 'one kind of'} cores"] += 1
+    found = [op for op in every_operation(kernel) if op.name.startswith(("cce.", "memref.alloc"))]
+    for op in found:
+        with ir.InsertionPoint(op), op.location:
+            try:
+                replace(op)
+            except NoCounterpart as reason:
+                refused[str(reason)] += 1
+                continue
+        op.erase()
+    if refused:
+        raise CompileError(
+            "a kernel has operations that AscendNPU-IR has no counterpart for",
+            where=location_text(kernel.location),
+            found=", ".join(f"{name} ({count}x)" for name, count in refused.most_common()),
+        )
+    for op in reversed(every_operation(kernel)):
+        if op.name in (*VIEWS, "memref.cast") and not list(op.results[0].uses):
+            op.erase()
+    for block in kernel.regions[0]:
+        last = list(block.operations)[-1].operation
+        with ir.InsertionPoint(last), last.location:
+            build("pipe_barrier", {"pipe": "#hir.pipe<PIPE_ALL>"}, [])
+    retype(kernel)
+
+
+def every_operation(op: Op) -> list[Op]:
+    """All operations inside an operation, in order."""
+    found: list[Op] = []
+    for region in op.regions:
+        for block in region:
+            for view in block.operations:
+                found.append(view.operation)
+                found += every_operation(view.operation)
+    return found
+
+
+def replace(op: Op) -> None:
+    """Builds what does the same in front of an operation of cce.
+
+    Raises:
+        NoCounterpart: nothing does.
+    """
+    name = op.name.removeprefix("cce.")
+    operands = list(op.operands)
+    if op.name == "memref.alloc":
+        replace_buffer(op)
+    elif name == "copy":
+        if attribute(op, "round_up", False):
+            operands = [whole_blocks(operand) for operand in operands]
+        build(*transfer(*operands))
+    elif name in (*BINARY, *UNARY, *WITH_SCALAR, "vconv"):
+        replace_elementwise(op, name, operands)
+    elif name == "vector_dup":
+        scalar, target = operands
+        build("vbrc", {"broadcast_dims": "array<i64>"}, [scalar, filled(op, target)])
+    elif name in ("set_flag", "wait_flag"):
+        build(name, flag(op), [])
+    elif name == "pipe_barrier":
+        build(name, {"pipe": f"#hir.pipe<PIPE_{attribute(op, 'pipe')}>"}, [])
+    elif name in NUMBERS:
+        made = build(name, {}, [], ir.IntegerType.get_signless(64))
+        cast = arith.IndexCastOp(ir.IndexType.get(), made.result)
+        op.results[0].replace_all_uses_with(cast.result)
+    else:
+        raise NoCounterpart(op.name)
+
+
+def replace_elementwise(op: Op, name: str, operands: Sequence[ir.Value]) -> None:
+    """An operation element by element; operands may repeat along dimensions."""
+    *sources, target = operands
+    repeated: set[int] = set()
+    given = []
+    for source in sources:
+        if isinstance(source.type, ir.MemRefType):
+            source, dims = without_repeats(source)
+            repeated |= dims
+        given.append(source)
+    attributes = {
+        "operandSegmentSizes": f"array<i32: {len(sources)}, 1, 0>",
+        "broadcast": f"array<i64: {', '.join(map(str, sorted(repeated)))}>".replace(": >", ">"),
+        "transpose": "array<i64>",
+    }
+    if name == "vconv":
+        name = "vcast"
+        mode = ROUNDS[attribute(op, "round", "none")]
+        attributes["round_mode"] = f"#hir.round_mode<{mode}>"
+    build(WITH_SCALAR.get(name, name), attributes, [*given, target])
+
+
+def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
+    """A view with one element where it has several at the same place, and these dimensions.
+
+    Raises:
+        NoCounterpart: it is made by something else than `memref.reinterpret_cast`.
+    """
+    kind = ir.MemRefType(value.type)
+    steps, offset = kind.get_strides_and_offset()
+    dims = {i for i, step in enumerate(steps) if step == 0}
+    if not dims:
+        return value, dims
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
+        raise NoCounterpart("a view with repeats")
+    sizes = [1 if i in dims else size for i, size in enumerate(kind.shape)]
+    steps = [1 if i in dims else step for i, step in enumerate(steps)]
+    attributes = {name: owner.attributes[name] for name in names_of(owner)}
+    attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
+    attributes["static_strides"] = ir.DenseI64ArrayAttr.get(steps)
+    layout = ir.StridedLayoutAttr.get(offset, steps)
+    narrow = ir.MemRefType.get(sizes, kind.element_type, layout, kind.memory_space)
+    made = ir.Operation.create(owner.name, [narrow], list(owner.operands), attributes)
+    return made.result, dims
+
+
+def build(
+    name: str, attributes: Attributes, operands: Sequence[ir.Value], result: ir.Type | None = None
+) -> Op:
+    parsed = {key: ir.Attribute.parse(text) for key, text in attributes.items()}
+    results = [] if result is None else [result]
+    return ir.Operation.create(f"hir.{name}", results, operands, parsed)
+
+
+def flag(op: Op) -> dict[str, str]:
+    """Attributes of a flag.
+
+    Raises:
+        NoCounterpart: its event is one that the program computes.
+    """
+    event = attribute(op, "event", None)
+    if event is None:
+        raise NoCounterpart(f"{op.name} with an event that the program computes")
+    return {
+        "set_pipe": f"#hir.pipe<PIPE_{attribute(op, 'src')}>",
+        "wait_pipe": f"#hir.pipe<PIPE_{attribute(op, 'dst')}>",
+        "static_event_id": f"#hir.event<EVENT_ID{event}>",
+    }
+
+
+def space_of(value: ir.Value) -> str:
+    """The memory of a buffer as AscendNPU-IR names it."""
+    space = ir.MemRefType(value.type).memory_space
+    return GLOBAL if space is None else str(space).partition('"')[2].partition('"')[0].lower()
+
+
+def transfer(source: ir.Value, target: ir.Value) -> tuple[str, dict[str, str], list[ir.Value]]:
+    """What moves elements between two memories: its name, attributes and operands.
+
+    Raises:
+        NoCounterpart: nothing does between these.
+    """
+    spaces = space_of(source), space_of(target)
+    source, repeated = without_repeats(source)
+    transposed = {"may_implicit_transpose_with_last_axis": "false"}
+    if spaces == ("ub", "ub") and repeated:
+        dims = ", ".join(map(str, sorted(repeated)))
+        return "vbrc", {"broadcast_dims": f"array<i64: {dims}>"}, [source, target]
+    if repeated:
+        raise NoCounterpart(f"cce.copy from {spaces[0]} to {spaces[1]} that repeats elements")
+    if spaces == (GLOBAL, "ub"):
+        sizes = {"operandSegmentSizes": "array<i32: 1, 1, 0, 0, 0, 0>"}
+        return "load", {"init_out_buffer": "false", **transposed, **sizes}, [source, target]
+    if spaces == ("ub", GLOBAL):
+        return "store", transposed, [source, target]
+    if spaces == ("ub", "ub"):
+        return "copy", {}, [source, target]
+    raise NoCounterpart(f"cce.copy from {spaces[0]} to {spaces[1]}")
+
+
+def whole_blocks(value: ir.Value) -> ir.Value:
+    """The part of a buffer that a copy of whole blocks moves.
+
+    Raises:
+        NoCounterpart: its rows do not end in whole blocks, and it is no part of a larger buffer.
+    """
+    kind = ir.MemRefType(value.type)
+    lanes = buffer_of(value).block
+    size = ceil_div(kind.shape[-1], lanes) * lanes
+    if size == kind.shape[-1]:
+        return value
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name not in VIEWS or kind.shape[:-1]:
+        raise NoCounterpart("cce.copy of whole blocks")
+    wide = ir.MemRefType.get([size], kind.element_type, kind.layout, kind.memory_space)
+    attributes = {name: owner.attributes[name] for name in names_of(owner)}
+    attributes["static_sizes"] = ir.DenseI64ArrayAttr.get([size])
+    return ir.Operation.create(owner.name, [wide], list(owner.operands), attributes).result
+
+
+def names_of(op: Op) -> list[str]:
+    """Names of the attributes of an operation."""
+    return [each if isinstance(each, str) else each.name for each in op.attributes]
+
+
+def filled(op: Op, target: ir.Value) -> ir.Value:
+    """The part of a buffer that `cce.vector_dup` fills."""
+    lanes = attribute(op, "lanes", None)
+    if lanes is None:
+        return target
+    kind = ir.MemRefType(target.type)
+    first = attribute(op, "first_lane", 0)
+    rows, wide = kind.shape
+    if (first, lanes) == (0, wide):
+        return target
+    return builder.subview(target, [0, first], [rows, lanes])
+
+
+def replace_buffer(op: Op) -> None:
+    """A buffer at its address."""
+    address = attribute(op, "cce.address", None)
+    if address is None:
+        raise NoCounterpart("memref.alloc without an address")
+    i64 = ir.IntegerType.get_signless(64)
+    at = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, address))
+    kind = op.results[0].type
+    made = build("pointer_cast", {"operandSegmentSizes": "array<i32: 1, 0>"}, [at.result], kind)
+    op.results[0].replace_all_uses_with(made.result)
+
+
+def retype(kernel: Op) -> None:
+    """Gives buffers the memory spaces of AscendNPU-IR."""
+    blocks = [block for region in kernel.regions for block in region]
+    ops = every_operation(kernel)
+    blocks += [block for op in ops for region in op.regions for block in region]
+    values: list[ir.Value] = [value for block in blocks for value in block.arguments]
+    values += [value for op in ops for value in op.results]
+    for value in values:
+        if isinstance(value.type, ir.MemRefType):
+            kind = ir.MemRefType(value.type)
+            space = ir.StringAttr.get(space_of(value), kernel.context)
+            value.set_type(
+                ir.MemRefType.get(
+                    kind.shape, kind.element_type, kind.layout, space, kernel.location
+                )
+            )
+    inputs = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
+    with kernel.context:
+        kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))

@@ -1,0 +1,36 @@
+"""Kernels as text of AscendNPU-IR, in generic form: the way back from `text`.
+
+What `convert-cce-to-hir` leaves, `hir.vadd` on `memref<64xf32, "ub">`, is written as the vendor's
+compilers read it: `hivm.hir.vadd` on `memref<64xf32, #hivm.address_space<ub>>`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from davinci.frontends.hivm.text import DIALECT, FOREIGN
+from davinci.mlir import Op, ir
+
+SPACE = re.compile(r', "(gm|ub|cbuf|cc)">')
+MARKS = ("hacc.entry", "hacc.function_kind = #hacc.function_kind<DEVICE>")
+"""What functions that are kernels have there."""
+
+
+def written(kernel: Op) -> str:
+    """The text of a module with a kernel of vector cores.
+
+    Args:
+        kernel: a function whose operations are those of `hir`, which stays as it is.
+    """
+    with kernel.context, ir.Location.unknown():
+        module = ir.Module.create()
+        copy = kernel.clone(ir.InsertionPoint(module.body))
+        for name in [each if isinstance(each, str) else each.name for each in copy.attributes]:
+            if name not in ("sym_name", "function_type"):
+                del copy.operation.attributes[name]
+        copy.operation.attributes["hivm.func_core_type"] = ir.StringAttr.get("AIV")
+        text = str(module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True))
+    text = SPACE.sub(r", #hivm.address_space<\1>>", text)
+    text = text.replace(f'"{DIALECT}.', f'"{FOREIGN}').replace(f"#{DIALECT}.", "#hivm.")
+    core = "hivm.func_core_type = #hivm.func_core_type<AIV>"
+    return text.replace('hivm.func_core_type = "AIV"', ", ".join((*MARKS, core)))

@@ -1,0 +1,104 @@
+"""Kernels of a model as text of AscendNPU-IR, the vendor's open compiler, to go on from there.
+
+from davinci.hivm_out import as_hivm
+for kernel in as_hivm("model.onnx").kernels:
+    open(kernel.name + ".mlir", "w").write(kernel.text)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci import frontends
+from davinci.dialects.base import attribute
+from davinci.errors import CompileError
+from davinci.frontends.hivm import written
+from davinci.mlir import ir, make_context, symbol_name
+from davinci.passes.analysis.kernels import kernels
+from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
+from davinci.passes.pipeline import pipelines, runner
+
+MACHINE = "ascend910b"
+STAGES = pipelines.STAGES[: pipelines.STAGES.index("cce-to-hivm")]
+
+
+@dataclass(frozen=True)
+class WrittenKernel:
+    """A kernel as text of AscendNPU-IR.
+
+    Attributes:
+        name: of its function.
+        text: generic MLIR, with addresses, flags and barriers.
+        blocks: with how many it is launched.
+        arguments: for each of its arguments the name of the model's input or output, "" for what
+            kernels hand to each other.
+    """
+
+    name: str
+    text: str
+    blocks: int
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WrittenModel:
+    """The kernels of a model.
+
+    Attributes:
+        kernels: those that have a text, in the order of the program.
+        refused: for the others, by name, what AscendNPU-IR has no operation for.
+    """
+
+    kernels: tuple[WrittenKernel, ...]
+    refused: dict[str, str]
+
+
+def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenModel:
+    """The kernels of a model for machines with vector cores apart.
+
+    Args:
+        model: what `davinci.compile` takes.
+        machine: name or path of a machine file.
+        cores: most cores that a kernel may use; 0 for all.
+
+    Raises:
+        InputError: the model cannot be read.
+        CompileError: it cannot be compiled.
+    """
+    module = frontends.load(model, make_context())
+    options = pipelines.Options(machine=machine, cores=cores)
+    for stage in STAGES:
+        runner.run(module.operation, pipelines.text(stage, options), runner.AT_THE_END)
+    module.context.allow_unregistered_dialects = True
+    given = arguments_of_calls(module)
+    texts: list[WrittenKernel] = []
+    refused: dict[str, str] = {}
+    for kernel in kernels(module.operation):
+        name, blocks = symbol_name(kernel), int(attribute(kernel, "ascend.blocks", 1))
+        try:
+            convert(kernel)
+        except CompileError as error:
+            refused[name] = error.found
+            continue
+        texts.append(WrittenKernel(name, written(kernel), blocks, given.get(name, ())))
+    return WrittenModel(tuple(texts), refused)
+
+
+def arguments_of_calls(module: ir.Module) -> dict[str, tuple[str, ...]]:
+    """What kernels are called with the first time, by their names."""
+    (main,) = [
+        view.operation for view in module.body.operations if "ascend.entry" in view.attributes
+    ]
+    (block,) = main.regions[0].blocks
+    marks = main.attributes["arg_attrs"]
+    names: dict[ir.Value, str] = {}
+    for value, mark in zip(block.arguments, marks, strict=True):
+        names[value] = ir.StringAttr(mark["ascend.name"]).value if "ascend.name" in mark else ""
+    found: dict[str, tuple[str, ...]] = {}
+    for view in block.operations:
+        op = view.operation
+        if op.name == "func.call":
+            called = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            found.setdefault(called, tuple(names.get(value, "") for value in op.operands))
+    return found
