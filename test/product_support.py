@@ -16,7 +16,8 @@ from davinci.passes.ascend_to_cce.products import group as product_group
 from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.cost import footprint
 from davinci.schedule.products.legality import require_legal
-from davinci.schedule.products.product import DENSE, Product, ProductSchedule
+from davinci.schedule.products.product import DENSE, Pieces, Product, ProductSchedule
+from davinci.schedule.products.refined import ways_along_k
 from davinci.schedule.products.rolls import mads_written
 from davinci.units import ceil_div, even_cuts
 from kernel_support import KernelRun, fractals, matrix_of, run_kernel
@@ -158,6 +159,9 @@ def drawn_schedule(
     def some(low: int, high: int) -> int:
         return int(random.integers(low, max(low, high) + 1))
 
+    def some_rows(pieces: Pieces) -> int:
+        return pieces.rows if some(0, 1) else some(1, pieces.rows)
+
     while True:
         found = _of_some_share(product, machine, cores, random)
         if found is None:
@@ -171,8 +175,8 @@ def drawn_schedule(
         changed = replace(
             found,
             turn=some(1, 4),
-            a=replace(found.a, slots=slots[0], rows=some(1, found.a.rows)),
-            b=replace(found.b, slots=slots[1], rows=some(1, found.b.rows)),
+            a=replace(found.a, slots=slots[0], rows=some_rows(found.a)),
+            b=replace(found.b, slots=slots[1], rows=some_rows(found.b)),
             part=(
                 found.part[0] if found.ragged == DENSE else some(1, found.part[0]),
                 some(1, found.part[1]),
@@ -187,6 +191,8 @@ def drawn_schedule(
             leaving=some(1, 3),
             backwards=bool(some(0, 1)),
         )
+        ways = [changed, *ways_along_k(product, changed, several=True)]
+        changed = ways[some(0, len(ways) - 1)]
         fits = not footprint(product, changed).excess(machine)
         if fits and mads_written(product, changed) <= MOST_WRITTEN:
             require_legal(product, changed, machine)

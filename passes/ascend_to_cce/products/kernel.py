@@ -40,7 +40,7 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.products.cost import crossing_bytes, parting_buffers
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad, Turn
+from davinci.schedule.products.events import Ask, Block, Event, Fill, Leave, Load, Mad, Turn
 from davinci.schedule.products.product import Product, ProductSchedule, Share
 from davinci.schedule.products.rolls import HERE, Line, Loop, Position, lines_of
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -60,12 +60,17 @@ class Buffers:
 
 @dataclass(frozen=True)
 class Corner:
-    """Where a share begins: its first matrix, and what it takes of each dimension."""
+    """Where a share begins: its first matrix, and what it takes of each dimension.
+
+    Attributes:
+        start: of k, in fractals, from which it goes on to the end of k, and through the rest then.
+    """
 
     batch: IndexLike
     k: Range
     m: Range
     n: Range
+    start: IndexLike = 0
 
     def further(self, moves: Sequence[Position], turns: Sequence[ir.Value]) -> Corner:
         """Where it would begin to be so much further on with every turn of each loop."""
@@ -75,7 +80,8 @@ class Corner:
                 steps = [mul(turn, step) for step in move]
                 batch, *starts = map(add, [batch, *starts], steps)
         ranges = zip((self.k, self.m, self.n), starts, strict=True)
-        return Corner(batch, *(replace(whole, start=start) for whole, start in ranges))
+        k, m, n = (replace(whole, start=start) for whole, start in ranges)
+        return Corner(batch, k, m, n, self.start)
 
     def region(self, operand: str, product: Product) -> Region:
         """What of an operand the share takes."""
@@ -85,6 +91,13 @@ class Corner:
         if count not in (0, product.batch):
             batch = remainder(batch, count)
         return Region(batch, self.k, self.n)
+
+    def begun(self, block: Block, product: Product) -> Corner:
+        """Where it would begin if a block that lies there without `start` lies where it does."""
+        if self.start == 0:
+            return self
+        place = remainder(add(add(self.k.start, block.k.start), self.start), product.fractals.k)
+        return replace(self, k=replace(self.k, start=add(place, -block.k.start)))
 
 
 class ProductKernel:
@@ -165,15 +178,23 @@ class ProductKernel:
                     (columns, j, share.n, self.product.n),
                 )
             )
-            self.build(batches.start(batch), batches.size, m, n)
+            self.build(batches.start(batch), batches.size, m, n, self.start(i, j))
 
         return Part(math.prod(counts), build)
 
-    def build(self, first: IndexLike, batch: int, m: Range, n: Range) -> None:
+    def start(self, i: IndexLike, j: IndexLike) -> IndexLike:
+        """The fractal of k with which a share begins, that has rows and columns of these numbers:
+        another one than those that read the same of A, or of B."""
+        starts = self.schedule.starts
+        if starts == 1:
+            return 0
+        return mul(remainder(add(i, j), starts), self.product.fractals.k // starts)
+
+    def build(self, first: IndexLike, batch: int, m: Range, n: Range, start: IndexLike = 0) -> None:
         """One share: `batch` matrices from the one numbered `first`, rows `m`, columns `n` of C."""
         share = Share(batch, ceil_div(m.elements, SIDE), ceil_div(n.elements, SIDE))
         lines = lines_of(share, self.product, self.schedule)
-        self.lines(lines, Corner(first, Range(0, self.product.k, True), m, n), [])
+        self.lines(lines, Corner(first, Range(0, self.product.k, True), m, n, start), [])
 
     def lines(self, lines: Sequence[Line | Loop], corner: Corner, turns: list[ir.Value]) -> None:
         """Builds lines and loops; `turns` counts the iterations of the loops around them."""
@@ -190,7 +211,7 @@ class ProductKernel:
 
     def event(self, event: Event, corner: Corner) -> None:
         if isinstance(event, Fill):
-            region = corner.region(event.operand, self.product)
+            region = corner.begun(event.block, self.product).region(event.operand, self.product)
             feed = self.images if event.operand == "a" else None
             with serving(*self.ways[event.operand]):
                 (feed or self.feeds[event.operand]).fill(event, region)

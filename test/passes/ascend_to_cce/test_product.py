@@ -5,13 +5,30 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+import davinci
 from davinci.errors import CompileError, DeviceFault
+from davinci.machine import Machine
+from davinci.passes.ascend_to_cce.products import group as product_group
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose
+from davinci.schedule.products.legality import require_legal
+from davinci.schedule.products.product import Product, ProductSchedule, Tile
+from davinci.schedule.products.refined import ways_along_k
 from kernel_support import lowered_text, run_cce_text, run_kernel
 from product_support import Case, drawn_schedules
+
+TEXT = """
+func.func @main(%a: tensor<768x1024xf16>, %b: tensor<1024x96xf16>) -> tensor<768x96xf16> {
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<768x1024xf16>, tensor<1024x96xf16>) -> tensor<768x96xf16>
+  return %c : tensor<768x96xf16>
+}
+"""
 
 FLAG = re.compile(r'"cce\.(set_flag|wait_flag)"\(\) (\{[^}]*\})')
 
@@ -154,6 +171,37 @@ def test_random_schedules(seed: int) -> None:
     with drawn_schedules(random) as given:
         Case.drawn(random).check(cores=int(random.choice([1, 5, 32])))
     assert given
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_k_back_and_forth_and_from_other_places(way: int) -> None:
+    """Cores whose rows become fractals on their way to L1 take k as their schedule says."""
+    random = np.random.default_rng(way)
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((768, 1024), (1024, 96)))
+
+    def chosen(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
+        best = choose(product, machine, cores, wanted)
+        smaller = replace(
+            best, share=replace(best.share, m=24, n=6), tile=Tile(8, 4, 6), part=(6, 8)
+        )
+        pieces = (replace(p, k=16, slots=2) for p in (smaller.a, smaller.b))
+        (of_a, of_b) = pieces
+        smaller = replace(
+            smaller,
+            a=replace(of_a, other=8, rows=8),
+            b=replace(of_b, other=6, rows=16, together=16),
+        )
+        found = list(ways_along_k(product, smaller, several=True))[way]
+        require_legal(product, found, machine)
+        return found
+
+    with patch.object(product_group, "choose", chosen):
+        made = davinci.compile(TEXT, machine="ascend910b", cores=2)
+    (found,) = made.run(a, b).values()
+    (kernel,) = made.profile["kernels"]
+    assert ("back and forth" in kernel["schedule"]) == (way != 0)
+    assert ("places on" in kernel["schedule"]) == (way != 1)
+    np.testing.assert_allclose(found, np.float64(a) @ np.float64(b), rtol=2.0**-10, atol=0.05)
 
 
 def test_strategy_without_a_legal_tile() -> None:

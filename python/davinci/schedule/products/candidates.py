@@ -65,6 +65,9 @@ class Wanted:
     n: int = 0
 
 
+FEW = 4
+"""Pieces in turn of cores whose L1 is small."""
+
 DIRECT = 8
 """Part of L1 that rows take which become fractals on their way there."""
 
@@ -115,6 +118,7 @@ class Candidates:
         self._parts: dict[tuple[object, ...], tuple[int, int]] = {}
         # What is on its way between two pipes has a flag of its own, so there is no more of it.
         self.turns = machine.sync.event_ids
+        self.few_slots = (self.turns, FEW, 2, 1) if product.direct else (self.turns, 2, 1)
 
     def all(self) -> Iterator[ProductSchedule]:
         for share in self.shares():
@@ -158,7 +162,8 @@ class Candidates:
 
     def few(self, share: Share) -> bool:
         """Whether a share of that size is not too many mads."""
-        wanted, most = self.wanted, max(1, self.sums // 2)
+        # Straight out of L0C a tile may have all of it.
+        wanted, most = self.wanted, max(1, self.sums // (1 if self.product.direct else 2))
         if wanted.m or wanted.n:
             rows = min(share.m, wanted.m or max(1, most // wanted.n))
             columns = min(share.n, wanted.n or max(1, most // wanted.m))
@@ -370,7 +375,7 @@ class Candidates:
         for i in (0, 1):
             panels = ceil_div(self.whole.k, pieces[i].k)
             total = panels * tiles[i] * times
-            few.append([min(total, beside[i] * turns) for turns in (self.turns, 2, 1)])
+            few.append([min(total, beside[i] * turns) for turns in self.few_slots])
             again = ceil_div(tiles[1 - i], beside[1 - i])
             more = [min(total, panels * (held[i] + beside[i])), panels * held[i]]
             stay.append(more if again > 1 else [])

@@ -22,6 +22,7 @@ from davinci.schedule.products.estimate import (
 from davinci.schedule.products.memory import goes_backwards
 from davinci.schedule.products.play import by_play, fastest, played
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
+from davinci.schedule.products.refined import along_k
 from davinci.schedule.products.rolls import mads_of_share, mads_written, may_be_short
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -61,6 +62,8 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     best = fastest(product, ways[:count], machine, cores)
     best = replace(best, backwards=goes_backwards(product, machine))
     others = Candidates(product, machine, cores, wanted).other_parts(best)
+    best = fastest(product, [best, *others], machine, cores)
+    others = [x for x in along_k(product, best) if mads_written(product, x) <= MOST_WRITTEN]
     best = fastest(product, [best, *others], machine, cores)
     if mads_written(product, best) <= MOST_WRITTEN:
         return best

@@ -123,6 +123,7 @@ def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[
     )
     # Cores that have a row of shares read the same of A, those that have a column the same of B.
     others = of_share[0] * (min(columns, used) - 1) + of_share[1] * (min(rows, used) - 1)
+    others /= schedule.starts  # not at the same time
     slower = 1 + others / sum(of_share) * machine.gm.same_line_percent / 100
     turns = ceil_div(shares, used)
     runs = {"a": (share.m, schedule.tile.m, rows), "b": (share.n, schedule.tile.n, columns)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from davinci.machine import Machine
@@ -65,6 +66,7 @@ def _faults(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
         yield pieces.slots < needed, f"{name}: L1 holds what a mad needs"
         yield from _held(product, schedule, name)
     yield from _ragged(product, schedule)
+    yield from faults_along_k(product, schedule)
 
 
 def faults_of_matrices(product: Product, share: Share) -> Iterator[tuple[bool, str]]:
@@ -100,3 +102,17 @@ def _ragged(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
         columns = product.fractals.n
         narrow = schedule.tile.n < columns or schedule.part[0] < columns
         yield narrow, "whole rows of C leave at once"
+
+
+def faults_along_k(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool, str]]:
+    """Where k begins, and which way it goes."""
+    sides = ((product.a, schedule.a), (product.b, schedule.b))
+    parted = any(p.rows < (p.k if operand.k_rows else p.other) for operand, p in sides)
+    yield schedule.turning and parted, "k goes back and forth by pieces that come whole"
+    starts = schedule.starts
+    yield starts < 1, "k begins at one place or more"
+    if starts > 1:
+        yield product.image is not None, "k of an image begins at one place"
+        apart, rest = divmod(product.k, starts * SIDE)
+        odd = rest or apart % math.lcm(schedule.a.k, schedule.b.k)
+        yield bool(odd), "k begins where pieces do, and ends where they do"

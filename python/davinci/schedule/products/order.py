@@ -40,9 +40,14 @@ ORDERS_KEPT = 64
 
 
 class Places:
-    """Buffers that are filled in turn, the oldest content making room."""
+    """Buffers that are filled in turn, the oldest content making room.
 
-    def __init__(self, count: int) -> None:
+    Args:
+        used: whether what was used longest ago makes room instead.
+    """
+
+    def __init__(self, count: int, used: bool = False) -> None:
+        self._by_use = used
         self._keys: list[Hashable | None] = [None] * count
         self._slots: dict[Hashable, int] = {}
         self._used = [-1] * count
@@ -59,6 +64,8 @@ class Places:
         """Takes the next place for `key`, which `step` uses; the place, and the step that used it
         last before, -1 if none."""
         assert min(self._used) < step, "fewer places than one step uses"
+        if self._by_use:
+            self._next = self._used.index(min(self._used))
         while self._used[self._next] == step:
             self._next = (self._next + 1) % len(self._keys)
         slot = self._next
@@ -106,6 +113,7 @@ def steps_of(
     each with `schedule.turn` steps of k."""
     along_k = spans(k, schedule.tile.k)
     turns = [along_k[i : i + schedule.turn] for i in range(0, len(along_k), schedule.turn)]
+    back = [turn[::-1] for turn in reversed(turns)]
     return [
         Step(
             tile,
@@ -113,8 +121,8 @@ def steps_of(
             Block(tile.batch, span, tile.m),
             Block(product.matrix(tile.batch), span, tile.n),
         )
-        for tiles in groups
-        for turn in turns
+        for number, tiles in enumerate(groups)
+        for turn in (back if schedule.turning and number % 2 else turns)
         for tile in tiles
         for span in turn
     ]
@@ -269,7 +277,8 @@ class _Feed:
 def _feed(work: _Work, side: _Side) -> _Feed:
     """Plans the fills and loads of an operand."""
     _, steps = _steps(work)
-    l1, l0, needed = Places(side.pieces.slots), Places(side.buffers), -1
+    turning, needed = work.schedule.turning, -1
+    l1, l0 = (Places(count, turning) for count in (side.pieces.slots, side.buffers))
     feed, k = _Feed([], [], {}), work.product.fractals.k
 
     @cache
@@ -352,10 +361,13 @@ class _Plan:
         for at, event in self._ends:
             leaving.setdefault(at, []).append(event)
         found: list[list[Event]] = [list(bring(-1))]
+        begun: set[TileOfC] = set()
         for number, step in enumerate(self.steps):
             loads = [load for feed in self.feeds for load in feed.loads[number]]
             loads.sort(key=lambda load: -came[load.operand, load.held])
             a, b = (feed.buffers[number] for feed in self.feeds)
-            mad = Mad(step.tile, step.k, step.k.start == 0, a, b)
+            begins = step.tile not in begun
+            begun.add(step.tile)
+            mad = Mad(step.tile, step.k, begins, a, b)
             found.append([*leaving.get(number, []), *loads, *bring(number), mad])
         return [*found, list(leaving.get(len(self.steps), []))]

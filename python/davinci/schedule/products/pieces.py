@@ -19,6 +19,10 @@ IMAGE_PIECES = 6
 THIRDS = 3
 """Parts into which k is cut, so that the first one is there sooner."""
 
+LONGER = 2
+"""How many times as long as rows that others come beside those of k may be that become fractals on
+their way to L1."""
+
 PARTING = 2
 """How much more of UB than rows that came their way to fractals may take."""
 
@@ -51,8 +55,13 @@ class PieceWays:
             return
         row = SIDE * SIDE * operand.itemsize
         if operand.direct:
-            # Columns of blocks as they come: of rows of k each column is a step's.
-            for deep in self.spans_of_k(tile.k, self.staged // (other * row)):
+            # Columns of blocks as they come: of rows of k each column is a step's. Longer rows come
+            # faster.
+            most = self.staged // (other * row)
+            spans = self.spans_of_k(tile.k, most)
+            if not operand.k_rows:
+                spans += self.spans_of_k(tile.k, LONGER * most)
+            for deep in dict.fromkeys(spans):
                 rows = deep if operand.k_rows else other
                 yield Pieces(deep, other, deep if operand.k_rows else 1, rows, 1)
             return

@@ -263,6 +263,10 @@ class ProductSchedule:
         ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; "",
             row by row, the last block of each over some of what the one before it wrote.
         backwards: whether shares and their tiles are taken from the last one on.
+        turning: whether every second tile goes through k from its end: what L1 and L0 hold when a
+            tile is complete is the first that the next one needs.
+        starts: places along k at which shares begin, those that are computed side by side at
+            different ones: cores wait for each other where they read the same at the same time.
     """
 
     __pydantic_config__ = CONFIG
@@ -285,6 +289,8 @@ class ProductSchedule:
     leaving: int = 3
     ragged: str = ""
     backwards: bool = False
+    turning: bool = False
+    starts: int = 1
 
     def __str__(self) -> str:
         share, tile = self.share, self.tile
@@ -300,6 +306,8 @@ class ProductSchedule:
             f"outer {self.outer}, {held}, parts {self.part[1]}x{self.part[0]}"
             f"{f', rows leave {self.ragged}' if self.ragged else ''}"
             f"{', backwards' if self.backwards else ''}"
+            f"{', k back and forth' if self.turning else ''}"
+            f"{f', from {self.starts} places on' if self.starts > 1 else ''}"
         )
 
     def pieces(self, name: str) -> Pieces:
