@@ -141,3 +141,20 @@ def test_bad_models(
     Path("net.davinci").write_bytes(b"")
     assert main([model]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("written", "message"), [("missing/plan.json", "missing"), ("problem.csv", "problem.csv")]
+)
+def test_a_record_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str, message: str
+) -> None:
+    """It is refused before anything is searched or written over."""
+    problem = tmp_path / "problem.csv"
+    text = "id,lower,upper,size\n0,0,2,4\n"
+    problem.write_text(text)
+    assert main([str(problem), "--quick", "--json", str(tmp_path / written)]) == 2
+    heard = capsys.readouterr()
+    assert message in heard.err
+    assert not heard.out
+    assert problem.read_text() == text
