@@ -47,6 +47,7 @@ from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.group import build_product_group
+from davinci.passes.ascend_to_cce.products.laid_out import build_laid_out
 from davinci.passes.ascend_to_cce.products.product import check_types, wanted
 from davinci.passes.ascend_to_cce.products.split_k import build_split
 from davinci.passes.ascend_to_cce.serving import members_of, serving
@@ -71,6 +72,7 @@ from davinci.schedule.moves.combines import CombinePlan
 from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import ProductGroup, is_product, read_group
+from davinci.schedule.products.laid_out import LaidOutProduct, given_laid_out, laid_out_of
 from davinci.schedule.products.split_k import SplitProduct, given_split, split_of
 from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whole_of
 from davinci.schedule.side_by_side import part_choice, partings_of, plans_of
@@ -269,11 +271,13 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target
             name = symbol_name(kernel)
             found = target.counts.get(name) or count_of(graph, target)
             target = replace(target, counts={name: found})
-        split = _split_of(group, graph, target, kernel, given)
-        if split is not None:
-            kernel.attributes["ascend.schedule"] = builder.as_attribute(str(split))
-            note_choices(kernel, split.choices)
-            return build_split(split, group, graph, gm, kernel, target, _build_part)
+        met = _met_of(group, graph, target, kernel, given)
+        if met is not None:
+            kernel.attributes["ascend.schedule"] = builder.as_attribute(str(met))
+            note_choices(kernel, met.choices)
+            if isinstance(met, LaidOutProduct):
+                return build_laid_out(met, group, graph, gm, kernel, target)
+            return build_split(met, group, graph, gm, kernel, target, _build_part)
         if given is None:
             own, _ = on_fewer(graph, target, kernel)
         else:
@@ -292,19 +296,25 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target
     return min(units, own.cores)
 
 
-def _split_of(
+def _met_of(
     group: ProductGroup, graph: Graph, target: Target, kernel: Any, given: Choices | None
-) -> SplitProduct | None:
-    """How the k of a product is split between cores: as it was given, or where that takes less time
-    than its kernel as it was weighed; None if a user says another way."""
+) -> SplitProduct | LaidOutProduct | None:
+    """How a product is computed whose cores meet: its k split between them, or factors laid out
+    first; as it was given, or where that takes less time than its kernel as it was weighed; None if
+    a user says another way."""
+    machine, cores, product = target.machine, target.cores, group.product
     if given is not None:
-        return given_split(given, group, graph, target.machine, target.cores)
+        split = given_split(given, group, graph, machine, cores)
+        return split or given_laid_out(given, product, machine, cores)
     asked = wanted(target)
     if target.all_cores or asked != Wanted():
         return None
     least = target.counts[symbol_name(kernel)].total
-    price = LaunchPrice(target.machine, target.phases)
-    return split_of(group, graph, target.machine, target.cores, asked, price, least)
+    price = LaunchPrice(machine, target.phases)
+    split = split_of(group, graph, machine, cores, asked, price, least)
+    if split is not None:
+        least = split.cycles + price.cycles(split.cores)
+    return laid_out_of(product, machine, cores, asked, price, least) or split
 
 
 def _build_whole(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
@@ -42,21 +43,32 @@ def build_product_group(
     if given is not None:
         require_legal(product, given, target.machine)
     schedule = given or choose(product, target.machine, target.cores, wanted(target))
+    return schedule, build_product(group, graph, gm, target, schedule, {})
 
-    def matrices(number: int, batch: int = product.batch) -> ir.Value:
-        """The buffer of a value as a batch; in fractals groups of columns are matrices."""
-        shape = graph.arrays[number].stored_shape
-        tail = shape[-3:] if graph.arrays[number].layout else shape[-1:]
-        first = math.prod(shape[: -len(tail)]) // batch
-        made: ir.Value = reshaped(gm[number], [batch, first, *tail])
-        apart = list(ir.MemRefType(gm[number].type).get_strides_and_offset()[0])
-        assert made == gm[number] or apart == list(row_major(shape)), "images that lie apart"
-        return made
+
+def build_product(
+    group: ProductGroup,
+    graph: Graph,
+    gm: Mapping[int, ir.Value],
+    target: Target,
+    schedule: ProductSchedule,
+    factors: Mapping[str, ir.Value],
+) -> int:
+    """Builds a product and what follows it; returns how many blocks can share its work.
+
+    Args:
+        gm: buffers of the group's inputs and outputs, by number.
+        factors: of "a" and "b" those that do not lie in a buffer of the group, as batches.
+    """
+    product = group.product
+
+    def matrices(number: int) -> ir.Value:
+        return matrices_in(gm, graph, number, product.batch)
 
     def factor(number: int, batch: int) -> ir.Value:
         """The buffer of A or B, in the words that it moves in."""
         if product.factor == "f16":
-            return matrices(number, batch)
+            return matrices_in(gm, graph, number, batch)
         *outer, columns, rows, height, lanes = graph.arrays[number].stored_shape
         shape = [batch, math.prod(outer) * columns // batch, rows, height, lanes // WORD_BYTES]
         return reshaped(words_of(gm[number]), shape)
@@ -71,11 +83,22 @@ def build_product_group(
             extras.append(reshaped(gm[number], [rows, product.n]))
         else:
             extras.append(matrices(number))
-    a = factor(group.factors[0], product.batch)
-    b = factor(group.factors[1], product.matrices or product.batch)
+    a = factors.get("a") or factor(group.factors[0], product.batch)
+    b = factors.get("b") or factor(group.factors[1], product.matrices or product.batch)
     buffers = Buffers(a, b, [matrices(number) for number in group.outputs], extras)
     kernel = ProductKernel(product, schedule, buffers, group.members)
-    return schedule, share_blocks(kernel.parts(), target)
+    return share_blocks(kernel.parts(), target)
+
+
+def matrices_in(gm: Mapping[int, ir.Value], graph: Graph, number: int, batch: int) -> ir.Value:
+    """The buffer of a value as a batch; in fractals groups of columns are matrices."""
+    shape = graph.arrays[number].stored_shape
+    tail = shape[-3:] if graph.arrays[number].layout else shape[-1:]
+    first = math.prod(shape[: -len(tail)]) // batch
+    made: ir.Value = reshaped(gm[number], [batch, first, *tail])
+    apart = list(ir.MemRefType(gm[number].type).get_strides_and_offset()[0])
+    assert made == gm[number] or apart == list(row_major(shape)), "images that lie apart"
+    return made
 
 
 def words_of(array: ir.Value) -> ir.Value:

@@ -86,6 +86,25 @@ class SplitChoice:
     parts: Size
 
 
+Factors = Literal["a", "b", "ab"]
+"""Factors of a product, one or both."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaidOutChoice:
+    """A product some of whose factors all cores of the part lay out in fractals first, see
+    `products.laid_out`.
+
+    Attributes:
+        factors: that are laid out.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["laid-out"] = "laid-out"
+    factors: Factors
+
+
 @dataclass(frozen=True, kw_only=True)
 class WindowsChoice:
     """Tiles of a reduction over windows, see `pools.pool`.
@@ -159,6 +178,7 @@ Choice = Annotated[
     | PieceChoice
     | ProductChoice
     | SplitChoice
+    | LaidOutChoice
     | WindowsChoice
     | AttentionChoice
     | SplitAttentionChoice

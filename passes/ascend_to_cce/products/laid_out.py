@@ -1,0 +1,152 @@
+"""Builds the kernel of a product whose factors are laid out in fractals first.
+
+    blocks of factors in rows to fractals in global memory       shared by the cores
+    all cores meet                                               cce.sync_cores
+    the product of the factors as they are then                  shared by the cores
+
+The kernel has further arguments: counters, and each factor that is laid out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from davinci.dialects.base import as_attribute
+from davinci.dialects.cce import build as cce
+from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce import Blocks, Target
+from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
+from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
+from davinci.passes.ascend_to_cce.products.group import build_product, matrices_in
+from davinci.passes.ascend_to_cce.products.product import wanted
+from davinci.passes.ascend_to_cce.products.rows import Crossing, Ring, Rows
+from davinci.passes.ascend_to_cce.serving import serving
+from davinci.passes.ascend_to_cce.tiles import (
+    Part,
+    Segment,
+    only_blocks,
+    segments,
+    share_blocks,
+    unflatten,
+)
+from davinci.passes.builder import IndexLike, add, alloc, mul, subview
+from davinci.schedule.graph import Graph
+from davinci.schedule.products.choice import choose
+from davinci.schedule.products.cost import crossing_bytes
+from davinci.schedule.products.estimate import shares_of
+from davinci.schedule.products.group import ProductGroup
+from davinci.schedule.products.laid_out import (
+    SLOTS,
+    FactorLayout,
+    LaidOutProduct,
+    layout_scratch,
+    matrices_of,
+    pieces_of,
+    stored_fractals,
+)
+from davinci.schedule.products.product import Product
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+def build_laid_out(
+    laid_out: LaidOutProduct,
+    group: ProductGroup,
+    graph: Graph,
+    gm: Mapping[int, ir.Value],
+    kernel: ir.Operation,
+    target: Target,
+) -> int:
+    """Builds the kernel; returns how many blocks share it.
+
+    Args:
+        gm: buffers of the group's inputs and outputs, by number.
+    """
+    machine, cores, product = target.machine, laid_out.cores, group.product
+    i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
+    kinds = [ir.MemRefType.get([cores, LANES], i32)]
+    for layout in laid_out.layouts:
+        rows, columns = stored_fractals(product, layout.factor)
+        shape = [matrices_of(product, layout.factor), columns, rows, SIDE, SIDE]
+        kinds.append(ir.MemRefType.get(shape, f16))
+    lines, *arrays = add_arguments(kernel, kinds)
+    own, factors = replace(target, cores=cores), {}
+    for layout, array in zip(laid_out.layouts, arrays, strict=True):
+        place = "ab".index(layout.factor)
+        number = group.factors[place]
+        rows_of = matrices_in(gm, graph, number, matrices_of(product, layout.factor))
+        with serving(*group.members[1 + place]):
+            FactorBuilder(product, layout, rows_of, array).build(own)
+        factors[layout.factor] = array
+    scratch = alloc([cores + 1, LANES], i32, "UB")
+    begun = cce.read_counter(lines, scratch)  # while the last blocks leave
+    one = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 1)).result
+    cce.sync_cores(lines, arith.AddIOp(begun, one).result, scratch)
+    schedule = choose(laid_out.product, machine, cores, wanted(target))
+    count = min(cores, shares_of(laid_out.product, schedule))
+    with only_blocks(0, count) as (_, index):
+        own = replace(target, cores=count, blocks=Blocks(index, count))
+        behind = replace(group, product=laid_out.product)
+        build_product(behind, graph, gm, own, schedule, factors)
+    return cores
+
+
+class FactorBuilder:
+    """Builds blocks of a factor on their way from rows to fractals.
+
+    Args:
+        gm: [matrices][rows][columns].
+        made: [matrices][columns / 16][rows / 16][16][16].
+    """
+
+    def __init__(
+        self, product: Product, layout: FactorLayout, gm: ir.Value, made: ir.Value
+    ) -> None:
+        self.layout, self.gm, self.made = layout, gm, made
+        self.matrices = matrices_of(product, layout.factor)
+        self.shape = product.stored_rows(layout.factor), product.stored_columns(layout.factor)
+        pieces = pieces_of(product, layout.factor, layout.rows, layout.columns, layout.dense)
+        self.sizes = crossing_bytes(product.operand(layout.factor), pieces)
+        self.scratch = scratch_of(layout_scratch(product, layout.factor, pieces))
+
+    def build(self, target: Target) -> None:
+        """Builds all blocks, shared by the cores of the target."""
+        tall, wide = self.layout.rows * SIDE, self.layout.columns * SIDE
+        parts = [
+            self._part(rows, columns)
+            for rows in segments(self.shape[0], tall)
+            for columns in segments(self.shape[1], wide)
+        ]
+        # All cores meet behind them, so a single block is not all of the kernel.
+        several = sum(part.count for part in parts) > 1
+        share_blocks(parts, target, alone=several, unroll=2 * SLOTS)
+
+    def _part(self, rows: Segment, columns: Segment) -> Part:
+        """Blocks of one size."""
+        counts = self.matrices, rows.count, columns.count
+        last = rows.first + rows.count * rows.size == self.shape[0]
+
+        def build(index: IndexLike) -> None:
+            batch, i, j = unflatten(index, counts)
+            row, column = rows.start(i), columns.start(j)
+            piece = Rows(batch, row, column, rows.size, columns.size, last)
+            fractals = self._crossing().cross(piece)
+            size = [1, ceil_div(columns.size, SIDE), ceil_div(rows.size, SIDE), SIDE, SIDE]
+            across, down = (
+                add(segment.first // SIDE, mul(at, segment.size // SIDE))
+                for segment, at in ((columns, j), (rows, i))
+            )
+            at = [batch, across, down, 0, 0]
+            cce.copy(fractals, subview(self.made, at, size, drop=[0]))
+
+        return Part(math.prod(counts), build)
+
+    def _crossing(self) -> Crossing:
+        """Buffers of a block, of which there are several where blocks take turns."""
+        inbox, made = (Ring(1, size) for size in self.sizes)
+        for ring in (inbox, made):
+            ring.buffers[0].owner.attributes["cce.slots"] = as_attribute(SLOTS)
+        parting = self.scratch if self.layout.dense else None
+        return Crossing(self.gm, inbox, made, parting=parting, ends=self.scratch)

@@ -1,0 +1,261 @@
+"""Products whose factors all cores lay out in fractals first, once, before they multiply.
+
+    A, B in rows -> fractals in global memory       blocks of rows and columns, shared by the cores
+    all cores meet
+    C = A B                                         of factors in fractals
+
+A core that multiplies brings rows of a factor through UB, where they become fractals; so do all
+others that take the same rows, and it does so again for each tile. Rows that end inside a block of
+memory take it longest. Laid out before, each factor crosses UB once; what that costs is the
+meeting, and the way of the factor to memory and back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from davinci.errors import CompileError
+from davinci.machine import Machine, prices
+from davinci.schedule.choices import Choices, Factors, LaidOutChoice, PartChoice
+from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import quickly
+from davinci.schedule.products.cost import Busy, Costs, crossing_bytes, parting_buffers
+from davinci.schedule.products.product import Pieces, Product
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts
+from davinci.units import FRACTAL_SIDE as SIDE
+
+FACTORS: tuple[Factors, ...] = ("b", "a", "ab")
+"""The factors that may be laid out, in the order in which ways are weighed."""
+
+SLOTS = 2
+"""Buffers of rows, and of fractals, of a core that lays out."""
+
+HEIGHTS, WIDTHS = 8, 16
+"""Sizes of blocks that are weighed, of rows and of columns of fractals."""
+
+GAIN = 0.92
+"""Part of the cycles of a product, as it is otherwise, in which one of laid out factors has to be
+done: estimates of both are further off than that of one beside the other of its kind."""
+
+MEETINGS = 4
+"""Cycles of a product, in meetings, from which on laying factors out is weighed."""
+
+
+@dataclass(frozen=True)
+class FactorLayout:
+    """How cores lay one factor out.
+
+    Attributes:
+        factor: "a" or "b".
+        rows, columns: fractals of a block of its stored matrices, as many for each turn of a core.
+        dense: whether whole rows come as one run of memory and are parted in UB.
+        turns: blocks of the core that has most.
+        cycles: estimated, on all cores.
+    """
+
+    factor: str
+    rows: int
+    columns: int
+    dense: bool
+    turns: int
+    cycles: float
+
+
+@dataclass(frozen=True)
+class LaidOutProduct:
+    """A product some of whose factors are laid out first.
+
+    Attributes:
+        cores: that lay out, and meet.
+        factors: that are laid out.
+        layouts: of each of them.
+        product: of the factors as they are then.
+        cycles: estimated, without a launch.
+    """
+
+    cores: int
+    factors: Factors
+    layouts: tuple[FactorLayout, ...]
+    product: Product
+    cycles: float
+
+    @property
+    def choices(self) -> Choices:
+        """The number of cores and the factors, as a file of schedules has them."""
+        return (PartChoice(cores=self.cores, choice=LaidOutChoice(factors=self.factors)),)
+
+    def __str__(self) -> str:
+        blocks = " and ".join(
+            f"{each.factor} laid out by {each.rows} x {each.columns}"
+            f"{' as one run' if each.dense else ''}"
+            for each in self.layouts
+        )
+        return f"{blocks} on {self.cores} cores, which meet"
+
+
+def laid_out_of(
+    product: Product,
+    machine: Machine,
+    cores: int,
+    wanted: Wanted,
+    price: LaunchPrice,
+    least: float,
+) -> LaidOutProduct | None:
+    """The fastest way to lay factors out first, on at most so many cores; None if none takes, with
+    its launch, so much less than `least` cycles that it is worth it."""
+    if cores < 2 or least < MEETINGS * meeting_cycles(machine, cores):
+        return None
+    least *= GAIN
+    best: LaidOutProduct | None = None
+    for factors in FACTORS:
+        if not can_be_laid_out(product, machine, factors):
+            continue
+        try:
+            found = laid_out_in(
+                product, machine, cores, factors, wanted, least - price.cycles(cores)
+            )
+        except NoSpace:
+            continue
+        if found is not None:
+            best, least = found, found.cycles + price.cycles(cores)
+    return best
+
+
+def given_laid_out(
+    given: Choices, product: Product, machine: Machine, cores: int
+) -> LaidOutProduct | None:
+    """The way that choices say; None if they say another schedule.
+
+    Raises:
+        NoSpace: the factors cannot be laid out so.
+    """
+    part, *others = given
+    if others or not isinstance(part.choice, LaidOutChoice):
+        return None
+    factors = part.choice.factors
+    if not 2 <= part.cores <= cores or not can_be_laid_out(product, machine, factors):
+        raise NoSpace(f"factors {factors} laid out on {part.cores} cores, of {cores}")
+    found = laid_out_in(product, machine, part.cores, factors, Wanted(), math.inf)
+    assert found is not None, "a limit without one"
+    return found
+
+
+def can_be_laid_out(product: Product, machine: Machine, factors: Factors) -> bool:
+    """Whether these factors are matrices of floats in rows, on a machine whose cores meet and have
+    a vector unit each."""
+    if machine.split or product.direct or product.factor != "f16" or not can_meet(machine):
+        return False
+    if "a" in factors and product.image is not None:
+        return False
+    operands = [product.operand(name) for name in factors]
+    return all(not operand.nz and not operand.pitch for operand in operands)
+
+
+def laid_out_in(
+    product: Product, machine: Machine, cores: int, factors: Factors, wanted: Wanted, most: float
+) -> LaidOutProduct | None:
+    """A product of which these factors are laid out first; None if it is estimated to take `most`
+    cycles or more.
+
+    Raises:
+        NoSpace: no block of a factor fits UB, or no schedule of the product fits.
+    """
+    layouts = tuple(layout_of(product, name, machine, cores) for name in factors)
+    before = meeting_cycles(machine, cores) + sum(layout.cycles for layout in layouts)
+    if before >= most:
+        return None
+    made = product
+    for name in factors:
+        operand = replace(product.operand(name), nz=True, itemsize=FRACTAL_BYTES // SIDE**2)
+        made = replace(made, a=operand) if name == "a" else replace(made, b=operand)
+    try:
+        found = quickly(made, machine, cores, wanted, most - before)
+    except CompileError as error:
+        raise NoSpace(error.message) from None
+    if found is None or found.cycles + before >= most:
+        return None
+    return LaidOutProduct(cores, factors, layouts, made, found.cycles + before)
+
+
+def matrices_of(product: Product, name: str) -> int:
+    """Matrices of a factor."""
+    return product.batch if name == "a" else product.matrices or product.batch
+
+
+def layout_of(product: Product, name: str, machine: Machine, cores: int) -> FactorLayout:
+    """The blocks of a factor with which all cores are done soonest.
+
+    Raises:
+        NoSpace: no block fits UB.
+    """
+    costs = Costs(product, machine, missing=1.0)
+    ways = (
+        _layout(product, name, machine, cores, costs, pieces)
+        for pieces in _blocks(product, name)
+        if layout_bytes(product, name, pieces) <= machine.buffer("UB").bytes
+    )
+    found = min(ways, key=lambda way: way.cycles, default=None)
+    if found is None:
+        raise NoSpace("rows of a factor that have no room in UB")
+    return found
+
+
+def _blocks(product: Product, name: str) -> Iterator[Pieces]:
+    """Blocks of a factor that are weighed."""
+    rows, columns = stored_fractals(product, name)
+    heights, widths = even_cuts(rows, rows)[::-1][:HEIGHTS], even_cuts(columns, columns)[:WIDTHS]
+    for height, width in itertools.product(heights, widths):
+        yield pieces_of(product, name, height, width, False)
+        if width == columns and product.ends(name):
+            yield pieces_of(product, name, height, width, True)
+
+
+def pieces_of(product: Product, name: str, rows: int, columns: int, dense: bool) -> Pieces:
+    """A block as what a product brings at once."""
+    k, other = (rows, columns) if product.operand(name).k_rows else (columns, rows)
+    return Pieces(k, other, 1, rows, 1, dense=dense)
+
+
+def stored_fractals(product: Product, name: str) -> tuple[int, int]:
+    """Fractals of the stored rows and columns of a factor."""
+    rows, columns = product.stored_rows(name), product.stored_columns(name)
+    return ceil_div(rows, SIDE), ceil_div(columns, SIDE)
+
+
+def layout_bytes(product: Product, name: str, pieces: Pieces) -> int:
+    """Bytes of UB that a core takes which lays blocks of a factor out."""
+    came, made = crossing_bytes(product.operand(name), pieces)
+    return SLOTS * (came + made) + sum(layout_scratch(product, name, pieces).values())
+
+
+def layout_scratch(product: Product, name: str, pieces: Pieces) -> dict[str, int]:
+    """Bytes of the buffers in which rows of a block are parted, and ends of rows moved."""
+    other = Pieces(1, 1, 1, 1, 1)
+    a, b = (replace(product.operand(x), nz=x != name) for x in "ab")
+    alone = replace(product, a=a, b=b)
+    return parting_buffers(alone, (pieces, other) if name == "a" else (other, pieces))
+
+
+def _layout(
+    product: Product, name: str, machine: Machine, cores: int, costs: Costs, pieces: Pieces
+) -> FactorLayout:
+    """A way with its cycles: of the busiest core's blocks one after the other, of which each pipe
+    has one at a time, or of all bytes at the core's share of the memory."""
+    size = (pieces.k, pieces.other)
+    rows, columns = size if product.operand(name).k_rows else size[::-1]
+    tall, wide = stored_fractals(product, name)
+    count = matrices_of(product, name) * ceil_div(tall, rows) * ceil_div(wide, columns)
+    used, turns = min(cores, count), ceil_div(count, cores)
+    fill = costs.fill(name, pieces, *size)
+    block = rows * columns * FRACTAL_BYTES
+    # What is laid out leaves the L2 for the memory in the end, which what comes in waits for.
+    moved = block * (1 + product.operand(name).itemsize * SIDE**2 / FRACTAL_BYTES)
+    memory = moved / prices.share_of(machine, used).read
+    each = Busy(max(fill.mte2, memory), fill.v, prices.writing(machine).busy(block, 1))
+    cycles = prices.ends(machine) + each.sum + (turns - 1) * each.most
+    return FactorLayout(name, rows, columns, pieces.dense, turns, cycles)
