@@ -230,17 +230,7 @@ def of_data(data: object) -> Choices:
 
 def key_of(graph: Graph, machine: Machine, cores: int) -> str:
     """A name of what is chosen for: equal groups on equal machines have equal ones."""
-    group: Sequence[object] = (
-        graph.arrays,
-        [
-            (node.name, node.operands, node.result, sorted(node.attributes.items()))
-            for node in graph.nodes
-        ],
-        graph.inputs,
-        graph.outputs,
-        sorted(graph.windows.items()),
-    )
-    return _digest(repr(group), machine, cores)
+    return _digest(repr(graph.key()), machine, cores)
 
 
 def key_of_loops(graphs: Sequence[Graph], machine: Machine, cores: int) -> str:

@@ -158,15 +158,6 @@ def cores_of_given_loops(given: Choices, loops: int, cores: int) -> int:
     return found.pop()
 
 
-def product_count(product: Product, machine: Machine, cores: int, wanted: Wanted) -> CoreCount:
-    """The cores that a product takes, and its cycles on them with its launch.
-
-    Raises:
-        CompileError: no schedule fits.
-    """
-    return cheapest(LaunchPrice(machine), cores, _weigh_product(product, machine, wanted))
-
-
 def weigher_of(graph: Graph, machine: Machine, cores: int, wanted: Wanted, algorithm: str) -> Weigh:
     """What weighs the kernel of a group on at most `cores` cores.
 
