@@ -28,7 +28,7 @@ def is_dense(attention: Attention, name: str) -> bool:
 
 
 def leaves_dense(attention: Attention) -> bool:
-    """The same of O."""
+    """Whether whole rows of O leave as runs."""
     o = attention.o
     return not o.nz and attention.columns * o.itemsize % BLOCK_BYTES != 0
 

@@ -47,12 +47,12 @@ class Extent:
 
     @property
     def step(self) -> int:
-        """From one position to the next, of a simple one."""
+        """Places from one position to the next along the dimension, where the extent is simple."""
         return self.walks[0].step if self.walks else 1
 
     @property
     def stride(self) -> int:
-        """The same in the array."""
+        """Elements of the array from one position to the next, where the extent is simple."""
         return self.walks[0].stride if self.walks else 0
 
     def covers(self, size: int) -> bool:

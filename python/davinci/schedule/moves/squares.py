@@ -114,7 +114,7 @@ def _cuts(total: int, itemsize: int) -> list[Portions]:
 
 
 def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
-    """With estimated cycles."""
+    """The same squares with the estimated cycles of one of them."""
     itemsize, unit = way.transfer.itemsize, machine.vector
     costs = Costs(machine, min(way.units, cores))
     high, wide = way.high.largest, way.wide.largest

@@ -91,11 +91,11 @@ class Transfer:
 
     @property
     def end(self) -> int:
-        """Behind its last element in the result."""
+        """The place in the result behind the transfer's last element."""
         return self.place + 1 + sum((d.size - 1) * d.strides[1] for d in self.dims)
 
     def inside(self, dims: int) -> Transfer:
-        """What is left of it inside of so many outer dimensions."""
+        """The transfer that is left for one iteration of so many outer dimensions."""
         return Transfer(self.source, self.offset, self.place, self.dims[dims:], self.itemsize)
 
 

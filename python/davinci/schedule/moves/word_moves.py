@@ -164,7 +164,7 @@ class WordMove:
         return self.points * self.loads[piece].pitch * self.move.words
 
     def turned_blocks(self, piece: int) -> int:
-        """The same of all runs."""
+        """Words of all runs of what is loaded for a piece, one block each once they are turned."""
         return self.load_runs(piece) * self.turned_run(piece)
 
     @property

@@ -184,7 +184,7 @@ def came_pixels(pool: Pool, band: Band) -> int:
 
 
 def line_pixels(pool: Pool, band: Band) -> int:
-    """The same with rows combined."""
+    """Pixels of a plane of a tile in UB once the rows of its windows are combined."""
     return pool.in_half(band.rows * pool.pitch + pool.left, 0)
 
 

@@ -182,7 +182,7 @@ class Candidates:
         return list(dict.fromkeys(tile for found in ways for tile in found))
 
     def _tiles(self, share: Share, alone: bool) -> list[Tile]:
-        """The same; `alone`: of which L0C need not hold two."""
+        """Tiles that keep the cube busiest; `alone`: L0C need not hold two of them."""
         wanted, k = self.wanted, self.whole.k
         rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
         columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
@@ -353,7 +353,7 @@ class Candidates:
         return replace(made, part=self._parts[key])
 
     def other_parts(self, schedule: ProductSchedule) -> list[ProductSchedule]:
-        """The same with larger parts of C."""
+        """Schedules that differ from one only in that larger parts of C leave at once."""
         size = math.prod(schedule.part)
         parts = {self.part(schedule, size * times): None for times in PARTS}
         return [replace(schedule, part=part) for part in parts if part != schedule.part]

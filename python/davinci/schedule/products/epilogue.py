@@ -135,7 +135,7 @@ class Epilogue:
         return bool(self.program.steps) or self.rectified or self.columns + self.matrices > 0
 
     def dense(self, width: int) -> Epilogue:
-        """The same on dense parts."""
+        """The epilogue of parts whose rows of `width` elements follow each other without gaps."""
         return replace(self, program=self.unmoved, width=width)
 
     def of_parts(self, columns: int) -> Epilogue:
@@ -312,7 +312,7 @@ class Epilogue:
 
     @cached_property
     def scale(self) -> Extra | None:
-        """What scales sums on their way out of L0C."""
+        """The operand that scales sums on their way out of L0C, if there is one."""
         return next((extra for extra in self.extras if extra.scale), None)
 
     @cached_property

@@ -48,5 +48,5 @@ class Image:
         return blocks * self.rows(fractals) * self.geometry.image[1] * BLOCK_BYTES
 
     def piece_fractals(self, blocks: int, fractals: int) -> int:
-        """The same in fractals."""
+        """Fractals in L1 of so many blocks of channels for so many fractals of windows."""
         return ceil_div(self.piece_bytes(blocks, fractals), FRACTAL_BYTES)

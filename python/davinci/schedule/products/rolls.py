@@ -75,7 +75,7 @@ class Edges:
 
 
 def lines_of(share: Share, product: Product, schedule: ProductSchedule) -> list[Line | Loop]:
-    """What is done for a share, as lines and loops over lines."""
+    """The events of a share as lines, and loops over lines that repeat."""
     edges = Edges()
     if any(size % SIDE for size in (product.m, product.k, product.n)):
         edges = Edges(product.fractals.k, share.m, share.n)
@@ -121,7 +121,7 @@ def position(event: Event, windows: bool = False) -> Position:
 
 
 def form(event: Event, edges: Edges) -> tuple[object, ...]:
-    """What an event does, wherever it is."""
+    """Key of an event by which iterations of a loop are matched: all but its place in C."""
     if isinstance(event, Fill):
         other = edges.m if event.operand == "a" else edges.n
         ends = event.block.k.stop == edges.k, event.block.other.stop == other

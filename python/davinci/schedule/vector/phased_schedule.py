@@ -74,7 +74,7 @@ class PhasedSchedule:
 
     @property
     def choice(self) -> PieceChoice:
-        """What was decided."""
+        """The choice that the schedule was made of."""
         return PieceChoice(size=self.tile.sizes[self.axis], keep=self.keep)
 
     @property

@@ -188,7 +188,8 @@ class TileProgram(VectorProgram):
         return tuple(sorted({axis for form in forms for axis in form})) if forms else None
 
     def by_masks(self, *operands: Operand) -> bool:
-        """Of rows only: statistics are few."""
+        """Whether a comparison of these operands is kept as masks: one of rows, never of the few
+        numbers of statistics."""
         form = self._joined([x for x in operands if isinstance(x, Value)])
         return self.masks and form is not None and self.lane in form
 

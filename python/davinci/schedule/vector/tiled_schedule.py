@@ -51,7 +51,7 @@ class VectorSchedule:
 
     @property
     def choice(self) -> TileChoice:
-        """What was decided."""
+        """The choice that the schedule was made of."""
         form: Literal["tiles", "chunks"] = "tiles" if self.chunks is None else "chunks"
         size = self.runs[0].size
         return TileChoice(form=form, cut=self.cut, whole=self.whole, size=size, slots=self.slots)
