@@ -299,9 +299,9 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target
 def _met_of(
     group: ProductGroup, graph: Graph, target: Target, kernel: Any, given: Choices | None
 ) -> SplitProduct | LaidOutProduct | None:
-    """How a product is computed whose cores meet: its k split between them, or factors laid out
-    first; as it was given, or where that takes less time than its kernel as it was weighed; None if
-    a user says another way."""
+    """How a product is computed whose cores meet: its k split between them, or else factors laid
+    out first; as it was given, or where that takes less time than its kernel as it was weighed;
+    None if a user says another way."""
     machine, cores, product = target.machine, target.cores, group.product
     if given is not None:
         split = given_split(given, group, graph, machine, cores)
@@ -312,9 +312,7 @@ def _met_of(
     least = target.counts[symbol_name(kernel)].total
     price = LaunchPrice(machine, target.phases)
     split = split_of(group, graph, machine, cores, asked, price, least)
-    if split is not None:
-        least = split.cycles + price.cycles(split.cores)
-    return laid_out_of(product, machine, cores, asked, price, least) or split
+    return split or laid_out_of(product, machine, cores, asked, price, least)
 
 
 def _build_whole(

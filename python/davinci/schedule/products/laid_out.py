@@ -38,9 +38,9 @@ SLOTS = 2
 HEIGHTS, WIDTHS = 8, 16
 """Sizes of blocks that are weighed, of rows and of columns of fractals."""
 
-GAIN = 0.92
-"""Part of the cycles of a product, as it is otherwise, in which one of laid out factors has to be
-done: estimates of both are further off than that of one beside the other of its kind."""
+GAIN = 1.04
+"""How many times the cycles of laid out factors a product takes, as it is otherwise, where they are
+worth it: estimates of different ways are further apart than those of one."""
 
 MEETINGS = 4
 """Cycles of a product, in meetings, from which on laying factors out is weighed."""
@@ -110,19 +110,17 @@ def laid_out_of(
     its launch, so much less than `least` cycles that it is worth it."""
     if cores < 2 or least < MEETINGS * meeting_cycles(machine, cores):
         return None
-    least *= GAIN
     best: LaidOutProduct | None = None
     for factors in FACTORS:
         if not can_be_laid_out(product, machine, factors):
             continue
         try:
-            found = laid_out_in(
-                product, machine, cores, factors, wanted, least - price.cycles(cores)
-            )
+            most = (least - price.cycles(cores)) / GAIN
+            found = laid_out_in(product, machine, cores, factors, wanted, most)
         except NoSpace:
             continue
         if found is not None:
-            best, least = found, found.cycles + price.cycles(cores)
+            best, least = found, found.cycles * GAIN + price.cycles(cores)
     return best
 
 
