@@ -26,6 +26,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from davinci.frontends.hivm import Given
 from hivm_support import LOAD, STORE, memref, segments
 
@@ -333,3 +335,17 @@ class Program:
 {body}
 "func.return"() : () -> ()
 }}) {{hivm.func_core_type = #hivm.func_core_type<{self.core.upper()}>}} : () -> ()"""
+
+
+KINDS = {"f32": np.float32, "f16": np.float16, "i32": np.int32}
+
+
+def inputs_of(report: Report) -> dict[str, np.ndarray]:
+    """Small whole numbers, which sums and products keep exact."""
+    random = np.random.default_rng(1)
+    arrays = {
+        given.name: random.integers(0, 4, given.shape).astype(KINDS[given.element])
+        for given in report.given
+        if given.shape
+    }
+    return {**arrays, **{name: np.int32(value) for name, value in report.scalars.items()}}

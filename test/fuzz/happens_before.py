@@ -96,6 +96,7 @@ class Order:
         sequential: Iterable[Pipe],
         without: Collection[int] = (),
         places: Sequence[Place] = (),
+        queued: bool = False,
     ) -> None:
         """Works it out.
 
@@ -103,7 +104,9 @@ class Order:
             sequential: pipes whose own instructions never overlap.
             without: numbers of steps that are left out.
             places: of the cores of a split machine, by their number.
+            queued: a flag may be set again before the wait for it is over, if that wait is issued.
         """
+        self._queued = queued
         self._steps, self._sequential, self._places = steps, frozenset(sequential), places
         self._kept = [i for i in range(len(steps)) if i not in without]
         self._before: list[list[int]] = [[] for _ in range(2 * len(steps))]
@@ -268,7 +271,7 @@ class Order:
     def _reused(self) -> Iterator[int]:
         for event, sets in self._sets.items():
             for wait, again in zip(self._waits[event], sets[1:], strict=False):
-                if not self._knows(again, wait):
+                if wait > again if self._queued else not self._knows(again, wait):
                     yield again // 2
         for signals in self._signals.values():
             for first, again in pairwise(signals):

@@ -162,13 +162,19 @@ class Conflicts:
 
     Args:
         counters: addresses of the lines of counters, in which cores need no order among each other.
+        known: those of other steps, whose footprints are looked up instead of compared again.
     """
 
-    def __init__(self, steps: Sequence[Step], counters: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        counters: Collection[int] = (),
+        known: Conflicts | None = None,
+    ) -> None:
         self._counters = frozenset(counters)
-        self._numbers: dict[tuple[Any, ...], int] = {}
-        self._prints: list[tuple[int, Footprint, int, int]] = []
-        self._meeting: list[set[int]] = []
+        self._numbers: dict[tuple[Any, ...], int] = {} if known is None else known._numbers
+        self._prints: list[tuple[int, Footprint, int, int]] = [] if known is None else known._prints
+        self._meeting: list[set[int]] = [] if known is None else known._meeting
         self._readers: dict[int, int] = defaultdict(int)
         self._writers: dict[int, int] = defaultdict(int)
         self.after_write: list[int] = []

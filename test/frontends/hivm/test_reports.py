@@ -15,21 +15,9 @@ import pytest
 import davinci
 from davinci.errors import DeviceFault
 from davinci.frontends.hivm import launch
-from reported_kernels import Report
+from reported_kernels import Report, inputs_of
 
 REPORTS = sorted((Path(__file__).parent / "reports").glob("*.txt"))
-KINDS = {"f32": np.float32, "f16": np.float16, "i32": np.int32}
-
-
-def inputs_of(report: Report) -> dict[str, np.ndarray]:
-    """Small whole numbers, which sums and products keep exact."""
-    random = np.random.default_rng(1)
-    arrays = {
-        given.name: random.integers(0, 4, given.shape).astype(KINDS[given.element])
-        for given in report.given
-        if given.shape
-    }
-    return {**arrays, **{name: np.int32(value) for name, value in report.scalars.items()}}
 
 
 def run(report: Report, twin: bool, **scalars: int) -> dict[str, np.ndarray]:
