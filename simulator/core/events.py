@@ -13,7 +13,7 @@ from davinci.simulator.core.problems import Problem, located
 PIPES = int(max(Pipe)) + 1
 """Length of lists that are indexed by pipes."""
 
-S, V, ALL = int(Pipe.S), int(Pipe.V), int(Pipe.ALL)
+S, V, MTE2, ALL = int(Pipe.S), int(Pipe.V), int(Pipe.MTE2), int(Pipe.ALL)
 
 Event = tuple[int, int, int]
 """Source pipe, destination pipe, event id."""

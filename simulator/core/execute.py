@@ -31,6 +31,7 @@ from davinci.simulator.core.columns import (
     FormColumn,
     OpcodeColumn,
 )
+from davinci.simulator.core.events import MTE2
 from davinci.simulator.timing.clock import CLEAR_BIT, OPS_SHIFT, issue
 from davinci.simulator.timing.layout import LIBRARY, Kind, StepColumn, Stop, Word
 from davinci.units import BLOCK_BYTES
@@ -310,6 +311,40 @@ def insert(t: Ints, value: int) -> None:
     table[at] = value + 1
     for i in range(KEY_WORDS):
         table[at + 1 + i] = t[t[Word.KEY] + i]
+
+
+@LIBRARY.entry
+def reads_of(t: Ints, count: int, ends: Ints, fill_in: int) -> int:
+    """How many of the noted transfers MTE2 reads with, and for each of them, if `fill_in`, the
+    numbers of its first line among those of `lines_of` and of the one behind its last.
+    """
+    transfers = ints_at(t[Word.TRANSFERS])
+    steps = ints_at(t[Word.STEPS])
+    forms = ints_at(t[Word.FORMS])
+    details = ints_at(t[Word.DETAILS])
+    line = t[Word.LINE]
+    lines = 0
+    found = 0
+    for i in range(count):
+        known = (transfers[2 * i] & DIRECT - 1) * StepColumn.COLUMNS
+        row = steps[known + StepColumn.FORM] * FormColumn.COLUMNS
+        port = forms[row + FormColumn.GM_PORTS]
+        first_line = lines
+        for _ in range(forms[row + FormColumn.GM_PORT_COUNT]):
+            address = transfers[2 * i + 1] + details[port]
+            run = details[port + 4]
+            for _ in range(details[port + 3]):
+                first = (address + details[run]) // line
+                last = (address + details[run] + details[run + 1] - 1) // line
+                lines += max(last - first + 1, 0)
+                run += 2
+            port += GM_PORT
+        if steps[known + StepColumn.PIPE] == MTE2 and steps[known + StepColumn.GM_READ]:
+            if fill_in:
+                ends[2 * found] = first_line
+                ends[2 * found + 1] = lines
+            found += 1
+    return found
 
 
 @LIBRARY.entry

@@ -238,6 +238,7 @@ class Tables:
             cost.occupancy, cost.latency, cost.gm_read, cost.gm_write, cost.from_l1, cost.to_l1,
         )  # fmt: skip
         self._steps[step, StepColumn.OVERLAP] = cost.overlap
+        self._steps[step, StepColumn.REQUESTS] = cost.requests
         self._misses[step] = cost.miss_cycles
 
     def changed(self, machine: Machine, faster: Mapping[int, float]) -> Tables:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import ceil
 
 from davinci.native import Floats, Ints, floats_at, ints_at
-from davinci.simulator.core.events import EVENT_IDS, PIPES, S, V
+from davinci.simulator.core.events import EVENT_IDS, MTE2, PIPES, S, V
 from davinci.simulator.timing.functions import call, register
 from davinci.simulator.timing.layout import (
     LIBRARY,
@@ -246,8 +246,15 @@ def start(
             passed = claim(t, x, pipe, begin, read, write)
             if read:
                 misses = floats_at(t[Word.MISSES])
-                kept = steps[row + StepColumn.OCCUPANCY] + misses[step] * x[MISSING]
-                passed = max(passed, begin + ceil(kept * x[STRETCH]))
+                late = misses[step] * x[MISSING]
+                if t[Word.READERS] and pipe == MTE2:
+                    common = floats_at(t[Word.READERS] + 16 * t[Word.READS_BEGUN])
+                    t[Word.READS_BEGUN] += 1
+                    served = steps[row + StepColumn.REQUESTS] * common[1]
+                    kept = max(steps[row + StepColumn.OCCUPANCY] * common[0] + late, served)
+                else:
+                    kept = (steps[row + StepColumn.OCCUPANCY] + late) * x[STRETCH]
+                passed = max(passed, begin + ceil(kept))
             shared = max(passed - free, 0)
             free += shared
             end += shared

@@ -8,7 +8,7 @@ issue the same, but all together where cores wait for flags of each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -205,7 +205,16 @@ class Collector:
     def note(self, served: Served, at_once: int) -> None:
         """Notes the times, with the launch served like that."""
         parts = dict(zip(self.rounds(at_once), served.rounds, strict=True))
-        streams = tuple(run.stream for run in self._runs)
+        requests = {
+            number: iter(each)
+            for number, each in zip(self.rounds(at_once), served.readers, strict=False)
+        }
+        streams = tuple(
+            replace(run.stream, requests=next(requests[run.stream.block // at_once]))
+            if requests
+            else run.stream
+            for run in self._runs
+        )
         recording = Recording(streams, served.traffic, parts, at_once)
         for profile in self.profiles:
             profile.traffic, profile.recording = served.traffic, recording

@@ -20,7 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from davinci.machine import Machine
+from davinci.native import Floats
 from davinci.simulator.timing.l2 import UNCACHED, Traffic
 
 
@@ -96,6 +99,24 @@ def rates_of(
         stretch,
         gm.idle_credit_cycles,
     )
+
+
+def in_common(machine: Machine, requests: Floats | None) -> Floats | None:
+    """How much longer each of some reads takes for lines that other cores read as well, and the
+    least cycles of each of its requests, as these lines serve one after the other.
+
+    Args:
+        machine: which one.
+        requests: of each of them its lines, and how often all cores together read these.
+    """
+    gm = machine.gm
+    if requests is None or not gm.same_line_request_cycles:
+        return None
+    own, all_of_them = requests.T
+    readers = np.maximum(all_of_them / np.maximum(own, 1), 1)
+    longer = 1 + (readers - 1) * gm.same_line_percent / 100
+    found = np.stack([longer, readers * gm.same_line_request_cycles], axis=1)
+    return np.ascontiguousarray(found)
 
 
 def nearest(has: Sequence[bool]) -> list[int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from davinci.units import ceil_div
 
 Lines = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
+Common = npt.NDArray[np.float64]
 
 WRITTEN, DIRECT = 1, 2
 """Bits of a kind of access: it writes; it bypasses the L2."""
@@ -42,11 +43,13 @@ a few transfers of a kernel that fills the buffers on the chip a few times."""
 @dataclass(frozen=True)
 class Touched:
     """Numbers of the lines that a block touches, in order, the kind of each access, and the bytes
-    of each kind: rows need not use all of a line."""
+    of each kind: rows need not use all of a line. `reads` has the first and the last access, and
+    one more, of each read of MTE2, where it matters which of them have lines in common."""
 
     lines: Lines
     kinds: Kinds
     sizes: tuple[int, int, int, int]
+    reads: Lines = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     @property
     def total_bytes(self) -> int:
@@ -99,10 +102,13 @@ UNCACHED = Traffic()
 
 @dataclass(frozen=True)
 class Served:
-    """How the L2 served a launch: all in all, and the parts of each round, one after the other."""
+    """How the L2 served a launch: all in all, and the parts of each round, one after the other.
+    `readers` has, for each block of each round and each of its reads by MTE2, its lines, and how
+    often all cores together read these; nothing where that does not matter."""
 
     traffic: Traffic
     rounds: Sequence[Sequence[Traffic]]
+    readers: Sequence[Sequence[Common]] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ class L2:
 
     def __init__(self, machine: Machine, gm_bytes: int) -> None:
         self._line = machine.gm.line_bytes
+        self._follows_readers = machine.gm.same_line_request_cycles > 0
         self._capacity = machine.l2.bytes // self._line
         self._count = ceil_div(gm_bytes, self._line) + 1
         # All zero but while accesses are looked up.
@@ -154,6 +161,7 @@ class L2:
         Args:
             rounds: the blocks that run at the same time, and those that run after them.
         """
+        self._common: list[list[Common]] = []
         served = [list(self._round(blocks)) for blocks in rounds]
         found = [looked for round_ in served for looked in round_]
         parts = [looked.traffic for looked in found]
@@ -171,13 +179,16 @@ class L2:
             common / read if read else 0.0,
             missed / read_bytes if read_bytes else 0.0,
         )
-        return Served(total, [[looked.traffic for looked in round_] for round_ in served])
+        parts_of = [[looked.traffic for looked in round_] for round_ in served]
+        return Served(total, parts_of, self._common)
 
     def _round(self, blocks: Sequence[Touched]) -> Iterator[Looked]:
         """The parts of a round."""
         lines = np.concatenate([block.lines for block in blocks])
         kinds = np.concatenate([block.kinds for block in blocks])
         if not lines.size:
+            if self._follows_readers:
+                self._common.append([np.zeros((0, 2)) for _ in blocks])
             return
         counts = np.array([block.lines.size for block in blocks])
         starts = np.cumsum(counts) - counts
@@ -189,6 +200,8 @@ class L2:
         chunks = ceil_div(lines.size, max(self._capacity // CHUNKS, 1))
         in_chunk = ceil_div(min(PARTS, int(counts.max())), chunks)
 
+        noted: Lines = np.ones(lines.size if self._follows_readers else 0, dtype=np.int64)
+
         def accesses(first: int, end: int) -> Lines:
             """The lines that each block touches in these parts, [blocks, 2]: first and behind the
             last."""
@@ -199,7 +212,25 @@ class L2:
             for part in range(first, first + in_chunk):
                 yield self._look_up(lines, kinds, accesses(part, part + 1), words, each)
             bounds = accesses(first, first + in_chunk)
+            if self._follows_readers and words:
+                LIBRARY.call(
+                    "note_readers", lines, bounds, len(blocks), self._readers, words, noted
+                )
             LIBRARY.call("forget_readers", lines, bounds, len(blocks), self._readers, words)
+        if self._follows_readers:
+            sums = np.concatenate([[0], np.cumsum(noted)])
+            self._common.append(
+                [
+                    np.stack(
+                        [
+                            block.reads[:, 1] - block.reads[:, 0],
+                            sums[start + block.reads[:, 1]] - sums[start + block.reads[:, 0]],
+                        ],
+                        axis=1,
+                    ).astype(np.float64)
+                    for start, block in zip(starts.tolist(), blocks, strict=True)
+                ]
+            )
 
     def _look_up(
         self, lines: Lines, kinds: Kinds, bounds: Lines, words: int, each: npt.NDArray[np.float64]

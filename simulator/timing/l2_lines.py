@@ -66,6 +66,16 @@ def look_up(
 
 
 @LIBRARY.entry
+def note_readers(
+    lines: Ints, bounds: Ints, blocks: int, readers: Ints, words: int, noted: Ints
+) -> None:
+    """Notes for each access how many blocks have read its line."""
+    for block in range(blocks):
+        for i in range(bounds[2 * block], bounds[2 * block + 1]):
+            noted[i] = readers[lines[i] * words + words - 1]
+
+
+@LIBRARY.entry
 def forget_readers(lines: Ints, bounds: Ints, blocks: int, readers: Ints, words: int) -> None:
     """Makes the words of all lines that were accessed 0."""
     for block in range(blocks):

@@ -51,7 +51,8 @@ class StepColumn(enum.IntEnum):
     FORM = 9
     MOVES = 10  # its lines of global memory are noted
     OVERLAP = 11  # cycles that may pass while the one before it ends
-    COLUMNS = 12
+    REQUESTS = 12  # to global memory, cut where rows and lines end
+    COLUMNS = 13
 
 
 class Word(enum.IntEnum):
@@ -138,7 +139,9 @@ class Word(enum.IntEnum):
     HELD_COUNT = 192
     HELD_FIRST = 208
     WORKED = 224  # when the last instruction that is work left the pipe
-    END = 240
+    READERS = 240  # address of what reads of MTE2 have in common with others; 0: not known
+    READS_BEGUN = 241  # of these
+    END = 242
 
 
 class FunctionWord(enum.IntEnum):

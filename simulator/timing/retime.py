@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from davinci.machine import Machine
-from davinci.native import Ints
+from davinci.native import Floats, Ints
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.counters import Talk
 from davinci.simulator.split.cross_core import Seat
 from davinci.simulator.split.times import Replay, replay_together
-from davinci.simulator.timing.gm_model import Rates, competing, rates_of
+from davinci.simulator.timing.gm_model import Rates, competing, in_common, rates_of
 from davinci.simulator.timing.l2 import Traffic
 from davinci.simulator.timing.layout import Stop
 from davinci.simulator.timing.timeline import Timeline
@@ -38,6 +38,7 @@ class Stream:
         moved_bytes: in global memory.
         crossed: it waited for other cores, or they for it.
         talk: what it did with counters of other blocks.
+        requests: lines of each read of MTE2, and how often all cores read them, see `l2.Served`.
     """
 
     kernel: int
@@ -49,6 +50,7 @@ class Stream:
     moved_bytes: int
     crossed: bool
     talk: Talk = field(default_factory=dict)
+    requests: Floats | None = None
 
 
 @dataclass
@@ -106,14 +108,16 @@ class Recording:
 
         if any(stream.crossed for stream in self.streams):
             return self._together(setting, drawn, rates)
-        done: dict[tuple[int, int, LogKey, int], TimedProgram] = {}
+        done: dict[tuple[int, int, LogKey, int, bytes], TimedProgram] = {}
         found = []
         for i, stream in enumerate(self.streams):
             # Blocks of a kernel that issue the same in one round have the same time line.
-            key = stream.kernel, stream.block // self.at_once, stream.key, stream.moved_bytes
+            common = in_common(setting(stream)[0], stream.requests)
+            reads = b"" if common is None else common.tobytes()
+            key = stream.kernel, stream.block // self.at_once, stream.key, stream.moved_bytes, reads
             known = done.get(key)
             if known is None or i in drawn:
-                timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), room=0)
+                timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), 0, common)
                 stop = timeline.replay(stream.log)
                 assert stop == Stop.END, "cores that know nothing of others"
                 known = done[key] = TimedProgram(timeline, timeline.finish())
@@ -136,7 +140,8 @@ class Recording:
             for i, stream in enumerate(self.streams):
                 if stream.block // self.at_once == number:
                     assert stream.seat is not None, "a program of several that run together"
-                    timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), room=0)
+                    common = in_common(setting(stream)[0], stream.requests)
+                    timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), 0, common)
                     begin = clocks[stream.block % self.at_once]
                     replays[i] = Replay(stream.seat, begin, stream.log, timeline, stream.talk)
             cycles = replay_together(list(replays.values()), limits)

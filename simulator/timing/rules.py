@@ -33,6 +33,7 @@ class PipeCycles:
     `miss_cycles`: how much longer it takes if the L2 has none of its rows. `overlap`: cycles that
     pass while the instruction before it ends, if it needs nothing of that one. `event`: of the call
     of a vector function how many instructions it has, of such an instruction `functions.packed`.
+    `requests`: of a read, cut where rows and lines end.
     """
 
     occupancy: int
@@ -44,6 +45,7 @@ class PipeCycles:
     miss_cycles: float = 0.0
     overlap: int = 0
     event: int = 0
+    requests: int = 0
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,9 @@ def mte2(work: UnitWork) -> PipeCycles:
     regions = [region for space, region in work.reads if space == Space.GM]
     rows = sum(region.runs[0].size for region in regions if not region.contiguous)
     cost = _transfer(work, port, work.reads, work.writes)
-    return replace(cost, to_l1=to_l1, miss_cycles=rows * port.row_miss_cycles)
+    requests = ceil_div(_line_bytes(work, work.reads), work.machine.gm.line_bytes)
+    late = rows * port.row_miss_cycles
+    return replace(cost, to_l1=to_l1, miss_cycles=late, requests=requests)
 
 
 def nd2nz(work: UnitWork) -> PipeCycles:
@@ -193,7 +197,15 @@ def nd2nz(work: UnitWork) -> PipeCycles:
         starts.append(values["src_nd_matrix_stride"] * itemsize)
     ragged = fractals.size_bytes // size if any(start % size for start in starts) else 0
     total = math.ceil(prices.nd2nz(machine, rows, region.size_bytes, ragged))
-    return PipeCycles(total, total, region.size_bytes, 0, to_l1=True, miss_cycles=rows * late)
+    requests = rows * ceil_div(values["d_value"] * itemsize, machine.gm.line_bytes)
+    return PipeCycles(
+        total,
+        total,
+        region.size_bytes,
+        to_l1=True,
+        miss_cycles=rows * late,
+        requests=requests,
+    )
 
 
 def l1_fill(work: UnitWork) -> PipeCycles:

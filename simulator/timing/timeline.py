@@ -99,12 +99,22 @@ class Timeline:
     Attributes:
         state, doubles: see `timing.layout`.
         rates: of its share of global memory.
+        common: of each read of MTE2 how much longer it takes for lines that other cores read as
+            well, and the least cycles of each of its requests; None: `rates` say it of all.
         crossed: it has waited for other cores or they for it.
         records: what was executed, if rows are kept.
     """
 
-    def __init__(self, tables: Tables, keep_rows: bool, rates: Rates, room: int = LOG_ROOM) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        keep_rows: bool,
+        rates: Rates,
+        room: int = LOG_ROOM,
+        common: Floats | None = None,
+    ) -> None:
         self.tables, self.rates, self.keep_rows = tables, rates, keep_rows
+        self._common = common
         self.crossed = False
         self.records: list[Records] = []
         machine = tables.machine
@@ -195,6 +205,7 @@ class Timeline:
         state[Word.LOG] = address(self._log)
         state[Word.ROW_TABLE] = address(self._rows)
         state[Word.TRANSFERS] = address(self._transfers)
+        state[Word.READERS] = 0 if self._common is None else address(self._common)
         state[Word.ROOM], state[Word.TRANSFER_ROOM] = len(self._log), len(self._transfers)
 
     @property
@@ -222,7 +233,14 @@ class Timeline:
         lines, kinds = np.zeros(found, dtype=np.int64), np.zeros(found, dtype=np.uint8)
         LIBRARY.call("lines_of", self.state, count, lines, kinds, sizes, 1)
         reads, stores, direct_reads, direct_stores = sizes.tolist()
-        return Touched(lines, kinds, (reads, stores, direct_reads, direct_stores))
+        moved = reads, stores, direct_reads, direct_stores
+        if not self.tables.machine.gm.same_line_request_cycles:
+            return Touched(lines, kinds, moved)
+        ends: Ints = np.zeros(0, dtype=np.int64)
+        reading = LIBRARY.call("reads_of", self.state, count, ends, 0)
+        ends = np.zeros(2 * reading, dtype=np.int64)
+        LIBRARY.call("reads_of", self.state, count, ends, 1)
+        return Touched(lines, kinds, moved, ends.reshape(-1, 2))
 
     def came(self) -> list[tuple[int, int]]:
         """Sets of flags for other cores that their pipes have come to since the last call: number

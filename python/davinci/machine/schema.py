@@ -72,6 +72,8 @@ class GlobalMemorySection(Section):
         line_bytes: what a core asks for at a time; requests are cut where lines end.
         same_line_percent: how much longer a read takes for each other core that reads the same line
             at the time.
+        same_line_request_cycles: of a request of each of those cores: a line serves one after the
+            other; 0: that of a core is faster in any case.
         idle_credit_cycles: for how long a core may catch up on what it did not use of its share.
     """
 
@@ -81,6 +83,7 @@ class GlobalMemorySection(Section):
     write_bytes_per_cycle: Rate
     line_bytes: Positive
     same_line_percent: Amount
+    same_line_request_cycles: Amount = 0.0
     idle_credit_cycles: Cycles
 
 

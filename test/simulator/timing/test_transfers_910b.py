@@ -151,3 +151,51 @@ def copy_inside_ub(bursts: int, blocks: int) -> int:
 )
 def test_eight_bursts_inside_ub_move_at_once(bursts: int, blocks: int, moving: int) -> None:
     assert copy_inside_ub(bursts, blocks) - copy_inside_ub(1, 1) == moving - 1
+
+
+def rows_to_ub(cores: int, apart: bool) -> int:
+    """Cycles of 8 reads of 64 rows of 128 bytes, 1 KB apart, by so many vector cores: all of them
+    the same rows, or each its own."""
+    size = 8 * 64 * 1024
+
+    def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        first = 512 + block * size * int(apart)
+        rows = {"n_burst": 64, "len_burst": 4, "src_gap": 28}
+        reads = [
+            encoded("copy_gm_to_ubuf", src=first + i * 64 * 1024, dst=i * 8192, **rows)
+            for i in range(8)
+        ]
+        core.consume(np.array(reads, dtype=np.uint64))
+
+    device = Device(MACHINE, 1 << 26, data=False)
+    cycles = 0
+    for _ in range(2):  # the second time all is in the L2
+        cycles = device.launch("test", {"AIV": program}, [], cores).cycles
+    return cycles
+
+
+@pytest.mark.parametrize("cores", [2, 8, 24, 48])
+def test_a_line_serves_the_cores_that_read_it_one_after_the_other(cores: int) -> None:
+    gm, rows = MACHINE.gm, 8 * 64
+    alone = 4 * rows  # a line at the port's rate
+    longer = alone * (1 + (cores - 1) * gm.same_line_percent / 100)
+    served = rows * cores * gm.same_line_request_cycles
+    more = rows_to_ub(cores, apart=False) - rows_to_ub(cores, apart=True)
+    assert more == pytest.approx(max(longer, served) - alone, abs=8)
+
+
+def test_rows_of_one_line_are_requests_of_their_own(new_asm: Callable[[], Any]) -> None:
+    """Fractals of rows of 256 bytes, two of which are a line."""
+
+    def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        asm = new_asm()
+        sizes = {"nd_num": 1, "n_value": 128, "d_value": 128, "src_d_value": 128}
+        name = "copy_gm_to_cbuf_multi_nd2nz.b16"
+        asm.emit(name, src=512, dst_nz_c0_stride=128, dst_nz_n_stride=1, **sizes)
+        core.consume(asm.array())
+
+    device = Device(MACHINE, 1 << 20, data=False)
+    cycles = [device.launch("test", {"AIC": program}, [], cores).cycles for cores in (1, 1, 24)]
+    served = 128 * 24 * MACHINE.gm.same_line_request_cycles
+    assert cycles[2] == pytest.approx(1 + served, abs=2)
+    assert cycles[1] < served / 1.5
