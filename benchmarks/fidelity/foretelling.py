@@ -157,13 +157,11 @@ NUMBERS: list[Number] = [
         ("gm", "same_line_percent"),
         0,
         {
-            V1: versions("MTE2", "C2", "C3"),
-            V5: readings(
-                "to UB, all by all cores, in the same order",
-                "to L1, all by all cores, in the same order",
-            ),
+            V1: versions("MTE2", "C3"),
+            V5: readings("to L1, all by all cores, in the same order"),
         },
     ),
+    Number(("gm", "same_line_request_cycles"), 0, given=(V5,)),
     Number(("vector", "fixed_cycles"), 22, {FITS: fits("TADD f32")}, (BANKS,)),
     Number(("vector", "head_cycles"), 7, {FITS: fits("TMUL f32", "TADD f32")}, (BANKS,)),
     Number(("vector", "completion_cycles"), 0, {FITS: fits("TADD f32")}, (SINGLE,)),

@@ -233,7 +233,7 @@ READINGS: list[tuple[str, float, Reading, str]] = [
         "to UB, all by all cores, in the same order",
         474.7,
         Reading("AIV", 128, 64, **SAME),
-        "gm.same_line_percent",
+        "gm.same_line_request_cycles",
     ),
     ("to L1, tiles of 64 x 64", 283.5, Reading("AIC", 64, 64), ""),
     ("to L1, tiles of 64 x 256", 214.5, Reading("AIC", 64, 256), RATE),

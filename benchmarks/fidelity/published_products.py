@@ -303,7 +303,7 @@ FITTED = {
     "cube.latency_cycles": [(version, "cube") for version in ("C0", "C1", "C2", "C3")],
     "cube.occupancy_cycles": [(version, "cube") for version in ("C8", "basic API")],
     "mte2.nd2nz_fixed_cycles, nd2nz_row_cycles": [("C0", "MTE2"), ("C1", "MTE2")],
-    "gm.same_line_percent": [("C2", "MTE2"), ("C3", "MTE2")],
+    "gm.same_line_percent": [("C3", "MTE2")],
     "fixpipe.port_bytes_per_cycle": [(version, "fixpipe") for version in ("C4", "C5", "C6", "C7")],
     "mte1.stall_bytes": [("C3", "MTE1"), ("C4", "MTE1"), ("C8", "MTE1"), ("C8", "MTE2")],
 }

@@ -98,8 +98,9 @@ All measurements are from the pages that the model was made from, so no row is i
 * What a row of a transfer to fractals takes comes from C0 and C1; that it has a cost of its own,
   not that of its lines, was chosen after C4, C8 and V7 had been seen.
 * `mte1.stall_bytes` was set with MTE1 of C3, C4 and C8 and MTE2 of C8 in view,
-  `gm.same_line_percent` with MTE2 of C2 and C3 and the rows of V5 in the same order. Its 1.2 is a
-  compromise: alone, C2 would give 4.2, C3 1.6, V5 to UB 1.15 and to L1 0.6.
+  `gm.same_line_percent` with MTE2 of C3 and V5 to L1 in the same order, and
+  `same_line_request_cycles` with V5 to UB in the same order, when attention on 1 to 16 cores had
+  been seen: of it came that requests for a line pass one after the other, but no number.
 * `gm.read_bytes_per_cycle` is officially 32; 33 lies between V4, which gives 34, and V5, 32.1.
 * `mte2.row_miss_cycles` and `nd2nz_row_miss_cycles` rest on one row each, V5 to UB and to L1,
   staggered; `nd2nz_block_cycles` lies between its two rows.
