@@ -72,19 +72,18 @@ def test_loads(new_asm: Callable[[], Any], waits: bool) -> None:
 
 
 def test_reads_and_writes_of_the_l2_have_a_share_each(new_asm: Callable[[], Any]) -> None:
-    asm = new_asm()
-    for i in range(64):
-        asm.emit("copy_gm_to_ubuf", dst=0, src=512, n_burst=1, len_burst=2000)
-        asm.emit("copy_ubuf_to_gm", dst=1 << 17, src=1 << 16, n_burst=1, len_burst=2000)
-        if i % 16 == 15:
-            asm.barrier(Pipe.ALL)
-
     def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        asm, own = new_asm(), 512 + (block << 17)  # lines in common would take longer
+        for i in range(64):
+            asm.emit("copy_gm_to_ubuf", dst=0, src=own, n_burst=1, len_burst=2000)
+            asm.emit("copy_ubuf_to_gm", dst=own + (1 << 16), src=1 << 16, n_burst=1, len_burst=2000)
+            if i % 16 == 15:
+                asm.barrier(Pipe.ALL)
         core.consume(asm.array())
 
     def cycles(separate: bool) -> int:
         l2 = MACHINE.l2.model_copy(update={"separate_writes": separate})
-        device = Device(MACHINE.model_copy(update={"l2": l2}), 1 << 20, data=False)
+        device = Device(MACHINE.model_copy(update={"l2": l2}), 1 << 23, data=False)
         return int(device.launch("test", {"AIV": program}, [], 48).cycles)
 
     assert 1.3 < cycles(False) / cycles(True) < 2
