@@ -155,7 +155,7 @@ IMAGES = Convolution(4, 16, 12, 64, 3072)
 LACKS = (
     "what lines that several cores read cost plain copies, which have no rows of fractals to make "
     "meanwhile. 4 cores read the same weights and 6 the same image here; 8 % for each other core, "
-    "not 1.2, would put MTE2 where it is, but PTO's product of 3072 a third too high. Tiles are "
+    "not 1.6, would put MTE2 where it is, but PTO's product of 3072 a third too high. Tiles are "
     "published for another size; a mad of 48 of the depth takes 407 cycles, 384 and 23, where one "
     "of 64 in PTO's product takes 512 and 13"
 )
