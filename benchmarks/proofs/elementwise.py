@@ -7,7 +7,7 @@ both signs, near multiples of a quarter turn, and near 1, against f64: in units 
 the result, less what the bound allows beside them. The bounds are those that docs/operators.md
 states. A line for each operator on integers shows how many of its results differ, of all pairs of
 edge values and of random numbers, small and large. Exits with 1 if an error is beyond its bound or
-an integer differs.
+an integer differs. Needs scipy.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import digamma, gammaln
 
 import davinci
 from davinci.operators.inverse_functions import erf_inverse
@@ -67,6 +68,10 @@ FUNCTIONS: dict[str, Function] = {
     "chlo.asinh": Function(np.arcsinh, 3),
     "chlo.acosh": Function(np.arccosh, 3, low=1),
     "chlo.atanh": Function(np.arctanh, 2, low=-1, high=1),
+    "stablehlo.exponential": Function(np.exp, 3, LEAST_NORMAL),
+    "stablehlo.log": Function(np.log, 4, low=0),
+    "chlo.lgamma": Function(gammaln, 4, 2.0**-18),
+    "chlo.digamma": Function(digamma, 4, 2.0**-18),
     "stablehlo.exponential_minus_one": Function(np.expm1, 5),
     "stablehlo.log_plus_one": Function(np.log1p, 4, low=-1),
     "stablehlo.cbrt": Function(np.cbrt, 3),

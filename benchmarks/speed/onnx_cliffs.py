@@ -209,8 +209,6 @@ REASONS = {
     "instructions",
     "Div of int64": "three quotients of f32 and a correction, on pairs of words",
     "Mod of int64": "as Div of int64",
-    "ReverseSequence": "elements by the scalar unit, as lengths may differ from row to row",
-    "LRN": "a power of each element",
 }
 """Why an operator is above the line, by the beginning of its name."""
 

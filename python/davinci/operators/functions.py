@@ -16,13 +16,13 @@ LARGEST_POWER = 64
 
 @elementwise(values=np.exp, types=FLOATS, constraints=REAL)
 def exp(p: VectorProgram, a: Value) -> Value:
-    """e to the power of a."""
+    """e to the power of a; error below 3 ulp + 2^-126."""
     return p.unary("vexp", a)
 
 
 @elementwise(values=np.log, types=FLOATS, constraints=REAL)
 def log(p: VectorProgram, a: Value) -> Value:
-    """Natural logarithm."""
+    """Natural logarithm; error below 4 ulp."""
     return p.unary("vln", a)
 
 

@@ -165,12 +165,12 @@ def acos(p: VectorProgram, a: Value) -> Value:
 def half_exponential(p: VectorProgram, a: Value) -> Value:
     """exp(a) / 2, which is a number of f32 a little beyond the last exponential that is one.
 
-    As the exponential of a less ln 2, and what rounding that takes from it.
+    As the exponential of a less ln 2, times 1 and what rounding that takes from it.
     """
     near = p.min(a, EXPONENT_LIMIT)
     less = p.add(near, -math.log(2))
-    lost = p.add(p.sub(near, less), -math.log(2))
-    return p.mul(p.unary("vexp", less), p.add(lost, 1.0))
+    back = p.add(p.sub(near, less), 1 - math.log(2))
+    return p.mul(p.unary("vexp", less), back)
 
 
 def quarter_of_inverse(p: VectorProgram, x: Value) -> Value:
