@@ -10,6 +10,7 @@ import numpy as np
 from davinci import machine
 from davinci.isa import Pipe
 from davinci.simulator import Device, LaunchProfile
+from davinci.simulator.core.launch import KernelCall, Launch
 
 PART = 1024
 """Bytes that a vector core writes in these programs: 4 repeats."""
@@ -28,7 +29,9 @@ class Split:
         self.device.write(self.gm, np.zeros(1 << 20, np.uint8))
         self._new = new_asm
 
-    def run(self, blocks: int = 1, timeline: bool = False, **builds: Build) -> LaunchProfile:
+    def run(
+        self, blocks: int = 1, timeline: bool = False, foreign: bool = False, **builds: Build
+    ) -> LaunchProfile:
         def program(build: Build) -> Any:
             def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
                 asm = self._new()
@@ -38,6 +41,10 @@ class Split:
             return run
 
         programs = {kind: program(build) for kind, build in builds.items()}
+        if foreign:
+            call = KernelCall("test", programs, [], blocks, (), alone=True, foreign=True)
+            ((profile,),) = self.device.run([Launch((call,))], [[0]]) or [[]]
+            return profile
         return self.device.launch("test", programs, [], blocks=blocks, timeline=timeline)
 
     def write(self, asm: Any, part: int, value: int = 1) -> None:

@@ -5,6 +5,10 @@ orders.
 An access knows, by the flags its core has waited for, up to which instruction each pipe of each
 other core was complete. Of the accesses of another pipe, those behind that point which do not know
 this one either are unordered: a window of them, since both grow in program order.
+
+Where a launch says so, reads of a program that nothing leaves are no party to a race: AscendNPU-IR
+has the second vector core of a block do all that the first one does but for the stores, and what it
+reads stays with it.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from davinci.errors import DeviceFault
+from davinci.isa import Space
 from davinci.isa.counters import LINE_BYTES
 from davinci.simulator.checks.block_races import merged
 from davinci.simulator.checks.races import GmAccess, add_alike
@@ -59,15 +64,36 @@ class GmLog:
     Attributes:
         plain: its accesses.
         counting: those of lines of counters, which are unordered only with plain ones.
+
+    Args:
+        counters: addresses of lines of counters.
+        vain: leave out reads of a program that nothing leaves.
     """
 
-    def __init__(self, seat: Seat, core: Core, counters: Collection[int] = ()) -> None:
+    def __init__(
+        self, seat: Seat, core: Core, counters: Collection[int] = (), vain: bool = False
+    ) -> None:
         self.seat, self.describe = seat, core.describer()
         parts: list[tuple[list[GmAccess], list[GmAccess]]] = [([], []), ([], [])]
         for number, accesses in enumerate((core.gm_reads, core.gm_writes)):
             for access in accesses:
                 parts[bool(counters) and counts(access, counters)][number].append(access)
+        if vain and reads_in_vain(core):
+            parts = [([], writes) for _, writes in parts]
         self.plain, self.counting = (GmAccesses(reads, writes) for reads, writes in parts)
+
+
+def reads_in_vain(core: Core) -> bool:
+    """Whether nothing that a program's units read can reach another core, or decide what it does:
+    it writes no memory that others see, and its scalar unit accesses global memory only to load."""
+    if core.gm_writes:
+        return False
+    steps = np.unique(core.timeline.steps()).tolist()
+    forms = [core.timeline.tables.forms_of_steps[step] for step in steps]
+    scalar = [form for form in forms if form.summary]
+    return not any(
+        form.writes or any(port.space == Space.UB for port in form.reads) for form in scalar
+    )
 
 
 def counts(access: GmAccess, counters: Collection[int]) -> bool:
@@ -93,15 +119,16 @@ class CoreRaces:
         kernel: its name, for messages.
         counters: addresses of the lines of counters, which blocks wait for without being ordered
             with their stores; more may be added.
+        vain: leave out reads of programs that nothing leaves.
     """
 
-    def __init__(self, kernel: str, counters: Collection[int] = ()) -> None:
-        self._kernel, self._counters = kernel, counters
+    def __init__(self, kernel: str, counters: Collection[int] = (), vain: bool = False) -> None:
+        self._kernel, self._counters, self._vain = kernel, counters, vain
         self._sides: list[GmLog] = []
 
     def add(self, seat: Seat, core: Core) -> None:
         """Takes over the accesses of a program that has ended."""
-        self._sides.append(GmLog(seat, core, self._counters))
+        self._sides.append(GmLog(seat, core, self._counters, self._vain))
 
     def check_blocks(self) -> None:
         """Compares the programs of each block.

@@ -88,7 +88,7 @@ class CoupledLaunch:
             self._rates,
             kernel.locations,
             keep_rows,
-            queued_flags=kernel.queued_flags,
+            queued_flags=kernel.foreign,
         )
         if len(self.launch.kernels) > 1 or self.launch.in_phases:
             core.consume(finding(number))

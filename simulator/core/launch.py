@@ -23,8 +23,9 @@ class KernelCall:
         alone: its blocks run in one process and in order: a scalar program accesses memory, so what
             it issues may depend on data, or its stores add, and the order decides on last bits.
         talks: its blocks wait for each other by counters in global memory.
-        queued_flags: a flag may be set again before the wait for it is over; waits answer sets in
-            order. Code of AscendNPU-IR relies on it, and what is published leaves it undefined.
+        foreign: code of AscendNPU-IR, with what it relies on. A flag may be set again before the
+            wait for it is over, and waits answer sets in order; what is published leaves that
+            undefined. A vector core that stores nothing may read what another one writes.
     """
 
     name: str
@@ -34,7 +35,7 @@ class KernelCall:
     locations: Sequence[str]
     alone: bool
     talks: bool = False
-    queued_flags: bool = False
+    foreign: bool = False
 
 
 @dataclass(frozen=True)

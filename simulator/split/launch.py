@@ -52,7 +52,7 @@ class SplitLaunch:
         Raises:
             DeviceFault: a program did something illegal, or the cores wait for each other.
         """
-        races = CoreRaces(self._name) if checks else None
+        races = CoreRaces(self._name, vain=self._launch.foreign) if checks else None
         blocks = BlockRaces(self._name) if checks and self._blocks > 1 else None
         clocks = [0] * min(self._blocks, self._at_once)
         for first in range(0, self._blocks, self._at_once):
@@ -119,7 +119,6 @@ class SplitLaunch:
                     core = near.cores[1 + seat.sub_block if seat.core == "AIV" else 0]
                 keep = seat.block < self._kept
                 locations = self._launch.locations
-                queued = self._launch.queued_flags
                 core.begin(
                     self._name,
                     seat.block,
@@ -127,7 +126,7 @@ class SplitLaunch:
                     locations,
                     keep,
                     link,
-                    queued_flags=queued,
+                    queued_flags=self._launch.foreign,
                 )
                 program = self._programs[seat.core]
                 program(self._launch.arguments, seat.block, self._blocks, core)

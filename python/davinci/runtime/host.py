@@ -429,9 +429,9 @@ class HostProgram:
         blocks = attribute(op, "ascend.blocks", 1)
         alone = any(program.accesses or program.adds for program in programs.values())
         talks = any(program.talks for program in programs.values())
-        queued = any(program.queued_flags for program in programs.values())
+        foreign = any(program.foreign for program in programs.values())
         places = library.locations
-        call = KernelCall(name, programs, arguments, blocks, places, alone, talks, queued)
+        call = KernelCall(name, programs, arguments, blocks, places, alone, talks, foreign)
         if MEETING in op.attributes:
             self.meetings.append((arguments, add_meeting(self.launches, op, call)))
             return

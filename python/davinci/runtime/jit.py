@@ -70,8 +70,8 @@ CLEARED = (
 )  # fmt: skip
 """Words that are 0 when a block begins."""
 
-QUEUED_FLAGS = "ascend.queued_flags"
-"""Attribute of kernels whose flags may be set again before the wait for them is over."""
+FOREIGN = "ascend.foreign"
+"""Attribute of kernels that AscendNPU-IR has made, see `KernelCall`."""
 
 
 class MemoryView(Protocol):
@@ -108,7 +108,7 @@ class ScalarProgram:
         core: kind of core it is for.
         loads: numbers of the arguments from whose memory its scalar unit may load.
         accesses: whether it loads or stores anywhere: what it issues may depend on data.
-        queued_flags: see `KernelCall`.
+        foreign: see `KernelCall`.
         adds: whether its stores may add to global memory: what they find there depends on which
             block ran before.
         talks: whether its blocks wait for each other by counters in global memory.
@@ -123,10 +123,10 @@ class ScalarProgram:
         called: set[str],
         loads: frozenset[int],
         entry: int,
-        queued_flags: bool = False,
+        foreign: bool = False,
     ) -> None:
         self.name, self.inputs, self.core = name, inputs, core
-        self.queued_flags = queued_flags
+        self.foreign = foreign
         self.loads = loads
         self.accesses = any(callee.startswith(ACCESSES) for callee in called)
         self.adds = any(callee.startswith(ADDS) for callee in called)
@@ -176,7 +176,7 @@ class KernelLibrary:
         self._buffer: Records = np.zeros((CAPACITY, RECORD_WORDS), dtype=np.uint64)
         self._core: CoreLike | None = None
         self._error: BaseException | None = None
-        self._queued: set[str] = set()
+        self._foreign: set[str] = set()
         self._flush = ctypes.CFUNCTYPE(None)(self._hand_over)
         self._context[Slot.BUFFER] = self._buffer.ctypes.data
         self._context[Slot.CAPACITY] = CAPACITY
@@ -196,7 +196,7 @@ class KernelLibrary:
                 called[name],
                 loads[name],
                 self._engine.raw_lookup(name),
-                name in self._queued,
+                name in self._foreign,
             )
             for name, (inputs, core) in kernels.items()
         }
@@ -234,8 +234,8 @@ class KernelLibrary:
                 known.take(op.clone().operation)
                 if "ascend.kernel" in op.attributes:
                     check_signature(op, name)
-                    if attribute(op, QUEUED_FLAGS, False):
-                        self._queued.add(name)
+                    if attribute(op, FOREIGN, False):
+                        self._foreign.add(name)
                     kernels[name] = len(op.regions[0].blocks[0].arguments), core_of(op)
         self.rows = known.table()
         self._context[Slot.ROWS] = self.rows.ctypes.data

@@ -10,7 +10,7 @@ import pytest
 
 from davinci import machine as machines
 from davinci.errors import DeviceFault
-from davinci.isa import Pipe
+from davinci.isa import Pipe, Space
 from davinci.simulator import Device
 from split_support import ALL, CUBE_VECTOR, PAIR, PART, Split, nothing, signal, wait
 
@@ -86,6 +86,34 @@ def test_all_vector_cores_meet(split: Split, ordered: bool) -> None:
         return
     with pytest.raises(DeviceFault, match="race between cores: AIV 0 of block"):
         split.run(blocks=5, AIV=vector)
+
+
+@pytest.mark.parametrize("reader", ["idle", "stores", "looks"])
+def test_what_stays_with_a_core_races_with_nothing_in_foreign_code(
+    split: Split, reader: str
+) -> None:
+    """The second vector core reads what the first one writes: that is no race as long as it stores
+    nothing, and its scalar unit looks at nothing in UB."""
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        if sub == 0:
+            split.write(asm, 0)
+            return
+        split.read(asm, 0)
+        if reader == "stores":
+            split.write(asm, 1)
+        if reader == "looks":
+            asm.flag(Pipe.MTE2, Pipe.S)
+            scalar = {"loads": 1, "load_low": 8192, "load_high": 8196}
+            asm.emit("scalar_access", space=Space.UB, **scalar)
+
+    if reader == "idle":
+        split.run(AIC=nothing, AIV=vector, foreign=True)
+        with pytest.raises(DeviceFault, match="race between cores: AIV 1 of block 0 reads"):
+            split.run(AIC=nothing, AIV=vector)
+        return
+    with pytest.raises(DeviceFault, match="race between cores: AIV 1 of block 0 reads"):
+        split.run(AIC=nothing, AIV=vector, foreign=True)
 
 
 def test_blocks_without_flags_between_them_race(split: Split) -> None:

@@ -222,7 +222,7 @@ def mark(op: ir.Operation, name: str, core: str) -> None:
             del op.attributes[found]
     marks: Mapping[str, ir.Attribute] = {
         "ascend.kernel": ir.UnitAttr.get(),
-        "ascend.queued_flags": ir.UnitAttr.get(),
+        "ascend.foreign": ir.UnitAttr.get(),
         "ascend.core": ir.StringAttr.get(core),
         "ascend.op": ir.StringAttr.get(name),
         "ascend.unit": ir.StringAttr.get(UNITS[core]),
