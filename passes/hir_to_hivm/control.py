@@ -13,8 +13,9 @@ from davinci.isa.cross_core import (
     CUBE_AND_VECTOR_CORES,
     VECTOR_CORES_OF_A_GROUP,
 )
-from davinci.mlir import Op, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
+from davinci.passes.cce_to_hivm.addresses import Shift, constant_i64
 from davinci.passes.hir_to_hivm import lowering
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported
 from davinci.passes.hir_to_hivm.views import folded
@@ -116,6 +117,37 @@ def flag_of(translator: Translator, op: Op) -> Any:
     if static is not None:
         return static
     return folded(next(iter(op.operands)))
+
+
+@lowering("sync_block_lock")
+def lower_lock(translator: Translator, op: Op) -> None:
+    """A block waits until the lock holds its number: until the block in front has unlocked it."""
+    hivm.build("await_turn", "", [], {"lock": lock_of(translator, op)})
+
+
+@lowering("sync_block_unlock")
+def lower_unlock(translator: Translator, op: Op) -> None:
+    """Once all is complete the lock holds the number of the next block."""
+    lock = lock_of(translator, op)
+    translator.barrier(Pipe.ALL)
+    i64 = ir.IntegerType.get_signless(64)
+    block = builder.op("hivm.get_block_idx", [], [i64]).result
+    following = arith.AddIOp(block, constant_i64(1)).result
+    translator.store(translator.view(op, op.operands[0]), Shift(), following)
+    hivm.build("pass_turn", "", [], {"pipe": int(Pipe.MTE3), "lock": lock})
+
+
+def lock_of(translator: Translator, op: Op) -> int:
+    """The number of a lock: which word of the locks of a launch it is.
+
+    Raises:
+        Unsupported: the program computes it.
+    """
+    view = translator.view(op, op.operands[0])
+    shift = view.address.shift
+    if shift.dynamic is not None:
+        raise Unsupported("a lock that the program computes")
+    return shift.constant // view.itemsize
 
 
 @lowering("sync_block")

@@ -14,6 +14,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Pipe, Space
+from davinci.isa.stores import ELEMENTS
 from davinci.mlir import Op, arith, ir, scf
 from davinci.passes import builder
 from davinci.passes.builder import IndexLike
@@ -33,7 +34,8 @@ from davinci.units import BLOCK_BYTES
 WORDS = {1: "b8", 2: "b16", 4: "b32", 8: "b32"}
 """Types of copies by bytes of an element; 64 bits are two words."""
 
-ATOMIC = {"f32": "f32", "f16": "f16", "s16": "s16", "s32": "s32", "s8": "s8", "bf16": "bf16"}
+COMBINING = {"add": "", "max": "max_", "min": "min_"}
+"""Kinds of atomic stores, and how the names of instructions for them begin."""
 
 NONE = ("", "none")
 
@@ -66,7 +68,7 @@ def lower_store(translator: Translator, op: Op) -> None:
 
 @contextmanager
 def adding(translator: Translator, atomic: str, kind: str) -> Iterator[None]:
-    """Stores inside add to memory, if that is the kind of atomic store.
+    """Stores inside add to memory, or leave a maximum there, if that is the kind of atomic store.
 
     Raises:
         Unsupported: another kind, or an element type that stores cannot add.
@@ -74,10 +76,10 @@ def adding(translator: Translator, atomic: str, kind: str) -> Iterator[None]:
     if atomic in NONE:
         yield
         return
-    if atomic != "add" or kind not in ATOMIC:
+    if atomic not in COMBINING or kind not in ELEMENTS:
         raise Unsupported(f"atomic {atomic} of {kind}")
     translator.barrier(Pipe.MTE3)
-    hivm.build(f"set_atomic_{ATOMIC[kind]}", "", [], {})
+    hivm.build(translator.record(f"set_atomic_{COMBINING[atomic]}{kind}").name, "", [], {})
     yield
     hivm.build("set_atomic_none", "", [], {})
     translator.barrier(Pipe.MTE3)

@@ -79,7 +79,7 @@ FREE = (
 )
 """Operations that cost the scalar unit nothing."""
 
-NAME_PIPES = ("flag", "barrier", "cross_core_flag")
+NAME_PIPES = ("flag", "barrier", "cross_core_flag", "turn")
 """Timing rules of instructions that name pipes."""
 
 SCALAR_ACCESSES = ("hivm.ld", "hivm.st")

@@ -2,7 +2,8 @@
 writes may be touched by another, of the same kernel or of one that shares the launch.
 
 Stores that add elements of one type are indivisible: blocks may add to the same bytes, as long as
-they do nothing else with them.
+they do nothing else with them. Where a launch says so, blocks may also store to the same bytes, as
+long as all of them leave the same there: which of them is the last one decides on nothing.
 
 What the scalar unit did is known as bounds only and takes no part.
 """
@@ -10,16 +11,18 @@ What the scalar unit did is known as bounds only and takes no part.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
 from davinci.errors import DeviceFault
+from davinci.isa import Space
 from davinci.simulator.checks.races import GmAccess, Party, members
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.regions import Ints, first_common, union
+from davinci.native import Bytes, Ints
+from davinci.simulator.core.regions import first_common, union
 
 Ranges = tuple[Ints, Ints]
 """Starts and ends of ranges of bytes: sorted, disjoint, maximal."""
@@ -37,6 +40,9 @@ class BlockBytes(NamedTuple):
     writes: Ranges
     adds: Mapping[str, Ranges]
 
+
+SHARED = -1
+"""In the place of a block: bytes that several blocks write."""
 
 READS, WRITES, ADDS = "reads", "writes", "adds to"
 """What messages say that a block does to a byte."""
@@ -127,12 +133,17 @@ class BlockRaces:
     Args:
         kernel: its name, for messages; of several kernels their names.
         named: what messages call a block of that number.
+        alike: blocks may store the same to the same bytes.
     """
 
     def __init__(
-        self, kernel: str, named: Callable[[int], str] = lambda block: f"block {block}"
+        self,
+        kernel: str,
+        named: Callable[[int], str] = lambda block: f"block {block}",
+        alike: bool = False,
     ) -> None:
-        self._kernel, self._named = kernel, named
+        self._kernel, self._named, self._alike = kernel, named, alike
+        self._left: dict[int, StoredBytes] = {}
         self._logs: dict[int, tuple[list[GmAccess], list[GmAccess]]] = {}
         self._describe: dict[int, Callable[[Party], str]] = {}
 
@@ -142,6 +153,10 @@ class BlockRaces:
         reads += core.gm_reads
         writes += core.gm_writes
         self._describe[block] = core.describer()
+        if self._alike:
+            stored = merged([a for a in core.gm_writes if not a.party.form.adds])
+            memory = core.memory(Space.GM).data
+            self._left[block] = StoredBytes(stored, bytes_in(memory, stored), memory)
 
     def check(self) -> None:
         """Compares all blocks.
@@ -151,12 +166,18 @@ class BlockRaces:
                 to what another one does not add to.
         """
         logs = self._logs.items()
-        found = conflict({block: touched_by(reads, writes) for block, (reads, writes) in logs})
+        blocks = {block: touched_by(reads, writes) for block, (reads, writes) in logs}
+        found = conflict(blocks)
+        if found is not None and self._alike and all(s.unchanged() for s in self._left.values()):
+            found = conflict(apart(blocks))
         if found is not None:
             raise self._fault(found)
 
     def _fault(self, found: BlockConflict) -> DeviceFault:
         byte = found.byte
+        if found.first == SHARED:
+            owners = (b for b, left in self._left.items() if b != found.second and left.has(byte))
+            found = replace(found, first=next(owners))
         first = self._touching(found.first, found.did, byte)
         second = self._touching(found.second, found.does, byte)
         return DeviceFault(
@@ -178,6 +199,55 @@ class BlockRaces:
                 if ((starts <= byte) & (byte < starts + lengths)).any():
                     return self._describe[block](party)
         return "unknown instruction"
+
+
+class StoredBytes(NamedTuple):
+    """What a block had stored in global memory when it ended.
+
+    Attributes:
+        ranges: where.
+        values: the bytes there.
+        memory: the whole of it.
+    """
+
+    ranges: Ranges
+    values: Bytes
+    memory: Bytes
+
+    def unchanged(self) -> bool:
+        """Whether the bytes are there still: no other block has stored others."""
+        return np.array_equal(self.values, bytes_in(self.memory, self.ranges))
+
+    def has(self, byte: int) -> bool:
+        """Whether a byte is among them."""
+        starts, ends = self.ranges
+        return bool(((starts <= byte) & (byte < ends)).any())
+
+
+def bytes_in(memory: Bytes, ranges: Ranges) -> Bytes:
+    """The bytes of ranges, one behind the other."""
+    parts = [memory[low:high] for low, high in zip(*ranges, strict=True)]
+    return np.concatenate([np.zeros(0, dtype=np.uint8), *parts])
+
+
+def apart(blocks: Mapping[int, BlockBytes]) -> dict[int, BlockBytes]:
+    """The same, with bytes that several blocks write as those of `SHARED` instead."""
+    starts, ends, owners = _joined({block: each.writes for block, each in blocks.items()})
+    places = np.unique(np.concatenate([starts, ends]))
+    count = np.zeros(places.size, dtype=np.int64)
+    owner = np.zeros(places.size, dtype=np.int64)
+    for where, sign in ((starts, 1), (ends, -1)):
+        at = np.searchsorted(places, where)
+        np.add.at(count, at, sign)
+        np.add.at(owner, at, sign * owners)
+    count, owner = np.cumsum(count), np.cumsum(owner)
+    owner = np.where(count > 1, SHARED, owner)
+    nothing: Ranges = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    found = {SHARED: BlockBytes(nothing, nothing, {})}
+    for block, each in {**found, **blocks}.items():
+        mine = np.flatnonzero((count > 0) & (owner == block))
+        found[block] = each._replace(writes=(places[mine], places[mine + 1]))
+    return found
 
 
 def merged(log: Sequence[GmAccess]) -> Ranges:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from davinci.errors import DeviceFault
 from davinci.isa.core import Pipe
 from davinci.simulator.checks.deadlock import circle_of, told
-from davinci.simulator.split.cross_core import Flags, Link, Seat
+from davinci.simulator.split.cross_core import IN_TURN, BlockTurn, Flags, Link, Seat
 
 MOST_NAMED = 6
 """Cores that a message names beside those of a circle."""
@@ -44,6 +44,9 @@ def deadlock(kernel: str, waiting: Sequence[Link], flags: Flags) -> DeviceFault:
 
 def _wait(link: Link, waiting: Sequence[Link], flags: Flags) -> str:
     assert link.waiting is not None, "only cores that wait are asked"
+    if isinstance(link.waiting, BlockTurn):
+        late = f"block {link.waiting.block - 1} has not passed on"
+        return f"{link.seat} waits at {link.waiting_at} for {link.waiting}, which {late}"
     text = f"{link.seat} waits at {link.waiting_at} for flag {link.waiting}"
     there, late = flags.late(link.seat, link.waiting)
     issued = _issued(link, waiting, flags)
@@ -73,6 +76,8 @@ def _waits_for(link: Link, waiting: Sequence[Link], flags: Flags) -> Sequence[Se
     """
     assert link.waiting is not None, "only cores that wait are asked"
     running = [other.seat for other in waiting]
+    if isinstance(link.waiting, BlockTurn):
+        return [seat for seat in running if seat.block == link.waiting.block - 1]
     _, late = flags.late(link.seat, link.waiting)
     issued = _issued(link, waiting, flags)
     if late or issued:
@@ -93,7 +98,9 @@ def _issued(link: Link, waiting: Sequence[Link], flags: Flags) -> dict[Seat, tup
         other.seat: (unset.pipe, unset.place)
         for other in waiting
         for unset in other.unset
-        if unset.flag == link.waiting and flags.receives(link.seat, other.seat, unset.mode)
+        if unset.mode != IN_TURN
+        and unset.flag == link.waiting
+        and flags.receives(link.seat, other.seat, unset.mode)
     }
 
 

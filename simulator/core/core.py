@@ -35,7 +35,7 @@ from davinci.simulator.core.plan import Operation, PartPlan, StreamPart, sources
 from davinci.simulator.core.problems import MALFORMED, Problem, located, malformed, too_many
 from davinci.simulator.core.tables import Tables, event_named
 from davinci.simulator.split.counters import CounterLink
-from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
+from davinci.simulator.split.cross_core import IN_TURN, Knowledge, Link, Set, Unset
 from davinci.simulator.timing.gm_model import Rates
 from davinci.simulator.timing.layout import Stop, Word
 from davinci.simulator.timing.timeline import LOG_ROOM, Timeline
@@ -331,15 +331,16 @@ class Core:
             )
             if coming is not None:
                 self._coming[index] = coming
-        elif form.record.name == "ffts_cross_core_sync":
+        elif form.record.name in ("ffts_cross_core_sync", "pass_turn"):
             self._coming[index] = self._cross_core_flag(values)
         else:
             assert self._link is not None, "only split machines have it"
             item = Issued(form.record.mnemonic, index, self._words[0] >> LOCATION_SHIFT)
             stuck = Stuck("a flag of another core", item, ())
-            count = self._link.wait_flag(
-                values["flag"], self._place(), lambda: self._pipe_waits(stuck)
-            )
+            in_turn = "lock" in values
+            wait = self._link.await_turn if in_turn else self._link.wait_flag
+            number = values["lock" if in_turn else "flag"]
+            count = wait(number, self._place(), lambda: self._pipe_waits(stuck))
             if self._checker is not None:
                 self._checker.races.receive(count.knowledge, self._link.seat.number)
             state[Word.UNTIL] = max(count.time, 0)
@@ -384,7 +385,8 @@ class Core:
         """Returns the action for the cycle in which the flag is set."""
         link = self._link
         assert link is not None, "only split machines have it"
-        pipe, mode, flag = values["pipe"], values["mode"], values["flag"]
+        pipe, mode = values["pipe"], values.get("mode", IN_TURN)
+        flag = values["lock" if mode == IN_TURN else "flag"]
         knowledge: Knowledge = {}
         sets: list[Set] = []
         if self._checker is not None:

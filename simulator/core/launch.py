@@ -25,7 +25,8 @@ class KernelCall:
         talks: its blocks wait for each other by counters in global memory.
         foreign: code of AscendNPU-IR, with what it relies on. A flag may be set again before the
             wait for it is over, and waits answer sets in order; what is published leaves that
-            undefined. A vector core that stores nothing may read what another one writes.
+            undefined. A vector core that stores nothing may read what another one writes, and
+            blocks may store the same to the same bytes.
     """
 
     name: str

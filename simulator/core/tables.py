@@ -55,6 +55,8 @@ KINDS = {
     "vf_call": Kind.FUNCTION,
     "ffts_cross_core_sync": Kind.CROSS_SET,
     "wait_flag_dev": Kind.CROSS_WAIT,
+    "pass_turn": Kind.CROSS_SET,
+    "await_turn": Kind.CROSS_WAIT,
     "post_counter": Kind.POST,
     "poll_counters": Kind.POLL,
     "end_poll": Kind.END_POLL,

@@ -4,6 +4,8 @@ A set counts on its receivers once all of its group have set; a wait takes one c
 carries the time it arrives and what its senders know to be complete, so that clocks and race checks
 go on where the flag was set. Two sets that count on one receiver must come in a known order, or
 nobody could say which of them a wait has seen.
+
+In a lock the blocks of a launch have their turns in order, also those that run in a later round.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ Knowledge = Mapping[int, Sequence[int]]
 """By number of a seat: for each of its pipes, how many instructions are known to be complete."""
 
 MODES = (ALL_OF_A_KIND, VECTOR_CORES_OF_A_GROUP, CUBE_AND_VECTOR_CORES)
+IN_TURN = -1
+"""In the place of a mode: the block behind has its turn."""
+
 WAITS = int(Pipe.ALL)
 """In the place of all pipes: how many waits of the core for others are known to be over."""
 
@@ -110,15 +115,36 @@ class FlagCounter:
     waits: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class BlockTurn:
+    """The turn of a block in a lock."""
+
+    lock: int
+    block: int
+
+    def __str__(self) -> str:
+        return f"its turn in lock {self.lock}"
+
+
+Turns = dict[BlockTurn, Count]
+"""The turns that have come, in all rounds of a launch."""
+
+
 class Flags:
     """The flags between the cores that run at the same time.
 
     Attributes:
         crossed: whether a flag went from one block to another.
+
+    Args:
+        turns: that came in earlier rounds; those of this one are added.
     """
 
-    def __init__(self, seats: Sequence[Seat], limits: CrossCore) -> None:
+    def __init__(
+        self, seats: Sequence[Seat], limits: CrossCore, turns: Turns | None = None
+    ) -> None:
         self._seats, self._limits = list(seats), limits
+        self._turns = {} if turns is None else turns
         self._pending: dict[Group, dict[Seat, deque[Count]]] = {}
         self._last_sets: dict[tuple[Group, Seat], Set] = {}
         self._counters: dict[tuple[Seat, int], FlagCounter] = {}
@@ -160,6 +186,27 @@ class Flags:
         for receiver in receivers:
             self.crossed |= receiver.block != seat.block
             self._arrive(receiver, flag, joined)
+
+    def pass_turn(self, seat: Seat, lock: int, count: Count) -> None:
+        """`seat` lets the block behind its own have its turn in a lock.
+
+        Raises:
+            Problem: it has passed it on before.
+        """
+        turn = BlockTurn(lock, seat.block + 1)
+        if turn in self._turns:
+            raise Problem(
+                "a turn in a lock is passed on twice",
+                found=f"lock {lock}, by block {seat.block}",
+                expected="one sync_block_unlock of each block: the blocks have one turn each",
+            )
+        self.crossed = True
+        time = count.time + self._limits.flag_cycles
+        self._turns[turn] = Count(time, count.knowledge, count.sets)
+
+    def has_turn(self, turn: BlockTurn) -> Count | None:
+        """When a turn came and what is known with it; None as long as it has not."""
+        return self._turns.get(turn) if turn.block else Count(0, {})
 
     def _arrive(self, receiver: Seat, flag: int, count: Count) -> None:
         counter = self._counters.setdefault((receiver, flag), FlagCounter())
@@ -262,7 +309,8 @@ def join(parts: Iterable[Knowledge]) -> Knowledge:
 
 @dataclass(frozen=True)
 class Unset:
-    """A set of a flag between cores: its mode, the flag, its pipe, and its place."""
+    """A set of a flag between cores: its mode, the flag, its pipe, and its place; of a turn in a
+    lock the mode is `IN_TURN` and the flag the lock."""
 
     mode: int
     flag: int
@@ -284,7 +332,7 @@ class Link:
 
     def __init__(self, flags: Flags, seat: Seat, begin: int, give_way: Callable[[], None]) -> None:
         self.seat, self.begin = seat, begin
-        self.waiting: int | None = None
+        self.waiting: int | BlockTurn | None = None
         self.waiting_at = ""
         self.pipe_waits: Callable[[], Sequence[str]] = list
         self.unset: list[Unset] = []
@@ -293,7 +341,9 @@ class Link:
 
     @property
     def ready(self) -> bool:
-        """Says whether the flag that the program waits for is set."""
+        """Says whether what the program waits for has come."""
+        if isinstance(self.waiting, BlockTurn):
+            return self._flags.has_turn(self.waiting) is not None
         return self.waiting is None or self._flags.has(self.seat, self.waiting)
 
     def set_flag(
@@ -309,7 +359,10 @@ class Link:
         def come(cycle: int) -> None:
             self.unset.remove(unset)
             count = Count(self.begin + cycle, knowledge, sets)
-            self._flags.set_flag(self.seat, unset.mode, unset.flag, count)
+            if unset.mode == IN_TURN:
+                self._flags.pass_turn(self.seat, unset.flag, count)
+            else:
+                self._flags.set_flag(self.seat, unset.mode, unset.flag, count)
 
         return come
 
@@ -321,6 +374,15 @@ class Link:
         self.waiting, self.waiting_at, self.pipe_waits = flag, place, pipe_waits
         self._waits += 1
         while (count := self._flags.take(self.seat, flag, self._waits)) is None:
+            self._give_way()
+        self.waiting = None
+        return Count(count.time - self.begin, count.knowledge)
+
+    def await_turn(self, lock: int, place: str, pipe_waits: Callable[[], Sequence[str]]) -> Count:
+        """The instruction at `place` waits for the block's turn in a lock; see `wait_flag`."""
+        turn = BlockTurn(lock, self.seat.block)
+        self.waiting, self.waiting_at, self.pipe_waits = turn, place, pipe_waits
+        while (count := self._flags.has_turn(turn)) is None:
             self._give_way()
         self.waiting = None
         return Count(count.time - self.begin, count.knowledge)

@@ -14,7 +14,7 @@ from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.core.launch import KernelCall, Pool
 from davinci.simulator.split.coroutines import Coroutine, take_turns
-from davinci.simulator.split.cross_core import Flags, Link, Seat
+from davinci.simulator.split.cross_core import Flags, Link, Seat, Turns
 from davinci.simulator.timing.collect import Collector, Done
 from davinci.simulator.timing.gm_model import rates_of
 from davinci.simulator.timing.l2 import L2
@@ -38,6 +38,7 @@ class SplitLaunch:
         both = len(self._programs) > 1
         self._at_once = machine.cores * (1 if "AIC" in self._programs else self._vectors)
         self._crossed = False
+        self._turns: Turns = {}
         self._seats = 0
         cores = min(self._blocks, self._at_once) * (1 + self._vectors if both else 1)
         profile = LaunchProfile(self._name, self._blocks, cores)
@@ -53,7 +54,10 @@ class SplitLaunch:
             DeviceFault: a program did something illegal, or the cores wait for each other.
         """
         races = CoreRaces(self._name, vain=self._launch.foreign) if checks else None
-        blocks = BlockRaces(self._name) if checks and self._blocks > 1 else None
+        # What a program leaves is known at its end where no other one runs before that.
+        alike = self._launch.foreign and len(self._programs) == 1
+        several = checks and self._blocks > 1
+        blocks = BlockRaces(self._name, alike=alike) if several else None
         clocks = [0] * min(self._blocks, self._at_once)
         for first in range(0, self._blocks, self._at_once):
             group = range(first, min(first + self._at_once, self._blocks))
@@ -99,7 +103,7 @@ class SplitLaunch:
         seats = [seat for block in group for seat in self.seats(block)]
         limits = self._machine.cross_core
         assert limits is not None, "split machines have flags between cores"
-        flags = Flags(seats, limits)
+        flags = Flags(seats, limits, self._turns)
         at_work = {kind: sum(seat.core == kind for seat in seats) for kind in self._programs}
         rates = {kind: rates_of(self._machine, count) for kind, count in at_work.items()}
         ends = dict.fromkeys(group, 0)

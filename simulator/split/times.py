@@ -16,7 +16,7 @@ from functools import partial
 from davinci.machine import CrossCore
 from davinci.native import Ints
 from davinci.simulator.split.counters import Counters, EndPoll, Poll, Post, Talk
-from davinci.simulator.split.cross_core import Count, Flags, Seat
+from davinci.simulator.split.cross_core import BlockTurn, Count, Flags, Seat, Turns
 from davinci.simulator.timing.clock import STEP_MASK
 from davinci.simulator.timing.layout import Stop, Word
 from davinci.simulator.timing.timeline import Timeline
@@ -81,7 +81,14 @@ class Replay:
             else:
                 assert stop == Stop.CROSS_WAIT, "the program ended when it ran first"
                 assert flags is not None, "on a split machine"
-                flag = self._values(self.timeline.count)["flag"]
+                values = self._values(self.timeline.count)
+                if "lock" in values:
+                    turn_of = BlockTurn(values["lock"], self.seat.block)
+                    while (came := flags.has_turn(turn_of)) is None:
+                        yield Awaited(str(turn_of), partial(self._has_turn, flags, turn_of))
+                    state[Word.UNTIL] = max(came.time - self.begin, 0)
+                    continue
+                flag = values["flag"]
                 waits += 1
                 while (taken := flags.take(self.seat, flag, waits)) is None:
                     yield Awaited(f"flag {flag}", partial(flags.has, self.seat, flag))
@@ -103,7 +110,10 @@ class Replay:
                 assert flags is not None, "on a split machine"
                 values = self._values(index)
                 count = Count(self.begin + cycle, {})
-                flags.set_flag(self.seat, values["mode"], values["flag"], count)
+                if "lock" in values:
+                    flags.pass_turn(self.seat, values["lock"], count)
+                else:
+                    flags.set_flag(self.seat, values["mode"], values["flag"], count)
         return turn
 
     def _look(self, counters: Counters, turn: Turn) -> Iterator[Awaited]:
@@ -121,23 +131,30 @@ class Replay:
         else:
             timeline.repeat_from(turn.index, turn.row)
 
+    @staticmethod
+    def _has_turn(flags: Flags, turn: BlockTurn) -> bool:
+        return flags.has_turn(turn) is not None
+
     def _values(self, index: int) -> Mapping[str, int]:
         """Fields of an instruction between cores."""
         return self.timeline.tables.forms_of_steps[int(self.log[index]) & STEP_MASK].values
 
 
-def replay_together(replays: Sequence[Replay], limits: CrossCore | None) -> list[int]:
+def replay_together(
+    replays: Sequence[Replay], limits: CrossCore | None, turns: Turns | None = None
+) -> list[int]:
     """Times programs that ran at the same time.
 
     Args:
         replays: all of them.
         limits: of the flags between cores, where there are such.
+        turns: of blocks in locks that came in earlier rounds.
 
     Returns:
         The cycles of each.
     """
     order = sorted(replays, key=lambda replay: replay.seat.number)
-    flags = None if limits is None else Flags([replay.seat for replay in order], limits)
+    flags = None if limits is None else Flags([replay.seat for replay in order], limits, turns)
     counters = Counters()
     running = [(replay, replay.turns(flags, counters)) for replay in order]
     waiting: dict[Seat, Awaited] = {}

@@ -13,7 +13,7 @@ from davinci.machine import Machine
 from davinci.native import Floats, Ints
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.counters import Talk
-from davinci.simulator.split.cross_core import Seat
+from davinci.simulator.split.cross_core import Seat, Turns
 from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import Rates, competing, in_common, rates_of
 from davinci.simulator.timing.l2 import Traffic
@@ -134,6 +134,7 @@ class Recording:
         """As `times`, with the flags or counters between the cores of each round."""
         limits = setting(self.streams[0])[0].cross_core
         clocks = [0] * self.at_once
+        turns: Turns = {}
         found: dict[int, TimedProgram] = {}
         for number in sorted(self.rounds):
             replays = {}
@@ -144,7 +145,7 @@ class Recording:
                     timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), 0, common)
                     begin = clocks[stream.block % self.at_once]
                     replays[i] = Replay(stream.seat, begin, stream.log, timeline, stream.talk)
-            cycles = replay_together(list(replays.values()), limits)
+            cycles = replay_together(list(replays.values()), limits, turns)
             for (i, replay), taken in zip(replays.items(), cycles, strict=True):
                 found[i] = TimedProgram(replay.timeline, taken, replay.begin)
                 slot = self.streams[i].block % self.at_once

@@ -352,6 +352,7 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "flag": nothing,
     "cross_core_flag": nothing,
     "counter": nothing,
+    "turn": nothing,
     "barrier": nothing,
     "vector_function": vector_function,
     "register": register,
@@ -376,7 +377,7 @@ COPIES = frozenset(
 )
 """Timing rules of copies between memories."""
 
-FLAGS = frozenset(["flag", "barrier", "cross_core_flag", "counter"])
+FLAGS = frozenset(["flag", "barrier", "cross_core_flag", "counter", "turn"])
 """Timing rules of what orders other instructions."""
 
 

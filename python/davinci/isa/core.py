@@ -93,6 +93,7 @@ TIMING_RULES: dict[str, str] = {
     "flag": "set_flag and wait_flag",
     "cross_core_flag": "ffts_cross_core_sync and wait_flag_dev",
     "counter": "post_counter, poll_counters and end_poll",
+    "turn": "pass_turn and await_turn",
     "barrier": "pipe_barrier",
     "vector_function": "the call of a function of the vector unit",
     "register": "an instruction of such a function, on vector registers",
@@ -336,7 +337,7 @@ class Instruction:
             return Pipe(values["src_pipe"])
         if self.name == "wait_flag":
             return Pipe(values["dst_pipe"])
-        if self.name in ("pipe_barrier", "ffts_cross_core_sync"):
+        if self.name in ("pipe_barrier", "ffts_cross_core_sync", "pass_turn"):
             return Pipe(values["pipe"])
         return self.pipe
 

@@ -1,7 +1,8 @@
-"""Stores to global memory: they overwrite, or add to what is there.
+"""Stores to global memory: they overwrite, add to what is there, or leave the larger or the smaller
+of both there.
 
-Which of both they do, and in which element type they add, the register ATOMIC says, which the
-instructions of `davinci.isa.atomic` set.
+Which of these they do, and in which element type, the register ATOMIC says, which the instructions
+of `davinci.isa.atomic` set.
 """
 
 from __future__ import annotations
@@ -22,13 +23,27 @@ from davinci.isa.core import (
 )
 from davinci.isa.halves import of_type
 
-ATOMIC_TYPES = ("", "f32", "f16", "s16", "s32", "s8", "bf16")
-"""Element types in which a store may add, by the number that ATOMIC holds; 0: it overwrites."""
+ELEMENTS = ("f32", "f16", "s16", "s32", "s8", "bf16")
+"""Element types in which a store may add, or take a maximum or minimum."""
+
+ATOMIC_TYPES = (
+    "",
+    *ELEMENTS,
+    *(f"max_{element}" for element in ELEMENTS),
+    *(f"min_{element}" for element in ELEMENTS),
+)
+"""What a store does by the number that ATOMIC holds: "" to overwrite, "f32" to add in that type,
+"max_f32" to leave the larger one."""
 
 
 def added_in(registers: Registers) -> str:
-    """The element type in which a store adds now, "" if it overwrites."""
+    """What a store does with what is there, see `ATOMIC_TYPES`; "" if it overwrites."""
     return ATOMIC_TYPES[registers.atomic]
+
+
+def element_of(kind: str) -> str:
+    """The element type of an entry of `ATOMIC_TYPES`."""
+    return kind.rpartition("_")[2]
 
 
 def as_elements(access: Access, element: np.dtype[np.generic]) -> Access:
@@ -58,7 +73,7 @@ def store(overwriting: Regions) -> Regions:
         kind = added_in(registers)
         if not kind:
             return reads, writes
-        element = DTYPES[kind]
+        element = DTYPES[element_of(kind)]
         (source,), (target,) = reads, writes
         target = as_elements(target, element)
         return [as_elements(source, element), target], [target]
@@ -67,7 +82,7 @@ def store(overwriting: Regions) -> Regions:
 
 
 def stored(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-    """`compute` of a copy to global memory: its source, or that added to what is there."""
+    """`compute` of a copy to global memory: its source, or that and what is there in one."""
     if len(arrays) == 1:
         return arrays
     source, target = arrays
@@ -75,9 +90,14 @@ def stored(values: Values, registers: Registers, arrays: Sequence[Array]) -> Seq
 
 
 def added(source: Array, target: Array, kind: str) -> Array:
-    """The sums of a store that adds; integers wrap around, halves are rounded once (assumed).
+    """What a store leaves that adds, or takes a maximum or minimum; integers wrap around, halves are
+    rounded once, and a NaN wins, as in the vector unit (assumed).
 
     Args:
-        source, target: arrays of one shape and of the type `kind`.
+        source, target: arrays of one shape and of the element type of `kind`.
     """
+    if kind.startswith("max_"):
+        return of_type(np.maximum, element_of(kind))(source, target)
+    if kind.startswith("min_"):
+        return of_type(np.minimum, element_of(kind))(source, target)
     return of_type(np.add, kind)(source, target)

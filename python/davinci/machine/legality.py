@@ -21,6 +21,8 @@ def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str
     if record.timing == "counter":
         flags = "its cores have flags for each other (ffts_cross_core_sync)"
         return f"{machine.name} does not wait for counters: {flags}" if machine.split else ""
+    if record.timing == "turn":
+        return "" if machine.cross_core is not None else f"{machine.name} has no turns of blocks"
     types = machine.intrinsics.get(record.name)
     if types is None or (not record.type and not types):
         return f"{machine.name} has no instruction {record.name}"

@@ -18,6 +18,9 @@ RUN, FLAG, BARRIER, ISSUE = "run", "flag", "barrier", "issue"
 WAIT_FOR_A_CORE = "wait_flag_dev"
 """Waits for a flag of other cores; the rows of a block do not know which instruction set it."""
 
+WAIT_FOR_A_TURN = "await_turn"
+"""Waits for the block before in a lock."""
+
 WAIT_FOR_COUNTERS = "poll_counters"
 """Waits for counters of other blocks: from the first look to the one that sees enough."""
 
@@ -25,6 +28,7 @@ SYNCHRONISATION = {
     "wait_flag": FLAG,
     "pipe_barrier": BARRIER,
     WAIT_FOR_A_CORE: FLAG,
+    WAIT_FOR_A_TURN: FLAG,
     WAIT_FOR_COUNTERS: FLAG,
 }
 """Instructions that leave their queue when they are over, not when they start."""

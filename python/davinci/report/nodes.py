@@ -22,7 +22,7 @@ Record = dict[str, Any]
 SHARED = -1
 """Number of the line of what serves no node in particular."""
 
-NO_CYCLES = frozenset({"set_flag", "ffts_cross_core_sync", *SYNCHRONISATION})
+NO_CYCLES = frozenset({"set_flag", "ffts_cross_core_sync", "pass_turn", *SYNCHRONISATION})
 """Instructions that wait or tell others: they keep no pipe at work."""
 
 

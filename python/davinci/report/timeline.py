@@ -14,6 +14,7 @@ from davinci.report.critical import (
     FLAG,
     ISSUE,
     WAIT_FOR_A_CORE,
+    WAIT_FOR_A_TURN,
     PathSegment,
     critical_path,
 )
@@ -165,6 +166,8 @@ def described(segment: PathSegment, rows: dict[int, Row]) -> tuple[str, str]:
         return "SCALAR issues instructions", row.location
     if row.mnemonic == WAIT_FOR_A_CORE:
         return "flag from another core", row.location
+    if row.mnemonic == WAIT_FOR_A_TURN:
+        return "turn of the block in a lock", row.location
     if segment.kind == FLAG:
         sender = LANES[rows[row.end_after].pipe] if row.end_after != NOTHING else "?"
         return f"flag from {sender} to {lane}", row.location

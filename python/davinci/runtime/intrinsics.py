@@ -226,7 +226,7 @@ def touches_gm(record: Instruction) -> bool:
 
 def waits(record: Instruction) -> bool:
     """Says whether an instruction waits for another core, whose data is in GM then."""
-    return record.name == "wait_flag_dev"
+    return record.name in ("wait_flag_dev", "await_turn")
 
 
 def store_words(text: Text, place: str, words: list[str]) -> None:

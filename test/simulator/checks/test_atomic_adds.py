@@ -93,6 +93,26 @@ def test_sums(new_asm: New, name: str, dtype: str) -> None:
     assert np.array_equal(adding.found(), np.arange(adding.lanes).astype(DTYPES[dtype]))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "s16", "s32", "s8"])
+@pytest.mark.parametrize("which", ["max", "min"])
+def test_maxima_and_minima(new_asm: New, which: str, dtype: str) -> None:
+    """Two blocks, of which nothing orders the stores; one that adds may not be among them."""
+    adding = Adding(new_asm, "ascend910b", dtype)
+    adding.device.write(adding.target, np.full(adding.lanes, 5, DTYPES[dtype]))
+    blocks = [adding.begin(), adding.begin()]
+    for asm in blocks:
+        adding.add(asm, f"{which}_{dtype}")
+    adding.launch(blocks)
+    function = np.maximum if which == "max" else np.minimum
+    expected = function(np.arange(adding.lanes), 5).astype(DTYPES[dtype])
+    assert np.array_equal(adding.found(), expected)
+    blocks = [adding.begin(), adding.begin()]
+    adding.add(blocks[0], f"{which}_{dtype}")
+    adding.add(blocks[1], dtype)
+    with pytest.raises(DeviceFault, match="race between blocks"):
+        adding.launch(blocks)
+
+
 def test_integers_wrap_around_and_halves_overflow(new_asm: New) -> None:
     adding = Adding(new_asm, "ascend910b", "s8")
     adding.device.write(adding.target, np.full(BYTES, 127, np.int8))

@@ -116,6 +116,62 @@ def test_what_stays_with_a_core_races_with_nothing_in_foreign_code(
         split.run(AIC=nothing, AIV=vector, foreign=True)
 
 
+@pytest.mark.parametrize("block", ["alike", "differs", "reads"])
+def test_blocks_of_foreign_code_may_store_the_same(split: Split, block: str) -> None:
+    """All blocks fill one part with ones; it is a race if one has twos, or if another reads it."""
+
+    def vector(asm: Any, number: int, sub: int) -> None:
+        if block == "reads" and number == 2:
+            split.read(asm, 0)
+            return
+        split.write(asm, 0, value=2 if block == "differs" and number == 1 else 1)
+
+    if block == "alike":
+        split.run(blocks=3, foreign=True, AIV=vector)
+        with pytest.raises(DeviceFault, match="race between blocks: block 1 writes"):
+            split.run(blocks=3, AIV=vector)
+        return
+    does = "block 2 reads" if block == "reads" else "block 1 writes"
+    with pytest.raises(DeviceFault, match=f"race between blocks: {does}.*which block 0 writes"):
+        split.run(blocks=3, foreign=True, AIV=vector)
+
+
+@pytest.mark.parametrize("blocks", [3, 100])
+def test_blocks_have_their_turns_in_a_lock(split: Split, blocks: int) -> None:
+    """Each block overwrites one part in its turn, also those of a later round."""
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        asm.emit("await_turn", lock=1)
+        split.write(asm, 0, value=block)
+        asm.emit("pass_turn", pipe=Pipe.MTE3, lock=1)
+
+    profile = split.run(blocks=blocks, AIV=vector, timeline=True)
+    assert split.device.read(split.gm, np.int32, (4,)).tolist() == [blocks - 1] * 4
+    ends = {r.block: r.end for r in profile.rows if r.mnemonic == "pass_turn"}
+    begins = {r.block: r.end for r in profile.rows if r.mnemonic == "await_turn"}
+    assert all(begins[block + 1] > ends[block] for block in range(blocks - 1))
+
+
+def test_a_turn_that_is_not_passed_on(split: Split) -> None:
+    def vector(asm: Any, block: int, sub: int) -> None:
+        asm.emit("await_turn", lock=0)
+        if block != 1:
+            asm.emit("pass_turn", pipe=Pipe.MTE3, lock=0)
+
+    message = "waits at .* for its turn in lock 0, which block 1 has not passed on"
+    with pytest.raises(DeviceFault, match=message):
+        split.run(blocks=3, AIV=vector)
+
+
+def test_a_turn_that_is_passed_on_twice(split: Split) -> None:
+    def vector(asm: Any, block: int, sub: int) -> None:
+        for _ in range(2):
+            asm.emit("pass_turn", pipe=Pipe.MTE3, lock=0)
+
+    with pytest.raises(DeviceFault, match="a turn in a lock is passed on twice"):
+        split.run(blocks=2, AIV=vector)
+
+
 def test_blocks_without_flags_between_them_race(split: Split) -> None:
     def vector(asm: Any, block: int, sub: int) -> None:
         split.write(asm, block // 3)
