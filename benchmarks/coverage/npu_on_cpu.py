@@ -6,6 +6,7 @@ does on the CPU. `run_script` and `run_tests` are called in processes of their o
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import importlib.util
 import json
@@ -16,6 +17,7 @@ import time
 import types
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -183,19 +185,35 @@ class OutOfTime(BaseException):
     """A test takes too long."""
 
 
+@dataclass(frozen=True)
+class Cases:
+    """Which cases of tests run, and how.
+
+    Attributes:
+        count: how many of a test, from the first to the last at equal distances.
+        seconds: that a case may take.
+        only: those that run; None for all.
+        checks: the simulated machine looks for races.
+    """
+
+    count: int
+    seconds: int
+    only: frozenset[str] | None = None
+    checks: bool = True
+
+
 class Noted:
     """A plugin of pytest that runs some cases of each test and notes what they raise.
 
     Attributes:
-        cases: how many cases of a test run, from the first to the last at equal distances.
-        seconds: that a case may take.
+        cases: which of them.
         skip: cases that ran before, in a process that died.
     """
 
     def __init__(
-        self, note: Callable[[dict[str, Any]], None], cases: int, seconds: int, skip: set[str]
+        self, note: Callable[[dict[str, Any]], None], cases: Cases, skip: set[str]
     ) -> None:
-        self.note, self.cases, self.seconds, self.skip = note, cases, seconds, skip
+        self.note, self.cases, self.skip = note, cases, skip
         self.errors: dict[str, BaseException] = {}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
@@ -204,9 +222,14 @@ class Noted:
             tests[getattr(item, "originalname", item.name)].append(item)
         kept = []
         for found in tests.values():
-            count = min(self.cases, len(found))
+            count = min(self.cases.count, len(found))
             kept += [found[i * (len(found) - 1) // max(1, count - 1)] for i in range(count)]
-        items[:] = [item for item in kept if item.nodeid not in self.skip]
+        only = self.cases.only
+        items[:] = [
+            item
+            for item in kept
+            if item.nodeid not in self.skip and (only is None or item.nodeid in only)
+        ]
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -223,7 +246,7 @@ class Noted:
         begin = time.monotonic()
         self.errors.pop(item.nodeid, None)
         self.outcome = "passed"
-        signal.alarm(self.seconds)
+        signal.alarm(self.cases.seconds)
         try:
             return (yield)
         finally:
@@ -244,7 +267,7 @@ class Noted:
 
 
 def run_tests(
-    path: Path, note: Callable[[dict[str, Any]], None], cases: int, seconds: int, skip: set[str]
+    path: Path, note: Callable[[dict[str, Any]], None], cases: Cases, skip: set[str]
 ) -> None:
     """Runs some cases of each test in a file and notes what they raise."""
 
@@ -254,16 +277,25 @@ def run_tests(
     signal.signal(signal.SIGALRM, alarm)
     with OnCpu():
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "-n", "0"]
-        pytest.main([*options, str(path)], plugins=[Noted(note, cases, seconds, skip)])
+        pytest.main([*options, str(path)], plugins=[Noted(note, cases, skip)])
 
 
 def is_script(path: Path) -> bool:
     """Whether a file runs by itself, and is not for pytest."""
-    return not path.name.startswith("test_") and "__main__" in path.read_text()
+    text = path.read_text()
+    tests = path.name.startswith("test_") or "@pytest.mark.parametrize" in text
+    return not tests and "__main__" in text
 
 
-def run(path: Path, notes: Path, cases: int, seconds: int, skip: set[str]) -> None:
+def run(path: Path, notes: Path, cases: Cases, skip: set[str]) -> None:
     """Runs a file as what it is, and writes what it notes as lines of JSON."""
+    if not cases.checks:
+        import davinci.triton.launch as launching
+
+        launching.compile = functools.partial(  # type: ignore[attr-defined]
+            launching.compile,
+            checks=False,  # type: ignore[attr-defined]
+        )
     with notes.open("a") as file:
 
         def note(record: dict[str, Any]) -> None:
@@ -273,4 +305,4 @@ def run(path: Path, notes: Path, cases: int, seconds: int, skip: set[str]) -> No
         if is_script(path):
             run_script(path, note)
         else:
-            run_tests(path, note, cases, seconds, skip)
+            run_tests(path, note, cases, skip)

@@ -19,9 +19,9 @@ import numpy as np
 
 from davinci.errors import DeviceFault
 from davinci.isa import Space
+from davinci.native import Bytes, Ints
 from davinci.simulator.checks.races import GmAccess, Party, members
 from davinci.simulator.core.core import Core
-from davinci.native import Bytes, Ints
 from davinci.simulator.core.regions import first_common, union
 
 Ranges = tuple[Ints, Ints]

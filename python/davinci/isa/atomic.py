@@ -2,8 +2,8 @@
 operation.
 
 An instruction of the scalar unit says in which element type the stores that are issued from then on
-do so, or that they overwrite again. Several cores may add to the same element; in which order is not
-known, so sums of floats may differ in their last bits from run to run.
+do so, or that they overwrite again. Several cores may add to the same element; in which order is
+not known, so sums of floats may differ in their last bits from run to run.
 """
 
 from __future__ import annotations

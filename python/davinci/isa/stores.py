@@ -90,8 +90,8 @@ def stored(values: Values, registers: Registers, arrays: Sequence[Array]) -> Seq
 
 
 def added(source: Array, target: Array, kind: str) -> Array:
-    """What a store leaves that adds, or takes a maximum or minimum; integers wrap around, halves are
-    rounded once, and a NaN wins, as in the vector unit (assumed).
+    """What a store leaves that adds, or takes a maximum or minimum; integers wrap around, halves
+    are rounded once, and a NaN wins, as in the vector unit (assumed).
 
     Args:
         source, target: arrays of one shape and of the element type of `kind`.

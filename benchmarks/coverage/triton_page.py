@@ -1,0 +1,168 @@
+"""The page about the coverage of Triton kernels, from the outcomes of runs, and what is known of
+tests that do not pass although nothing is wrong here."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+KINDS = {
+    "right": "runs to its end, with the comparisons that are in it",
+    "race": "its numbers are right in the order in which the simulator runs the programs, but its "
+    "programs store different numbers to the same place, which the test does not look at",
+    "unsound": "its data has no right answer, see below",
+    "miscompiled": "the published compilers make another kernel of it, see below",
+    "wrong": "numbers differ from what the test expects",
+    "fault": "the simulated machine found a fault",
+    "refused": "an operation that is not supported, by name",
+    "vendor": "the vendor's compilers do not take the kernel",
+    "newer": "needs functions that the published triton-ascend 3.2.0 has not",
+    "slow": "longer than the time limit",
+    "died": "the process died",
+    "other": "something else",
+}
+
+EXPLAINED = {
+    "test_indirect_scalar_load_offset.py:test_gather_after_reduce": (
+        "miscompiled",
+        "the address of `logits_ptr + req_idx * logits_stride + topk_id` has lost its middle part",
+    ),
+    "test_paged_kvcache_krope.py:test_bubbleup_extract_nonzero_offset": (
+        "miscompiled",
+        "`tl.arange(HEAD_DIM_V, HEAD_DIM)` begins at 0: the test is there for that",
+    ),
+    "test_atomic_cas.py:test_atomic_cas_return_value": (
+        "miscompiled",
+        "the old numbers are loaded behind the store of the new ones",
+    ),
+    "test_atomic_cas.py:test_atomic_cas_without_full": (
+        "miscompiled",
+        "the old numbers are loaded behind the store of the new ones",
+    ),
+    "test_cdiv.py:test_cdiv": ("unsound", "its random divisors hold zeros"),
+}
+"""Tests whose numbers differ, and why, from the text of the kernel that was run."""
+
+NOT_OURS = ("vendor", "newer", "miscompiled", "unsound")
+"""Kinds of tests that published compilers cannot pass, on no machine."""
+
+OPERATION = re.compile(r"(.+?) \((\d+)x\)(?:, )?")
+FOLDERS = re.compile(r"(?:/[\w.+-]+)+/([\w.+-]+)")
+MOST = 220
+
+
+@dataclass
+class Outcome:
+    """The end of a script, or of the cases of a test."""
+
+    file: str
+    test: str
+    kind: str
+    seconds: float
+    detail: str = ""
+    cases: int = 1
+
+    @property
+    def name(self) -> str:
+        """File and test."""
+        return f"{self.file}:{self.test}" if self.test else self.file
+
+
+def explained(outcome: Outcome) -> Outcome:
+    """The outcome, with the reason where it is known."""
+    known = EXPLAINED.get(outcome.name)
+    if known is not None and outcome.kind in ("wrong", "other"):
+        outcome.kind, outcome.detail = known
+    return outcome
+
+
+def load(path: Path) -> list[Outcome]:
+    """The outcomes of earlier runs."""
+    return [Outcome(**each) for each in json.loads(path.read_text())] if path.is_file() else []
+
+
+def merged(before: Iterable[Outcome], now: Sequence[Outcome]) -> list[Outcome]:
+    """Outcomes of earlier runs, replaced where a file has run again."""
+    files = {outcome.file for outcome in now}
+    found = [outcome for outcome in before if outcome.file not in files]
+    return sorted([*found, *now], key=lambda outcome: (outcome.file, outcome.test))
+
+
+def save(path: Path, outcomes: Sequence[Outcome]) -> None:
+    path.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+
+
+def refusals(outcomes: Iterable[Outcome]) -> Counter[str]:
+    """In how many tests each operation without a lowering stands in the way."""
+    found: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.kind == "refused":
+            found.update({name for name, _ in OPERATION.findall(outcome.detail)})
+    return found
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Counts of all kinds, and the share of right ones among all and among those that count."""
+    kinds = Counter(outcome.kind for outcome in outcomes)
+    listed = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+    right, able = kinds["right"], len(outcomes) - sum(kinds[kind] for kind in NOT_OURS)
+    share = f"{right / max(1, len(outcomes)):.1%} right"
+    return f"{len(outcomes)}: {listed}; {share}, {right / max(1, able):.1%} of what can be"
+
+
+def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
+    """The page, in Markdown."""
+    kinds = Counter(outcome.kind for outcome in outcomes)
+    right, able = kinds["right"], len(outcomes) - sum(kinds[kind] for kind in NOT_OURS)
+    times = sorted(outcome.seconds for outcome in outcomes if outcome.kind == "right")
+    quick = sum(time < 10 for time in times)
+    lines = [
+        "# Triton coverage",
+        "",
+        "Made by `python benchmarks/coverage/triton_coverage.py DIR --write F`, of a checkout of "
+        "triton-ascend that is newer than the published compilers (3.2.0): its tutorials and the "
+        f"tests of `unittest/pytest_ut`, with {cases} case{'s' * (cases > 1)} of each test and at "
+        f"most {seconds} s for one. The kernels are compiled by the vendor's compilers and run on "
+        "the simulated 910B with data and with all checks; see [Kernels of Triton](triton.md).",
+        "",
+        f"**{right} of {len(outcomes)} are right, {right / max(1, able):.0%} of the {able} that "
+        f"the published compilers can pass**; {quick} of the {right} take less than 10 s, "
+        "compilation included.",
+        "",
+        "| outcome | tests | meaning |",
+        "|---|---|---|",
+        *(f"| {kind} | {kinds[kind]} | {KINDS[kind]} |" for kind in KINDS if kinds[kind]),
+        "",
+    ]
+    refused = refusals(outcomes)
+    if refused:
+        lines += [
+            "## Operations that are not supported",
+            "",
+            "| operation | tests |",
+            "|---|---|",
+            *(f"| {cell(name)} | {count} |" for name, count in refused.most_common()),
+            "",
+        ]
+    lines += [
+        "## Tests that are not right",
+        "",
+        "| test | outcome | what it says |",
+        "|---|---|---|",
+    ]
+    order = {kind: number for number, kind in enumerate(KINDS)}
+    for outcome in sorted(outcomes, key=lambda o: (order[o.kind], o.file)):
+        if outcome.kind != "right":
+            lines.append(f"| `{outcome.name}` | {outcome.kind} | {cell(outcome.detail)} |")
+    return "\n".join([*lines, ""])
+
+
+def cell(text: str) -> str:
+    """A message as the cell of a table: one line, without folders of the machine."""
+    line = FOLDERS.sub(r"\1", " ".join(text.split())).replace("|", "\\|")
+    line = line.replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[").replace("_", "\\_")
+    return line if len(line) <= MOST else line[:MOST].rstrip("\\") + " .."
