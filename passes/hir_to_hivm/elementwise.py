@@ -228,6 +228,11 @@ def issue_with_blocks(
                 *others, step = view.strides
                 if step != 1:
                     raise Unsupported(f"{record.name} with a broadcast of elements apart")
+                known = [n * view.itemsize for n in others if isinstance(n, int)]
+                if any(n % BLOCK_BYTES for n in known):
+                    raise Unsupported(
+                        f"{record.name} with a broadcast to rows that begin no blocks"
+                    )
                 at = view.at(Shift(first * view.itemsize))
                 made.append(at.with_dims(sizes, [*others, lanes, 1]))
         issue(translator, record, made, extra)

@@ -45,8 +45,8 @@ def deadlock(kernel: str, waiting: Sequence[Link], flags: Flags) -> DeviceFault:
 def _wait(link: Link, waiting: Sequence[Link], flags: Flags) -> str:
     assert link.waiting is not None, "only cores that wait are asked"
     if isinstance(link.waiting, BlockTurn):
-        late = f"block {link.waiting.block - 1} has not passed on"
-        return f"{link.seat} waits at {link.waiting_at} for {link.waiting}, which {late}"
+        before = f"block {link.waiting.block - 1} has not passed on"
+        return f"{link.seat} waits at {link.waiting_at} for {link.waiting}, which {before}"
     text = f"{link.seat} waits at {link.waiting_at} for flag {link.waiting}"
     there, late = flags.late(link.seat, link.waiting)
     issued = _issued(link, waiting, flags)

@@ -321,10 +321,10 @@ class Core:
         """Sets a flag of other cores, or waits for one; then compiled code may go on."""
         values, state = form.values, self.timeline.state
         self.timeline.crossed = True
+        item = Issued(form.record.mnemonic, index, self._words[0] >> LOCATION_SHIFT)
         if form.record.timing == "counter":
             if self._counter is None:
                 raise alone()
-            item = Issued(form.record.mnemonic, index, self._words[0] >> LOCATION_SHIFT)
             stuck = Stuck("counters of other blocks", item, ())
             coming = self._counter.perform(
                 form.record, self._words, index, self._place(), lambda: self._pipe_waits(stuck)
@@ -335,7 +335,6 @@ class Core:
             self._coming[index] = self._cross_core_flag(values)
         else:
             assert self._link is not None, "only split machines have it"
-            item = Issued(form.record.mnemonic, index, self._words[0] >> LOCATION_SHIFT)
             stuck = Stuck("a flag of another core", item, ())
             in_turn = "lock" in values
             wait = self._link.await_turn if in_turn else self._link.wait_flag

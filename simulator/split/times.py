@@ -161,16 +161,16 @@ def replay_together(
     while running:
         left = []
         moved = False
-        for replay, turns in running:
+        for replay, steps in running:
             seat = replay.seat
             if seat in waiting and not waiting[seat].come():
-                left.append((replay, turns))
+                left.append((replay, steps))
                 continue
             moved = True
-            awaited = next(turns, None)
+            awaited = next(steps, None)
             if awaited is not None:
                 waiting[seat] = awaited
-                left.append((replay, turns))
+                left.append((replay, steps))
         # Sets and waits follow the order in which programs issue, and no times: since all programs
         # ended when they took these turns first, they end again.
         assert moved, "cores wait for what came when they ran first: " + ", ".join(

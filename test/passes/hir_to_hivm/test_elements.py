@@ -185,3 +185,19 @@ def test_accesses_of_the_scalar_unit_are_counted() -> None:
     executable.run({f"x{i}": x for i in range(3)})
     (kernel,) = executable.profile["kernels"]
     assert kernel["scalar_accesses"] == 3 * 64
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("kind", ["int16", "int32", "float32"])
+@pytest.mark.parametrize("shape", [(1,), (33,), (3, 16)], ids=str)
+def test_sorts(shape: tuple[int, ...], kind: str, descending: bool) -> None:
+    """Along the last axis, with equal numbers among them."""
+    made = KernelText()
+    a, b = made.load(shape, KINDS[kind]), made.buffer(shape, KINDS[kind])
+    axis = len(shape) - 1
+    how = f"descending = {str(descending).lower()}, sort_axis = {axis} : i64"
+    made.op("vsort", [a, b], how)
+    made.store(b, shape, KINDS[kind])
+    x = integers(shape, kind, 20)
+    expected = -np.sort(-x, axis=-1) if descending else np.sort(x, axis=-1)
+    np.testing.assert_array_equal(run(made.text(), x, np.zeros_like(x)), expected)
