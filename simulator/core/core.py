@@ -96,6 +96,7 @@ class Core:
         link: Link | None = None,
         counters: CounterLink | None = None,
         queued_flags: bool = False,
+        alone: bool = False,
     ) -> None:
         """Starts a block with nothing in the on-chip memories.
 
@@ -106,7 +107,7 @@ class Core:
             keep_rows: keep the time line's rows.
             link: flags between the cores of a split machine.
             counters: by which blocks of a coupled machine wait for each other.
-            queued_flags: see `KernelCall`.
+            queued_flags, alone: `KernelCall.foreign`, and that it does not cross.
         """
         # Instructions write through their forms, the scalar unit only UB. What others reach too is
         # forgotten for the group as a whole.
@@ -121,7 +122,7 @@ class Core:
         if counters is not None:
             self._counter = Counter(counters, self._memories, self._data, self._checker)
         self.registers = Registers()
-        self._parts.begin(alone=link is None and counters is None)
+        self._parts.begin(alone=alone or (link is None and counters is None))
         if self._checker is not None:
             self._checker.begin(queued_flags, shared_places(self._shared, block))
         self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
@@ -336,9 +337,8 @@ class Core:
         else:
             assert self._link is not None, "only split machines have it"
             stuck = Stuck("a flag of another core", item, ())
-            in_turn = "lock" in values
-            wait = self._link.await_turn if in_turn else self._link.wait_flag
-            number = values["lock" if in_turn else "flag"]
+            wait = self._link.await_turn if "lock" in values else self._link.wait_flag
+            number = values.get("lock", values.get("flag", 0))
             count = wait(number, self._place(), lambda: self._pipe_waits(stuck))
             if self._checker is not None:
                 self._checker.races.receive(count.knowledge, self._link.seat.number)

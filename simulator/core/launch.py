@@ -27,6 +27,7 @@ class KernelCall:
             wait for it is over, and waits answer sets in order; what is published leaves that
             undefined. A vector core that stores nothing may read what another one writes, and
             blocks may store the same to the same bytes.
+        crosses: programs may set flags of other cores of a split machine, or wait for them.
     """
 
     name: str
@@ -37,6 +38,7 @@ class KernelCall:
     alone: bool
     talks: bool = False
     foreign: bool = False
+    crosses: bool = True
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,13 @@ class Coroutine:
     Attributes:
         done: it has ended, with or without an error.
         error: what it raised.
+
+    Args:
+        gives_way: it may; one that never does needs no thread.
     """
 
-    def __init__(self, run: Callable[[Coroutine], None]) -> None:
-        self._run = run
+    def __init__(self, run: Callable[[Coroutine], None], gives_way: bool = True) -> None:
+        self._run, self._gives_way = run, gives_way
         self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._thread: threading.Thread | None = None
         self._abandoned = False
@@ -34,6 +37,9 @@ class Coroutine:
 
     def resume(self) -> None:
         """Lets it run until it gives way or ends; called by the owner of the launch."""
+        if not self._gives_way:
+            self._main()
+            return
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, daemon=True)
             self._thread.start()
@@ -45,6 +51,7 @@ class Coroutine:
 
     def give_way(self) -> None:
         """Holds the program until its next turn; called by the program itself."""
+        assert self._gives_way, "a program that was said to wait for nobody"
         self._back.release()
         self._turn.acquire()
         if self._abandoned:

@@ -131,6 +131,7 @@ class SplitLaunch:
                     keep,
                     link,
                     queued_flags=self._launch.foreign,
+                    alone=not self._launch.crosses,
                 )
                 program = self._programs[seat.core]
                 program(self._launch.arguments, seat.block, self._blocks, core)
@@ -144,7 +145,7 @@ class SplitLaunch:
                 if near is None:
                     self._pool.give(seat.core, core)
 
-            program = Coroutine(body)
+            program = Coroutine(body, self._launch.crosses)
             link = Link(flags, seat, begin, program.give_way)
             links.append(link)
             programs.append(program)

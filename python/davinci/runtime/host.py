@@ -430,8 +430,9 @@ class HostProgram:
         alone = any(program.accesses or program.adds for program in programs.values())
         talks = any(program.talks for program in programs.values())
         foreign = any(program.foreign for program in programs.values())
+        crosses = any(program.crosses for program in programs.values())
         places = library.locations
-        call = KernelCall(name, programs, arguments, blocks, places, alone, talks, foreign)
+        call = KernelCall(name, programs, arguments, blocks, places, alone, talks, foreign, crosses)
         if MEETING in op.attributes:
             self.meetings.append((arguments, add_meeting(self.launches, op, call)))
             return

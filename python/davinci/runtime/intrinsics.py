@@ -84,6 +84,12 @@ ACCESSES = ("hivm.ld.", "hivm.st.")
 ADDS = "hivm.set_atomic_"
 """Beginning of the names of what makes stores to global memory add."""
 
+WAITS = ("hivm.wait_flag_dev", "hivm.await_turn")
+"""Names of what waits for another core of a split machine."""
+
+CROSSINGS = (*WAITS, "hivm.ffts_cross_core_sync", "hivm.pass_turn")
+"""Names of what concerns another core of a split machine."""
+
 COUNTERS = ("hivm.post_counter", "hivm.poll_counters")
 """Names of what makes blocks wait for each other."""
 
@@ -226,7 +232,7 @@ def touches_gm(record: Instruction) -> bool:
 
 def waits(record: Instruction) -> bool:
     """Says whether an instruction waits for another core, whose data is in GM then."""
-    return record.name in ("wait_flag_dev", "await_turn")
+    return f"hivm.{record.mnemonic}" in WAITS
 
 
 def store_words(text: Text, place: str, words: list[str]) -> None:

@@ -44,6 +44,7 @@ from davinci.runtime.intrinsics import (
     ADDS,
     CONTEXT_WORDS,
     COUNTERS,
+    CROSSINGS,
     DIVISION_BY_ZERO,
     NO_ACCESS,
     OUT_OF_BOUNDS,
@@ -111,6 +112,7 @@ class ScalarProgram:
         foreign: see `KernelCall`.
         adds: whether its stores may add to global memory: what they find there depends on which
             block ran before.
+        crosses: whether it sets flags of other cores of a split machine, or waits for them.
         talks: whether its blocks wait for each other by counters in global memory.
     """
 
@@ -130,6 +132,7 @@ class ScalarProgram:
         self.loads = loads
         self.accesses = any(callee.startswith(ACCESSES) for callee in called)
         self.adds = any(callee.startswith(ADDS) for callee in called)
+        self.crosses = not called.isdisjoint(CROSSINGS)
         self.talks = not called.isdisjoint(COUNTERS)
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
