@@ -10,10 +10,10 @@ import functools
 import importlib.machinery
 import importlib.util
 import json
+import os
 import runpy
 import signal
 import sys
-import time
 import types
 from collections import defaultdict
 from collections.abc import Callable
@@ -154,9 +154,15 @@ def prepare() -> None:
     davinci.triton.activate()
 
 
+def processor_seconds() -> float:
+    """Of this process and of those that it has started and waited for: the vendor's compilers."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
 def run_script(path: Path, note: Callable[[dict[str, Any]], None]) -> None:
     """Runs a script to its end and notes what it raises."""
-    begin = time.monotonic()
+    begin = processor_seconds()
     note({"begin": path.name})
     error = None
     sys.argv = [str(path)]
@@ -167,7 +173,7 @@ def run_script(path: Path, note: Callable[[dict[str, Any]], None]) -> None:
             error = end if end.code else None
         except BaseException as raised:
             error = raised
-    note({"end": path.name, "seconds": time.monotonic() - begin, **described(error)})
+    note({"end": path.name, "seconds": processor_seconds() - begin, **described(error)})
 
 
 def described(error: BaseException | None) -> dict[str, Any]:
@@ -191,7 +197,7 @@ class Cases:
 
     Attributes:
         count: how many of a test, from the first to the last at equal distances.
-        seconds: that a case may take.
+        seconds: of the processor that a case may take, without the vendor's compilers.
         only: those that run; None for all.
         checks: the simulated machine looks for races.
     """
@@ -243,15 +249,15 @@ class Noted:
     def pytest_runtest_protocol(self, item: Any) -> Any:
         test = getattr(item, "originalname", item.name)
         self.note({"begin": item.nodeid, "test": test})
-        begin = time.monotonic()
+        begin = processor_seconds()
         self.errors.pop(item.nodeid, None)
         self.outcome = "passed"
-        signal.alarm(self.cases.seconds)
+        signal.setitimer(signal.ITIMER_PROF, self.cases.seconds)
         try:
             return (yield)
         finally:
-            signal.alarm(0)
-            seconds = time.monotonic() - begin
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            seconds = processor_seconds() - begin
             record = {"end": item.nodeid, "test": test, "seconds": seconds}
             error = self.errors.get(item.nodeid)
             self.note({**record, "outcome": self.outcome, **described(error)})
@@ -274,7 +280,7 @@ def run_tests(
     def alarm(*args: Any) -> None:
         raise OutOfTime
 
-    signal.signal(signal.SIGALRM, alarm)
+    signal.signal(signal.SIGPROF, alarm)
     with OnCpu():
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "-n", "0"]
         pytest.main([*options, str(path)], plugins=[Noted(note, cases, skip)])

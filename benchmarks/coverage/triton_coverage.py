@@ -210,7 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("place", type=Path, help="third_party/ascend of a checkout, or any file")
     parser.add_argument("--cases", type=int, default=CASES, help="of each test")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="most for a case")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="of the processor for a case")
     parser.add_argument("--file-seconds", type=int, default=FILE_SECONDS, help="most for a file")
     parser.add_argument("--jobs", type=int, default=1, help="files at a time")
     parser.add_argument("--only", help="regular expression for names of files")
