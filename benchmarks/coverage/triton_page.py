@@ -82,7 +82,8 @@ def explained(outcome: Outcome) -> Outcome:
 
 def load(path: Path) -> list[Outcome]:
     """The outcomes of earlier runs."""
-    return [Outcome(**each) for each in json.loads(path.read_text())] if path.is_file() else []
+    found = json.loads(path.read_text()) if path.is_file() else []
+    return [explained(Outcome(**each)) for each in found]
 
 
 def merged(before: Iterable[Outcome], now: Sequence[Outcome]) -> list[Outcome]:
@@ -120,13 +121,17 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
     right, able = kinds["right"], len(outcomes) - sum(kinds[kind] for kind in NOT_OURS)
     times = sorted(outcome.seconds for outcome in outcomes if outcome.kind == "right")
     quick = sum(time < 10 for time in times)
+    tutorials = sum(outcome.file[:1].isdigit() for outcome in outcomes)
+    what = f"{len(outcomes) - tutorials} tests of `unittest/pytest_ut`"
+    if tutorials:
+        what += f" and {tutorials} of its tutorials"
     lines = [
         "# Triton coverage",
         "",
         "Made by `python benchmarks/coverage/triton_coverage.py DIR --write F`, of a checkout of "
-        "triton-ascend that is newer than the published compilers (3.2.0): its tutorials and the "
-        f"tests of `unittest/pytest_ut`, with {cases} case{'s' * (cases > 1)} of each test and at "
-        f"most {seconds} s for one. The kernels are compiled by the vendor's compilers and run on "
+        "triton-ascend that is newer than the published compilers (3.2.0): "
+        f"{what}, with {cases} case{'s' * (cases > 1)} of each test and at most {seconds} s for "
+        "one. The kernels are compiled by the vendor's compilers and run on "
         "the simulated 910B with data and with all checks; see [Kernels of Triton](triton.md).",
         "",
         f"**{right} of {len(outcomes)} are right, {right / max(1, able):.0%} of the {able} that "
@@ -164,5 +169,6 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
 def cell(text: str) -> str:
     """A message as the cell of a table: one line, without folders of the machine."""
     line = FOLDERS.sub(r"\1", " ".join(text.split())).replace("|", "\\|")
-    line = line.replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[").replace("_", "\\_")
+    if "`" not in line:
+        line = line.replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[")
     return line if len(line) <= MOST else line[:MOST].rstrip("\\") + " .."
