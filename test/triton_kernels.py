@@ -319,3 +319,8 @@ def sorted_rows(x, out, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     tl.store(out + row * BLOCK + at, tl.sort(tl.load(x + row * BLOCK + at)))
+
+
+@triton.jit
+def printed(x, BLOCK: tl.constexpr):
+    tl.device_print("x", tl.load(x + tl.arange(0, BLOCK)))

@@ -137,9 +137,16 @@ def test_faults_name_the_line_of_python() -> None:
 
 
 def test_what_is_not_supported_names_the_line_of_python() -> None:
-    x = np.ones((3, 64), np.float32)
-    with pytest.raises(CompileError, match=r"triton_kernels\.py:\d+.*vsort \(1x\)"):
-        davinci.triton.run(kernels.sorted_rows, (3,), x, np.zeros_like(x), BLOCK=64)
+    x = np.ones(64, np.float32)
+    with pytest.raises(CompileError, match=r"triton_kernels\.py:\d+.*debug \(1x\)"):
+        davinci.triton.run(kernels.printed, (1,), x, BLOCK=64)
+
+
+def test_sorts_rows() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    out = np.zeros_like(x)
+    davinci.triton.run(kernels.sorted_rows, (3,), x, out, BLOCK=64)
+    np.testing.assert_array_equal(out, np.sort(x, axis=-1))
 
 
 def test_no_room_in_ub() -> None:
