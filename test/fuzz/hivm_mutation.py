@@ -68,7 +68,7 @@ def record(name: str, run: Callable[[], object]) -> RecordedLaunch:
 
     def recording(device: Device, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
         (call,) = launch.kernels
-        assert call.queued_flags, "a kernel of AscendNPU-IR"
+        assert call.foreign, "a kernel of AscendNPU-IR"
         kept_streams: dict[tuple[str, int, int], Records] = {}
 
         def teed(kind: str) -> Any:
@@ -101,7 +101,7 @@ def with_programs(call: KernelCall, programs: Mapping[str, Any]) -> KernelCall:
         call.blocks,
         call.locations,
         alone=True,
-        queued_flags=True,
+        foreign=True,
     )
 
 
@@ -134,7 +134,7 @@ class MutatedLaunch:
             return run
 
         kinds = {seat.kind: replay(seat.kind) for seat in self.where}
-        call = KernelCall("k", kinds, (), self.launch.blocks, (), alone=True, queued_flags=True)
+        call = KernelCall("k", kinds, (), self.launch.blocks, (), alone=True, foreign=True)
         try:
             with one_thread():
                 self.launch.device.profile_of(Launch((call,)), [0])
