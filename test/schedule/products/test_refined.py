@@ -48,6 +48,13 @@ def test_what_is_read_seldom_or_has_no_whole_pieces_begins_at_one(
     assert {way.starts for way in along_k(product(*sizes), SCHEDULE)} == {1}
 
 
+def test_columns_of_tiles_are_shares_too() -> None:
+    """As shares of one column, what goes back and forth is fewer mads to write."""
+    wide = replace(SCHEDULE, share=Share(1, 64, 32))
+    ways = along_k(product(4096, 4096, 4096), wide)
+    assert [way.share.n for way in ways] == [32] * 3 + [16] * 3
+
+
 def test_rows_by_way_of_a_vector_unit_go_one_way() -> None:
     assert not along_k(product(4096, 4096, 4096, direct=False), SCHEDULE)
 

@@ -23,7 +23,12 @@ from davinci.schedule.products.memory import goes_backwards
 from davinci.schedule.products.play import by_play, fastest, played
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.refined import along_k
-from davinci.schedule.products.rolls import mads_of_share, mads_written, may_be_short
+from davinci.schedule.products.rolls import (
+    WRITTEN,
+    mads_of_share,
+    mads_written,
+    may_be_short,
+)
 from davinci.units import FRACTAL_SIDE as SIDE
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
@@ -63,7 +68,7 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     best = replace(best, backwards=goes_backwards(product, machine))
     others = Candidates(product, machine, cores, wanted).other_parts(best)
     best = fastest(product, [best, *others], machine, cores)
-    others = [x for x in along_k(product, best) if mads_written(product, x) <= MOST_WRITTEN]
+    others = [x for x in along_k(product, best) if mads_written(product, x) <= WRITTEN]
     best = fastest(product, [best, *others], machine, cores)
     if mads_written(product, best) <= MOST_WRITTEN:
         return best

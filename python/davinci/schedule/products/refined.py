@@ -24,10 +24,17 @@ first time it comes from the memory, and cores that read the same together wait 
 
 
 def along_k(product: Product, schedule: ProductSchedule) -> list[ProductSchedule]:
-    """The same with k back and forth, and from several places on."""
-    if not product.direct or product.fractals.k <= schedule.tile.k:
+    """The same with k back and forth, and from several places on; also by shares of one column of
+    tiles, whose loops are shorter to write."""
+    share, tile = schedule.share, schedule.tile
+    if not product.direct or product.fractals.k <= tile.k:
         return []
-    return list(ways_along_k(product, schedule, reread(product, schedule) >= REREAD))
+    several = reread(product, schedule) >= REREAD
+    found = list(ways_along_k(product, schedule, several))
+    if schedule.outer == "n" and schedule.beside == (1, 1) and share.n > tile.n:
+        column = replace(schedule, share=replace(share, n=tile.n))
+        found += ways_along_k(product, column, several)
+    return found
 
 
 def ways_along_k(
