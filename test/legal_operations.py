@@ -77,6 +77,17 @@ CCE = [
     ("vnchwconv", [ub("16x3x16", "f16"), ub("16x3x16", "f16", "[16, 256, 1]")], ""),
     ("vnchwconv", [ub("8x2x3x8", layout="[0, 8, 16, 1]"), ub("16x3x8", "f32")], ""),
     ("sync_cores", [memref("4x8", "i32"), "i32", ub("5x8", "i32")], ""),
+    (
+        "sync_and_copy",
+        [
+            memref("4x8", "i32"),
+            "i32",
+            ub("5x8", "i32"),
+            memref("8x16", "f16"),
+            memref("8x16", "f16", "L1"),
+        ],
+        "",
+    ),
     ("set_core_flag", [], 'flag = 3 : i64, pipe = "MTE3"'),
     ("wait_core_flag", [], "flag = 2 : i64"),
     ("clear_l1", [memref("2x32", "f16", "L1")], "bits = 15360 : i64"),

@@ -84,14 +84,32 @@ class Program:
         self.emit("post_counter", line=line, value=number if told is None else told)
         self.flag(Pipe.MTE3, Pipe.S)
 
-    def wait(self, number: int, first: int = 0, count: int | None = None) -> None:
-        """Looks at counters until all of them have reached a number."""
+    def wait(
+        self,
+        number: int,
+        first: int = 0,
+        count: int | None = None,
+        part: int | None = None,
+        slot: int = 0,
+        ordered: bool = True,
+    ) -> None:
+        """Looks at counters until all of them have reached a number.
+
+        Args:
+            part: read in each look, into a slot; behind the counters if `ordered`.
+        """
         count = self.blocks if count is None else count
         lines = self.rig.lines + first * LINE_BYTES
         while True:
             fields = {"count": count, "looks": count, "value": number}
             self.emit("poll_counters", lines=lines, result=LINES, **fields)
             self.emit("copy_gm_to_ubuf", dst=LINES, src=lines, n_burst=1, len_burst=count)
+            if part is not None:
+                if ordered:
+                    self.emit("pipe_barrier", pipe=Pipe.MTE2)
+                place, address = READ + slot * PART, self.rig.data + part * PART
+                long = PART // LINE_BYTES
+                self.emit("copy_gm_to_ubuf", dst=place, src=address, n_burst=1, len_burst=long)
             self.flag(Pipe.MTE2, Pipe.S)
             least = min(self.load(LINES, count))
             self.emit("end_poll", value=least)

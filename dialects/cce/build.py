@@ -211,6 +211,10 @@ def sync_cores(lines: Value, number: Value, scratch: Value) -> None:
     operation("sync_cores", (lines, number, scratch))
 
 
+def sync_and_copy(lines: Value, number: Value, scratch: Value, src: Value, dst: Value) -> None:
+    operation("sync_and_copy", (lines, number, scratch, src, dst))
+
+
 def set_core_flag(*, pipe: str, flag: int) -> None:
     operation("set_core_flag", (), pipe=pipe, flag=flag)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from davinci.dialects.base import integer, one_of, verifier
 from davinci.dialects.cce.buffers import Buffer, buffer_of
-from davinci.dialects.cce.checks import PIPES, require_contiguous, require_space
+from davinci.dialects.cce.checks import PIPES, check_copy, require_contiguous, require_space
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS
@@ -89,6 +89,35 @@ class SyncCoresOp(Cce.Operation, name="sync_cores"):
         require(
             type_text(self.number.type) == "i32", "type of number", str(self.number.type), "i32"
         )
+
+
+class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
+    """As `sync_cores`, then `copy` of what the blocks have stored, which takes less time.
+
+    Where blocks look at counters, each look copies too, behind the load of the counters and before
+    the scalar unit has seen them; what a look copies in vain the next one overwrites.
+
+    C1 lines in GM, i32 [blocks, 8], contiguous; one for each block of the launch.
+    C2 scratch in UB, i32 [blocks + 1, 8], contiguous; that of `read_counter`.
+    C3 number: i32, more than in the synchronisation before, the same in all blocks.
+    C4 source in GM; it and the destination as those of `copy`, without `round_up`.
+    """
+
+    lines: Operand[Any]
+    number: Operand[Any]
+    scratch: Operand[Any]
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_lines(buffer_of(self.lines), buffer_of(self.scratch))
+        require(
+            type_text(self.number.type) == "i32", "type of number", str(self.number.type), "i32"
+        )
+        src = buffer_of(self.src)
+        require_space("source", src, "GM")
+        check_copy(src, buffer_of(self.dst), round_up=False)
 
 
 class SetCoreFlagOp(Cce.Operation, name="set_core_flag"):

@@ -10,7 +10,7 @@ from davinci.dialects.cce.instructions import COPIES, pipe_of
 from davinci.isa.multiply_add import ACCUMULATING
 from davinci.mlir import ir
 
-MEETINGS = ("cce.read_counter", "cce.sync_cores")
+MEETINGS = ("cce.read_counter", "cce.sync_cores", "cce.sync_and_copy")
 """Operations by which blocks wait for each other: nothing is moved across them."""
 
 SYNC_OPS = ("cce.set_flag", "cce.wait_flag", "cce.pipe_barrier")
@@ -25,6 +25,7 @@ class Effects:
         reads, writes: the memref values.
         whole: whether every element of what it writes gets a new value.
         adds: whether it adds to what it writes, indivisibly: two that do need no order.
+        behind: pipes whose earlier work it waits for itself.
     """
 
     pipe: str
@@ -32,6 +33,7 @@ class Effects:
     writes: tuple[Any, ...]
     whole: bool = True
     adds: bool = False
+    behind: tuple[str, ...] = ()
 
 
 def effects_of(op: Any) -> Effects | None:
@@ -42,6 +44,11 @@ def effects_of(op: Any) -> Effects | None:
         return Effects("S", (operands[0],), ())
     if name == "memref.store":
         return Effects("S", (), (operands[1],))
+    if name == "cce.sync_and_copy":
+        # Inside it flags of its own order what is done to the scratch lines.
+        *_, scratch, src, dst = operands
+        pipe = COPIES[space_name(src.type), space_name(dst.type)].pipe.name
+        return Effects(pipe, (scratch, src), (dst,), behind=("MTE3",))
     if name in MEETINGS:
         scratch = (operands[-1],)
         return Effects("S", () if name == MEETINGS[0] else scratch, scratch, whole=False)

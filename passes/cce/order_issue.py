@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
-from davinci.dialects.cce.effects import effects_of
+from davinci.dialects.cce.effects import MEETINGS, effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import Op, operations
@@ -100,7 +100,7 @@ def _item(op: Any, durations: Durations) -> Item | None:
         pipe = Pipe[op.attributes["pipe"].value]
         return None if pipe in (Pipe.ALL, Pipe.S) else Item(pipe, "barrier")
     effects = effects_of(op)
-    if effects is None or effects.pipe == "S":
+    if effects is None or effects.pipe == "S" or op.name in MEETINGS:
         return None
     pipe = Pipe[effects.pipe]
     duration = durations.of(op, pipe)

@@ -180,5 +180,5 @@ def _connect(spot: Spot, users: dict[Area, set[Kind]], sequential: frozenset[Que
     for use, pipe in sorted(used):
         alone = pipe == own and (own in sequential or use == MemoryUse.READ)
         changed = use != spot.use or use == MemoryUse.WRITE
-        if not alone and changed:
+        if not alone and changed and pipe not in spot.leaf.behind:
             spot.sources.append((use, pipe))

@@ -40,6 +40,7 @@ class Leaf(Node):
     Attributes:
         loops: loops around it, outermost first.
         adds: whether it adds to what it writes, see `davinci.dialects.cce.effects`.
+        behind: pipes whose earlier work it waits for itself.
     """
 
     pipe: Queue
@@ -47,6 +48,7 @@ class Leaf(Node):
     writes: tuple[Access, ...]
     loops: tuple[Loop, ...]
     adds: bool = False
+    behind: frozenset[Queue] = frozenset()
 
 
 @dataclass(eq=False)
@@ -112,7 +114,8 @@ class Program:
                 reads = tuple(self.accesses.of_view(value, op) for value in effects.reads)
                 writes = tuple(self.accesses.of_view(value, op) for value in effects.writes)
             pipe, place = Queue[effects.pipe], len(block.nodes)
-            leaf = Leaf(op, block, place, pipe, reads, writes, loops, effects.adds)
+            behind = frozenset(Queue[name] for name in effects.behind)
+            leaf = Leaf(op, block, place, pipe, reads, writes, loops, effects.adds, behind)
             block.nodes.append(leaf)
             self.leaves.append(leaf)
 

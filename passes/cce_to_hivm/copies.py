@@ -25,14 +25,21 @@ FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 @lowering("copy", "copy_l1")
 def lower_copy(emitter: Emitter, op: Op) -> None:
     """Units are 32-byte blocks; a run that is not whole blocks (round_up) is moved up to one."""
-    src, dst = (buffer_of(v) for v in op.operands)
+    src, dst = op.operands
+    kind = buffer_of(src).dtype if attribute(op, "adds", False) else ""
+    with adding(emitter, op, kind):
+        emit_copy(emitter, op, src, dst)
+
+
+def emit_copy(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> None:
+    """The bursts by which an operation copies whole blocks of 32 bytes."""
+    src, dst = buffer_of(source), buffer_of(target)
     record = emitter.record(op, COPIES[src.space, dst.space].name)
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     in_bytes = [Dim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
     run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
-    with adding(emitter, op, src.dtype if attribute(op, "adds", False) else ""):
-        units = (BLOCK_BYTES, BLOCK_BYTES)
-        emit_bursts(emitter, record, list(op.operands), in_bytes, run_bytes, units)
+    units = (BLOCK_BYTES, BLOCK_BYTES)
+    emit_bursts(emitter, record, [source, target], in_bytes, run_bytes, units)
 
 
 @contextmanager

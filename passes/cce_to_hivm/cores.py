@@ -1,4 +1,4 @@
-"""Blocks that wait for each other: `cce.read_counter` and `cce.sync_cores`.
+"""Blocks that wait for each other: `cce.read_counter`, `cce.sync_cores` and `cce.sync_and_copy`.
 
 On a coupled machine, for 32 blocks:
 
@@ -12,6 +12,7 @@ On a coupled machine, for 32 blocks:
       poll_counters lines
       copy_gm_to_ubuf scratch[0..31]
       set_flag, wait_flag MTE2 -> V
+      pipe_barrier MTE2, copy_gm_to_..       of `sync_and_copy`
       vmin scratch[0..15], scratch[16..31]   minima of halves, with barriers between
       set_flag, wait_flag V -> S
       ld scratch[0], scratch[1], ..          of as few as the scalar unit takes no longer for
@@ -39,6 +40,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.meetings import event_of
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
+from davinci.passes.cce_to_hivm.copies import emit_copy
 from davinci.passes.cce_to_hivm.emitter import Emitter
 from davinci.schedule.meetings import lines_looked_at
 from davinci.units import REPEAT_BLOCKS, ceil_div
@@ -63,12 +65,18 @@ def lower_read_counter(emitter: Emitter, op: Op) -> None:
     op.results[0].replace_all_uses_with(found.result)
 
 
-@lowering("sync_cores")
+@lowering("sync_cores", "sync_and_copy")
 def lower_sync_cores(emitter: Emitter, op: Op) -> None:
+    target, number, room, *copied = list(op.operands)
+
+    def copy() -> None:
+        if copied:
+            emit_copy(emitter, op, *copied)
+
     if emitter.machine.cross_core is not None:
         meet_by_flags(emitter, op)
+        copy()
         return
-    target, number, room = list(op.operands)
     lines, scratch = emitter.addresses.of(target), emitter.addresses.of(room)
     blocks = buffer_of(target).shape[0]
     own, line = scratch.plus(Shift(blocks * LINE_BYTES)), own_line(lines)
@@ -82,7 +90,7 @@ def lower_sync_cores(emitter: Emitter, op: Op) -> None:
     flag(emitter, op, Pipe.MTE3, Pipe.S)
     with while_loop() as condition, emitter.block():
         emitter.forget()
-        seen = look(emitter, op, lines, scratch, blocks, wanted)
+        seen = look(emitter, op, lines, scratch, blocks, wanted, copy if copied else None)
         condition(arith.CmpIOp(arith.CmpIPredicate.slt, seen, number).result)
         wide = widened(seen)
         hivm.build("end_poll", "", [], {"value": wide})
@@ -102,9 +110,19 @@ def meet_by_flags(emitter: Emitter, op: Op) -> None:
 
 
 def look(
-    emitter: Emitter, op: Op, lines: Address, scratch: Address, blocks: int, wanted: ir.Value
+    emitter: Emitter,
+    op: Op,
+    lines: Address,
+    scratch: Address,
+    blocks: int,
+    wanted: ir.Value,
+    copy: Callable[[], None] | None,
 ) -> ir.Value:
-    """Loads all lines; returns the least counter, which the scalar unit has seen."""
+    """Loads all lines; returns the least counter, which the scalar unit has seen.
+
+    Args:
+        copy: issues what is copied when the lines have been loaded.
+    """
     i32 = ir.IntegerType.get_signless(32)
     minimum = INSTRUCTIONS["vmin.s32"]
     halving = not illegal_instruction(
@@ -114,8 +132,13 @@ def look(
     fields: dict[str, int | ir.Value] = {"count": blocks, "looks": looks, "value": wanted}
     hivm.build("poll_counters", "", [lines.pointer(), scratch.pointer()], fields)
     copy_in(emitter, scratch, lines, blocks)
+    seer = Pipe.V if looks < blocks else Pipe.S
+    send(emitter, op, Pipe.MTE2, seer)
+    if copy is not None:
+        hivm.build("pipe_barrier", "", [], {"pipe": int(Pipe.MTE2)})
+        copy()
+    receive(emitter, op, Pipe.MTE2, seer)
     if looks < blocks:
-        flag(emitter, op, Pipe.MTE2, Pipe.V)
         left = blocks
         while left > looks:
             half = ceil_div(left, 2)
@@ -123,8 +146,6 @@ def look(
             lines_to_minima(emitter, scratch, upper, left - half)
             left = half
         flag(emitter, op, Pipe.V, Pipe.S)
-    else:
-        flag(emitter, op, Pipe.MTE2, Pipe.S)
     places = [scratch.plus(Shift(i * LINE_BYTES)) for i in range(looks)]
     seen = [builder.op("hivm.ld", [place.pointer()], [i32]).result for place in places]
     least = seen[0]
@@ -172,10 +193,23 @@ def own_line(lines: Address) -> Address:
 
 def flag(emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:
     """A flag from one pipe to another, for which that one waits at once."""
+    send(emitter, op, source, target)
+    receive(emitter, op, source, target)
+
+
+def send(emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:
+    """The first half of a flag."""
+    _half_of_flag("set_flag", emitter, op, source, target)
+
+
+def receive(emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:
+    """The second half of a flag."""
+    _half_of_flag("wait_flag", emitter, op, source, target)
+
+
+def _half_of_flag(name: str, emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:
     event = event_of(op, emitter.machine)
-    fields = {"src_pipe": int(source), "dst_pipe": int(target), "event": event}
-    hivm.build("set_flag", "", [], fields)
-    hivm.build("wait_flag", "", [], fields)
+    hivm.build(name, "", [], {"src_pipe": int(source), "dst_pipe": int(target), "event": event})
 
 
 @contextmanager

@@ -47,6 +47,7 @@ class Checker:
         self._places = {Space.GM: 0, **(shared or {})}
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
+        self._acquiring: list[int] = []
         self._passed: list[StreamPart] = []
         self._part: StreamPart | None = None
         self._order: Order = []
@@ -164,8 +165,18 @@ class Checker:
                     hint="write them before, or narrow the access by mask, repeat or length",
                 )
 
+    def end_poll(self, enough: bool) -> None:
+        """The scalar unit has looked at counters of other cores, and if that is enough the core
+        knows what they say: so do loads that began when those of the counters were complete."""
+        self.races.end_poll()
+        known = self.races.foreign
+        for place in self._acquiring if enough else ():
+            self.gm_reads[place] = self.gm_reads[place]._replace(known=known)
+        self._acquiring.clear()
+
     def _note_gm(self, party: Party, words: list[int], number: int) -> None:
         known = self.races.foreign
+        first = len(self.gm_reads)
         for ports, log in zip(
             (party.form.reads, party.form.writes), (self.gm_reads, self.gm_writes), strict=True
         ):
@@ -174,6 +185,8 @@ class Checker:
                 if place is not None:
                     address = place + words[port.word] + port.offset
                     log.append(GmAccess(port.region, address, party, number, known))
+        if self.races.is_behind_poll(int(party.form.pipe)):
+            self._acquiring += range(first, len(self.gm_reads))
 
     def _catch_up(self, end: int | None = None) -> None:
         """Notes what was passed over; of the present part what is before instruction `end`."""

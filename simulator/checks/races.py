@@ -176,6 +176,7 @@ class Races:
         self._waited: dict[Event, int] = {}
         self._matched: dict[Event, tuple[int, int]] = {}
         self.foreign: Knowledge = {}
+        self._polled: int | None = None
         self._reads: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
         self._writes: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
 
@@ -342,6 +343,19 @@ class Races:
         if own is not None:
             self._learn(S, list(own))
         self.foreign = join([self.foreign, {k: v for k, v in knowledge.items() if k != seat}])
+
+    def begin_poll(self) -> None:
+        """The load issued next reads counters of other cores."""
+        self._polled = self._numbers[Pipe.MTE2] + 1
+
+    def end_poll(self) -> None:
+        """The scalar unit has looked at what it loaded."""
+        self._polled = None
+
+    def is_behind_poll(self, pipe: int) -> bool:
+        """Whether the next instruction of a pipe begins when a load of counters is complete at
+        which the scalar unit has not looked yet."""
+        return self._polled is not None and self._clocks[pipe][Pipe.MTE2] >= self._polled
 
     def _flags(self, before: Party, party: Party) -> MisplacedFlags:
         """The flags that were to order `party` after `before`, and fail to."""

@@ -40,7 +40,10 @@ class Counter:
         self, link: CounterLink, memories: Sequence[Memory], data: bool, checker: Checker | None
     ) -> None:
         self._link, self._memories, self._data = link, memories, data
-        self._races = None if checker is None else checker.races
+        self._checker = checker
+        if not data:
+            # What the scalar unit takes for the last counter is not that of another block.
+            memories[Space.UB].data[:] = 0
 
     def perform(
         self,
@@ -69,20 +72,24 @@ class Counter:
             post = Post(values["line"], values["value"], place)
             self._check(post)
             knowledge: Knowledge = {}
-            if self._races is not None:
-                knowledge, _ = self._races.send(PIPE, self._link.seat.number)
+            if self._checker is not None:
+                knowledge, _ = self._checker.races.send(PIPE, self._link.seat.number)
             return self._link.post(index, post, knowledge)
         if record.name == "poll_counters":
             poll = Poll(values["lines"], values["count"], values["value"], place)
             self._link.poll(index, poll, pipe_waits)
+            if self._checker is not None:
+                self._checker.races.begin_poll()
             if not self._data:
                 size = values["looks"] * LINE_BYTES
                 seen = self._memories[Space.UB].data[values["result"] :][:size]
                 seen.view(np.int32)[:: LINE_BYTES // 4] = poll.value
             return _nothing
         known = self._link.end_poll(index, values["value"])
-        if known is not None and self._races is not None:
-            self._races.receive(known, self._link.seat.number)
+        if self._checker is not None:
+            if known is not None:
+                self._checker.races.receive(known, self._link.seat.number)
+            self._checker.end_poll(known is not None)
         return None
 
     def _check(self, post: Post) -> None:

@@ -87,6 +87,24 @@ class _Core:
         self.running: dict[Pipe, list[int]] = defaultdict(list)
 
 
+@dataclass
+class _Look:
+    """A look at counters.
+
+    Attributes:
+        lines, wanted: lines that a core looks at, and the number that it waits for.
+        end: of the look.
+        loads: reads of the loads since its beginning, that of the counters first.
+        seen: posts that it comes after.
+    """
+
+    lines: range
+    wanted: int
+    end: int
+    loads: list[int]
+    seen: list[int] = field(default_factory=list)
+
+
 class Order:
     """The transitive order of a stream, some of its steps left out."""
 
@@ -118,8 +136,7 @@ class Order:
         """Core and flag -> waits for it."""
         self._posts: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """Line of a counter -> numbers, and when they are there."""
-        self._looks: list[tuple[range, int, int]] = []
-        """Lines that a core looks at, the number that it waits for, and the end of the look."""
+        self._looks: list[_Look] = []
         self._uneven: list[tuple[int, ...]] = []
         self._lonely: list[int] = []
         """Waits that nothing answers."""
@@ -131,10 +148,12 @@ class Order:
         """For each event, 2 i reads of step i and 2 i + 1 writes, the events before it: a bit each,
         writes of all steps from bit 0 on, then their reads."""
         self.stuck = self._close()
+        if self._acquire():
+            self.stuck = self._close()
 
     def _build(self) -> None:
         cores: dict[int, _Core] = defaultdict(_Core)
-        polls: dict[int, Step] = {}
+        polls: dict[int, tuple[Step, list[int]]] = {}
         for i in self._kept:
             step, core, read, write = self._steps[i], cores[self._steps[i].core], 2 * i, 2 * i + 1
             pipe, before = step.pipe, self._before[2 * i]
@@ -162,7 +181,7 @@ class Order:
             elif step.name == POST:
                 self._posts[step.values["line"]].append((step.values["value"], write))
             elif step.name == POLL:
-                polls[step.core] = step
+                polls[step.core] = step, []
             elif step.name == SIGNAL:
                 self._signals[step.core, step.values["mode"], step.values["flag"]].append(write)
             elif step.name in ("wait_flag", AWAIT, END_POLL, "pipe_barrier"):
@@ -172,16 +191,19 @@ class Order:
                 elif step.name == AWAIT:
                     self._awaits[step.core, step.values["flag"]].append(write)
                 elif step.name == END_POLL:
-                    poll = polls.pop(step.core).values
+                    begin, loads = polls.pop(step.core)
+                    poll = begin.values
                     last = poll["lines"] + poll["count"] * LINE_BYTES
                     lines = range(poll["lines"], last, LINE_BYTES)
-                    self._looks.append((lines, poll["value"], write))
+                    self._looks.append(_Look(lines, poll["value"], write, loads))
                 if pipe == Pipe.S:
                     core.issue = [write]
             elif step.name == SCALAR:
                 # It may take longer than the next waits of the scalar unit.
                 core.running[pipe].append(write)
             else:
+                if step.core in polls and pipe == Pipe.MTE2:
+                    polls[step.core][1].append(read)
                 core.started[pipe] = read
                 if pipe != Pipe.S:
                     core.running[pipe].append(write)
@@ -226,13 +248,29 @@ class Order:
             cores = {self._steps[event // 2].core for _, event in posts}
             if len(cores) > 1 or any(b <= a for (a, _), (b, _) in pairwise(posts)):
                 self._uneven.append((line,))
-        for lines, wanted, end in self._looks:
-            for line in lines:
-                found = next((event for value, event in self._posts[line] if value >= wanted), None)
+        for look in self._looks:
+            for line in look.lines:
+                reached = (event for value, event in self._posts[line] if value >= look.wanted)
+                found = next(reached, None)
                 if found is None:
-                    self._lonely.append(end)
+                    self._lonely.append(look.end)
                 else:
-                    self._before[end - 1].append(found)
+                    look.seen.append(found)
+            self._before[look.end - 1] += look.seen
+
+    def _acquire(self) -> bool:
+        """What is loaded between a poll and its end when the counters have been comes after the
+        posts that were seen. Says whether there is such a load."""
+        found = False
+        for look in self._looks:
+            if not look.loads:
+                continue
+            counters, *others = look.loads
+            for read in others:
+                if self._knows(read, counters + 1):
+                    self._before[read] += look.seen
+                    found = True
+        return found
 
     def _close(self) -> list[int]:
         """Fills `known` in an order that respects the edges; returns steps in circles."""

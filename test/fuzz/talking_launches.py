@@ -47,7 +47,8 @@ class Op:
     count         the number that the scalar unit puts into the line in UB
     send          the line in memory to which that goes
     post          the line, and the number that it holds
-    poll          the first line, how many, and the number to wait for
+    poll          the first line, how many, and the number to wait for; what is loaded in each look,
+                  if anything is, as in load, and whether behind the counters
     """
 
     name: str
@@ -78,8 +79,8 @@ def post(line: int, number: int) -> Unit:
     return (*loaded, *told, *flag(Pipe.MTE3, Pipe.S))
 
 
-def poll(first: int, count: int, number: int) -> Unit:
-    return (Op("poll", (first, count, number)),)
+def poll(first: int, count: int, number: int, *loaded: int) -> Unit:
+    return (Op("poll", (first, count, number, *loaded)),)
 
 
 def load(part: int, slot: int) -> Unit:
@@ -107,8 +108,12 @@ def issue(program: Program, op: Op) -> None:
     elif op.name == "post":
         program.emit("post_counter", line=_line(rig, args[0]), value=args[1])
     else:
-        first, count, number = args
-        program.wait(number, first, count)
+        first, count, number, *loaded = args
+        if loaded:
+            part, slot, ordered = loaded
+            program.wait(number, first, count, part, slot, bool(ordered))
+        else:
+            program.wait(number, first, count)
 
 
 def _line(rig: Talking, number: int) -> int:
@@ -241,11 +246,14 @@ def random_launch(rng: np.random.Generator) -> Launch:
                 first = number // size * size
                 count = min(size, blocks - first)
                 seen = list(range(first, first + count))
-            units.append(poll(first, count, phase + 1))
+            loads: list[tuple[int, int]] = []
             for _ in range(rng.integers(1, 3)):
                 other = seen[rng.integers(len(seen))]
-                units.append(load(other + blocks * (phase % turns), slots[number] % SLOTS))
+                loads.append((other + blocks * (phase % turns), slots[number] % SLOTS))
                 slots[number] += 1
+            early = (*loads.pop(0), 1) if rng.integers(2) else ()
+            units.append(poll(first, count, phase + 1, *early))
+            units += [load(*each) for each in loads]
     return tuple(map(tuple, launch))
 
 
@@ -303,15 +311,20 @@ def changes(unit: Unit, blocks: int, rng: np.random.Generator) -> Iterator[tuple
             if value > 1:
                 yield "count", put(*where, value - 1)
         elif op.name == "poll":
-            first, count, value = op.args
+            first, count, value, *loaded = op.args
             for other in (value - 1, value + 1, value + 7):
                 if other > 0:
-                    yield "count", put(first, count, other)
-            yield "core set", put(first, count + 1, value)
-            yield "core set", put((first + 1) % blocks, count, value)
+                    yield "count", put(first, count, other, *loaded)
+            yield "core set", put(first, count + 1, value, *loaded)
+            yield "core set", put((first + 1) % blocks, count, value, *loaded)
             if count > 1:
-                yield "core set", put(first, count - 1, value)
-                yield "core set", put(first + 1, count - 1, value)
+                yield "core set", put(first, count - 1, value, *loaded)
+                yield "core set", put(first + 1, count - 1, value, *loaded)
+            if loaded:
+                _, slot, ordered = loaded
+                yield "order", put(first, count, value, *loaded[:2], 0)
+                for part in (*rng.integers(3 * blocks, size=2).tolist(), OVER_LINES):
+                    yield "placement", put(first, count, value, part, slot, ordered)
         elif op.name in ("store", "load"):
             for part in (*rng.integers(3 * blocks, size=2).tolist(), OVER_LINES):
                 yield "placement", put(part, *op.args[1:])

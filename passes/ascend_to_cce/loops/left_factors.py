@@ -5,8 +5,7 @@
       parts      f16 [2, k / 16, rows, 16]           of each left factor, one step after the other
     in each step, before the products of a left factor:
       UB -> parts[step mod 2, own columns]           each core the lanes that it computes
-      sync_cores
-      parts[step mod 2] -> L1                        all of them
+      sync_and_copy parts[step mod 2] -> L1          all of them
 
 Two arrays take turns: a core that is a step ahead writes the other one, and cannot be two steps
 ahead, as it meets all others in between.
@@ -122,9 +121,11 @@ class Meeting:
         _, count, _, _ = ir.MemRefType(self._handed.type).shape
         return _columns(self._handed, add(time, self._delay - 1), 0, count)
 
-    def meet(self, a: int, time: IndexLike) -> None:
-        """Waits until all cores have stored their parts of a left factor in a step of the loop."""
-        self._meet(self.step(time), self._order[a])
+    def meet(self, a: int, time: IndexLike, parts: ir.Value, target: ir.Value) -> None:
+        """Waits until all cores have stored their parts of a left factor in a step of the loop, and
+        loads them."""
+        number = self._number(self.step(time), self._order[a])
+        cce.sync_and_copy(self.lines, number, self._scratch, parts, target)
 
     def wait_before(self) -> None:
         """Meets the others in the steps before the first one of the loop."""
@@ -139,9 +140,11 @@ class Meeting:
             return
         with for_loop(0, count) as time:
             for number in range(len(self.parts)):
-                self._meet(add(time, first), number)
+                met = self._number(add(time, first), number)
+                cce.sync_cores(self.lines, met, self._scratch)
 
-    def _meet(self, step: IndexLike, order: int) -> None:
+    def _number(self, step: IndexLike, order: int) -> Any:
+        """What counters have to reach in a step of all loops, for a left factor by its order."""
         i32 = ir.IntegerType.get_signless(32)
         number = arith.IndexCastOp(i32, as_value(step)).result
 
@@ -150,7 +153,7 @@ class Meeting:
 
         met = arith.MulIOp(number, constant(len(self.parts))).result
         met = arith.AddIOp(met, constant(order + 1)).result
-        cce.sync_cores(self.lines, arith.AddIOp(self._begun, met).result, self._scratch)
+        return arith.AddIOp(self._begun, met).result
 
 
 def _columns(array: ir.Value, step: IndexLike, first: IndexLike, count: int) -> Any:

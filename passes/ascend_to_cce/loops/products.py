@@ -193,8 +193,7 @@ class LoopProducts(TileBuilder):
             cce.copy_l1(restride(held, [k, self.rows, SIDE], [SIDE, pitch, 1]), in_l1)
             return
         self._store_part(a, self.meeting.step(time))
-        self.meeting.meet(a, time)
-        cce.copy(self.meeting.part(a, self.meeting.step(time), 0, k), in_l1)
+        self.meeting.meet(a, time, self.meeting.part(a, self.meeting.step(time), 0, k), in_l1)
 
     def _load_handed(self, time: ir.Value) -> None:
         """The row that is handed on, which all cores have met behind."""

@@ -21,13 +21,19 @@ LOOKS = 1.2
 there."""
 
 
-def meeting_cycles(machine: Machine, cores: int) -> float:
-    """Estimated cycles of a meeting of so many cores that come at the same time."""
+def meeting_cycles(machine: Machine, cores: int, loaded: int = 0) -> float:
+    """Estimated cycles of a meeting of so many cores that come at the same time.
+
+    Args:
+        loaded: bytes that each look loads behind the counters (`cce.sync_and_copy`).
+    """
     flag = machine.sync.flag_cycles
     access = prices.scalar_accesses(machine, 1, "UB")
     store = access + FLAGS_OF_STORE * flag + prices.writing(machine).result(machine.gm.line_bytes)
     lines = max(cores * LINE_BYTES, machine.gm.line_bytes)
     seen = _seeing(machine, cores, lines_looked_at(machine, cores))
+    if loaded:
+        seen = max(seen, machine.sync.barrier_cycles + prices.reading(machine).result(loaded))
     return store + LOOKS * (prices.reading(machine).result(lines) + seen)
 
 

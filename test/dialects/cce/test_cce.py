@@ -409,6 +409,15 @@ INCCE += [
     ("sync_cores", [memref("4x9", "i32"), "i32", ub("5x8", "i32")], "", "expected s32 [blocks, 8]"),
     ("sync_cores", [memref("4x8", "i32"), "i32", ub("4x8", "i32")], "", "one more than blocks"),
     ("sync_cores", [memref("4x8", "i32"), "i64", ub("5x8", "i32")], "", "type of number"),
+    *(
+        ("sync_and_copy", [memref(lines, "i32"), number, ub("5x8", "i32"), *copied], "", message)
+        for lines, number, copied, message in (
+            ("3x8", "i32", [memref("64", "f32"), ub("64")], "one more than blocks"),
+            ("4x8", "i64", [memref("64", "f32"), ub("64")], "type of number"),
+            ("4x8", "i32", [ub("64"), ub("64")], "source is in the wrong memory"),
+            ("4x8", "i32", [memref("64", "f32"), ub("72")], "shapes differ"),
+        )
+    ),
 ]
 
 

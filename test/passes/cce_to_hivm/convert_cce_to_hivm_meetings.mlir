@@ -27,3 +27,25 @@ func.func @meet(%lines: memref<2x8xi32>, %number: i32) attributes {ascend.kernel
   "cce.sync_cores"(%lines, %number, %scratch) : (memref<2x8xi32>, i32, memref<3x8xi32, #cce.space<"UB">>) -> ()
   return
 }
+
+// What is copied follows the lines in each look, before the scalar unit has seen them; behind the flags elsewhere.
+// CHECK-LABEL: func.func @meet_and_copy
+// CHECK: scf.while : () -> () {
+// CHECK-NEXT: "hivm.poll_counters"(%arg0, [[ALL:%.+]], [[WANTED:%.+]])
+// CHECK-NEXT: "hivm.copy_gm_to_ubuf"([[ALL]], %arg0)
+// CHECK-NEXT: "hivm.set_flag"() {dst_pipe = 0 : i64, event = 3 : i64, src_pipe = 4 : i64}
+// CHECK-NEXT: "hivm.pipe_barrier"() {pipe = 4 : i64}
+// CHECK: "hivm.copy_gm_to_ubuf"({{%.+}}, %arg2)
+// CHECK-NEXT: "hivm.wait_flag"() {dst_pipe = 0 : i64, event = 3 : i64, src_pipe = 4 : i64}
+// CHECK: "hivm.ld"
+// CHECK: "hivm.end_poll"
+// CHECK: scf.condition
+// FLAGS-LABEL: func.func @meet_and_copy
+// FLAGS: "hivm.wait_flag_dev"() {flag = 0 : i64}
+// FLAGS: "hivm.copy_gm_to_ubuf"
+func.func @meet_and_copy(%lines: memref<2x8xi32>, %number: i32, %all: memref<16x16xf16>) attributes {ascend.kernel, ascend.core = "aiv"} {
+  %scratch = memref.alloc() {cce.address = 512 : i64} : memref<3x8xi32, #cce.space<"UB">>
+  %tile = memref.alloc() {cce.address = 1024 : i64} : memref<16x16xf16, #cce.space<"UB">>
+  "cce.sync_and_copy"(%lines, %number, %scratch, %all, %tile) : (memref<2x8xi32>, i32, memref<3x8xi32, #cce.space<"UB">>, memref<16x16xf16>, memref<16x16xf16, #cce.space<"UB">>) -> ()
+  return
+}

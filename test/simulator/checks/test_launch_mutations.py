@@ -55,6 +55,16 @@ def test_what_is_wrong_is_found_both_ways(
     assert (judge(rig, launch, new_asm), fault(rig, launch)) == (message, said)
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_what_a_look_loads_is_behind_the_counters(
+    new_asm: Callable[[], Any], ordered: bool
+) -> None:
+    rig = Talking(new_asm)
+    launch = tuple((*MEETING[i][:2], poll(0, 2, 1, 1 - i, 0, int(ordered))) for i in range(2))
+    expected = ("", "") if ordered else ("race", "race between cores")
+    assert (judge(rig, launch, new_asm), fault(rig, launch)) == expected
+
+
 def test_more_blocks_than_cores_never_all_come(new_asm: Callable[[], Any]) -> None:
     rig = Talking(new_asm)
     launch: Launch = tuple((post(i, 1), poll(0, 33, 1)) for i in range(33))

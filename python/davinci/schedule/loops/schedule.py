@@ -402,6 +402,6 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
     if meeting:
         for k in {term.a: term.k for term in terms if term.a != HANDED}.values():
             size = schedule.rows * k * FRACTAL_BYTES // (SIDE * SIDE)
-            each += meeting_cycles(machine, meeting) + prices.reading(machine).result(size)
+            each += meeting_cycles(machine, meeting, loaded=size)
     each = first + max(each, early)
     return int(once + (group.steps + schedule.delay + schedule.rest) * each)
