@@ -47,6 +47,7 @@ REFUSE_NOTHING = (
     "ascend-winograd",
     "chlo-keep-operators",
     "join-launches",
+    "load-at-meetings",
     "order-issue",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",

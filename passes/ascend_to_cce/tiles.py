@@ -89,6 +89,17 @@ def block_count(target: Target) -> ir.Value:
 
 
 @contextmanager
+def first_blocks(count: int, cores: int) -> Iterator[ir.Value]:
+    """Builds what only the first `count` of so many blocks do, without a branch if all do; the
+    number of the block."""
+    if count == cores:
+        yield op("cce.get_block_idx", [], [ir.IndexType.get()]).result
+        return
+    with only_blocks(0, count) as (_, index):
+        yield index
+
+
+@contextmanager
 def only_blocks(first: int, count: int) -> Iterator[tuple[Any, ir.Value]]:
     """Builds what only the `count` blocks from `first` on do; the branch that holds it, and the
     number of the block among them."""

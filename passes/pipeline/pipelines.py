@@ -237,6 +237,7 @@ def ascend_to_cce(options: Options) -> list[str]:
         "canonicalize",
         "cse",
         _pass("multi-buffer", options, "machine"),
+        _pass("load-at-meetings", options, "machine"),
         _pass("plan-memory", options, "machine"),
         _pass("insert-sync", options, "machine"),
         _pass("order-issue", options, "machine"),

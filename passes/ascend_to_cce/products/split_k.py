@@ -9,6 +9,7 @@ The kernel has two more arguments: counters and the partial products.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
 from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
-from davinci.passes.ascend_to_cce.tiles import only_blocks, share_blocks
+from davinci.passes.ascend_to_cce.tiles import first_blocks, only_blocks, share_blocks
 from davinci.passes.builder import alloc, restride
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
@@ -52,8 +53,11 @@ def build_split(
     """
     machine, cores, parts = target.machine, split.cores, split.parts
     i32 = ir.IntegerType.get_signless(32)
-    m, n = group.product.m, group.product.n
-    shape = [parts.total, m, n]
+    shape = split.partial_shape
+    of_part = shape[1:]
+    if split.fractals:
+        columns, rows, _ = of_part
+        of_part = [columns, rows // SIDE, SIDE, SIDE]
     kinds = [ir.MemRefType.get([cores, LANES], i32), ir.MemRefType.get(shape, ir.F32Type.get())]
     lines, partial = add_arguments(kernel, kinds)
     begin = taken = 0
@@ -65,7 +69,9 @@ def build_split(
             for number, operand in zip(group.factors, (product.a, product.b), strict=True)
         )
         # With all parts behind them: what ends inside a block is not stored over the next part.
-        sums = restride(partial, [parts.total - begin, m, n], row_major(shape), begin * m * n)
+        first = begin * math.prod(of_part)
+        left = [parts.total - begin, *of_part]
+        sums = restride(partial, left, row_major(left), first)
         count = min(each.cores, shares_of(product, schedule))
         with only_blocks(taken, count) as (_, index):
             own = replace(target, cores=count, blocks=Blocks(index, count))
@@ -80,7 +86,7 @@ def build_split(
     inputs, outputs = [partial, *(gm[n] for n in split.inputs)], [gm[n] for n in graph.outputs]
     buffers_of = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
     count = plan.schedule.cores
-    with only_blocks(0, count) as (_, index):
+    with first_blocks(count, cores) as index:
         own = replace(target, cores=count, blocks=Blocks(index, count))
         build_part(plan, buffers_of, own)
     return cores

@@ -91,12 +91,17 @@ def test_one_part_and_a_rest() -> None:
     assert np.abs(found - wanted).max() < 2e-3
 
 
-def test_takes_less_time_than_on_few_cores() -> None:
+@pytest.mark.parametrize(("rows", "most"), [(64, 4800), (16, 4000)])
+def test_takes_less_time_than_on_few_cores(rows: int, most: int) -> None:
     """18,481 cycles of the product alone on four cores."""
-    text, arrays, _ = product(64, 8192, 64)
-    executable = davinci.compile(text)
-    executable.run(*arrays)
-    assert executable.profile["total_cycles"] < 8000
+    text = f"""
+func.func @main(%a: tensor<{rows}x8192xf16>, %b: tensor<8192x64xf16>) -> tensor<{rows}x64xf32> {{
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<{rows}x8192xf16>, tensor<8192x64xf16>) -> tensor<{rows}x64xf32>
+  return %c : tensor<{rows}x64xf32> }}"""
+    executable = davinci.compile(text, timing_only=True)
+    executable.run()
+    assert executable.profile["total_cycles"] < most
 
 
 @pytest.mark.parametrize(
@@ -169,6 +174,6 @@ def test_what_stands_in_front_of_the_product() -> None:
         Node("add", (c, wide), out),
     ]
     graph.inputs, graph.outputs = [a, b, bias], [out]
-    sums, inputs = sums_of(graph, product_node, 8)
+    sums, inputs = sums_of(graph, product_node, 8, fractals=False)
     assert inputs == (bias,)
     assert [node.name for node in sums.nodes] == ["reduce", "cast", "broadcast", "add"]

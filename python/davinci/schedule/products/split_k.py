@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from davinci.errors import CompileError
 from davinci.machine import Machine
@@ -83,6 +84,8 @@ class SplitProduct:
         cores: that all take part in both halves.
         parts: of k.
         products: of the equal parts, and of the rest, side by side on different cores.
+        fractals: whether partial products lie in memory as they leave the cube, blocks of 16
+            columns one after the other; else in rows.
         inputs: of the group's inputs, those that the sum takes behind the partial products.
         sums: what adds these up, and all that follows, as it is computed.
         cycles: estimated, without a launch.
@@ -91,6 +94,7 @@ class SplitProduct:
     cores: int
     parts: PartsOfK
     products: tuple[PartialProducts, ...]
+    fractals: bool
     inputs: tuple[int, ...]
     sums: PlannedPart
     cycles: float
@@ -101,7 +105,14 @@ class SplitProduct:
         return (PartChoice(cores=self.cores, choice=SplitChoice(parts=self.parts.total)),)
 
     def __str__(self) -> str:
-        return f"k in {self.parts.total} parts on {self.cores} cores, which meet"
+        form = ", in fractals" if self.fractals else ""
+        return f"k in {self.parts.total} parts on {self.cores} cores, which meet{form}"
+
+    @property
+    def partial_shape(self) -> list[int]:
+        """Of all partial products in memory."""
+        product = self.products[0].product
+        return _partial_shape(product.m, product.n, self.parts.total, self.fractals)
 
 
 def split_of(
@@ -121,14 +132,34 @@ def split_of(
         return None
     best: SplitProduct | None = None
     for parts in _ways(group.product, cores):
+        found = _faster_form(
+            group, graph, machine, cores, parts, wanted, least - price.cycles(cores)
+        )
+        if found is not None:
+            best, least = found, found.cycles + price.cycles(cores)
+    return best
+
+
+def _faster_form(
+    group: ProductGroup,
+    graph: Graph,
+    machine: Machine,
+    cores: int,
+    parts: PartsOfK,
+    wanted: Wanted,
+    most: float,
+) -> SplitProduct | None:
+    """A product split in so many parts, which lie in memory in rows or in fractals; None if none is
+    estimated to take less than `most` cycles."""
+    best: SplitProduct | None = None
+    whole = group.product.m % SIDE == 0 and group.product.n % SIDE == 0
+    for fractals in (False, True) if whole else (False,):
         try:
-            found = split_in(
-                group, graph, machine, cores, parts, wanted, least - price.cycles(cores)
-            )
+            found = split_in(group, graph, machine, cores, parts, fractals, wanted, most)
         except NoSpace:
             continue
         if found is not None:
-            best, least = found, found.cycles + price.cycles(cores)
+            best, most = found, found.cycles
     return best
 
 
@@ -149,8 +180,9 @@ def given_split(
     cut = PartsOfK.of(group.product.k, parts)
     if not 2 <= parts == cut.total <= part.cores:
         raise NoSpace(f"{parts} parts of a k of {group.product.k}")
-    found = split_in(group, graph, machine, part.cores, cut, Wanted(), math.inf)
-    assert found is not None, "a limit without one"
+    found = _faster_form(group, graph, machine, part.cores, cut, Wanted(), math.inf)
+    if found is None:
+        raise NoSpace(f"a product in {parts} parts of k, or their sum")
     return found
 
 
@@ -160,21 +192,25 @@ def split_in(
     machine: Machine,
     cores: int,
     parts: PartsOfK,
+    fractals: bool,
     wanted: Wanted,
     most: float,
 ) -> SplitProduct | None:
     """A product split in so many parts; None if it is estimated to take `most` cycles or more.
 
+    Args:
+        fractals: see `SplitProduct`.
+
     Raises:
         NoSpace: no kernel computes the parts, or their sum.
     """
     node = next(node for node in graph.nodes if is_product(node))
-    sums, inputs = sums_of(graph, node, parts.total)
+    sums, inputs = sums_of(graph, node, parts.total, fractals)
     plans = plans_of(partings_of(sums), machine, cores)
     if len(plans) != 1:
         raise NoSpace("sums and others beside them")
     behind = meeting_cycles(machine, cores) + plans[0].plan.schedule.cycles
-    products, cycles = partial_products(group.product, parts, cores), behind
+    products, cycles = partial_products(group.product, parts, cores, fractals), behind
     for each in products:
         if behind >= most:
             return None
@@ -185,7 +221,7 @@ def split_in(
         if found is None or found.cycles + behind >= most:
             return None
         cycles = max(cycles, found.cycles + behind)
-    return SplitProduct(cores, parts, products, inputs, plans[0], cycles)
+    return SplitProduct(cores, parts, products, fractals, inputs, plans[0], cycles)
 
 
 def _can_be_split(group: ProductGroup, graph: Graph, machine: Machine) -> bool:
@@ -207,7 +243,9 @@ def _ways(product: Product, cores: int) -> list[PartsOfK]:
     return list(dict.fromkeys(parts for parts in ways if parts.total > 1))
 
 
-def partial_products(product: Product, parts: PartsOfK, cores: int) -> tuple[PartialProducts, ...]:
+def partial_products(
+    product: Product, parts: PartsOfK, cores: int, fractals: bool
+) -> tuple[PartialProducts, ...]:
     """The products of parts of k, as batches of matrices that are parts of A and of B: rows or
     columns of them in memory."""
     pitches = {
@@ -221,8 +259,8 @@ def partial_products(product: Product, parts: PartsOfK, cores: int) -> tuple[Par
             k=k,
             a=replace(product.a, pitch=pitches["a"]),
             b=replace(product.b, pitch=pitches["b"]),
-            c=Result(False, 4),
-            epilogue=plain("f32", False),
+            c=Result(fractals, 4),
+            epilogue=plain("f32", fractals),
         )
 
     alike = products(parts.count, parts.size)
@@ -233,7 +271,11 @@ def partial_products(product: Product, parts: PartsOfK, cores: int) -> tuple[Par
     return PartialProducts(alike, own), PartialProducts(rest, cores - own)
 
 
-def sums_of(graph: Graph, node: Node, parts: int) -> tuple[Graph, tuple[int, ...]]:
+def _partial_shape(m: int, n: int, parts: int, fractals: bool) -> list[int]:
+    return [parts, n // SIDE, m, SIDE] if fractals else [parts, m, n]
+
+
+def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph, tuple[int, ...]]:
     """What adds partial products up, and all else that the group's outputs need, whether it stands
     behind the product or in front of it; and which of the group's inputs that takes."""
     needed, behind = set(graph.outputs), list[Node]()
@@ -243,10 +285,19 @@ def sums_of(graph: Graph, node: Node, parts: int) -> tuple[Graph, tuple[int, ...
             behind.insert(0, other)
     made = Graph()
     result = graph.arrays[node.result]
-    partial = made.add(Tensor((parts, *result.shape), "f32"))
-    total = made.add(Tensor(result.shape, "f32"))
-    attributes = {"kind": "add", "dims": (0,)}
-    made.nodes.append(Node("reduce", (partial,), total, attributes, node.members))
+    m, n = result.shape
+    shape = tuple(_partial_shape(m, n, parts, fractals))
+    partial = made.add(Tensor(shape, "f32"))
+
+    def step(name: str, value: int, shape: tuple[int, ...], **attributes: Any) -> int:
+        behind = made.add(Tensor(shape, "f32"))
+        made.nodes.append(Node(name, (value,), behind, attributes, node.members))
+        return behind
+
+    total = step("reduce", partial, shape[1:], kind="add", dims=(0,))
+    if fractals:
+        total = step("transpose", total, (m, n // SIDE, SIDE), permutation=(1, 0, 2))
+        total = step("reshape", total, (m, n))
     known = {node.result: total}
     if result.element != "f32":
         known[node.result] = made.add(result)

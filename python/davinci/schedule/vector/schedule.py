@@ -278,6 +278,10 @@ class _Chooser:
         more = itertools.takewhile(lambda waves: share * waves * granule < total, doubled)
         even = (math.ceil(total / (share * waves)) for waves in (*WAVES, *more))
         found = {round_up(size, granule) for size in even}
+        summed = any(axis.reduced for i, axis in enumerate(self.space.axes) if i != self.lane)
+        if summed and share * granule > total:
+            # Few lanes of many rows: all cores have some, though less than a repeat.
+            found.add(round_up(math.ceil(total / share), self.block))
         if self.program.packed:  # shorter runs are moved by the scalar unit
             run = max(block_lanes(value.dtype) for value in self.program.packed)
             found |= {run, total} if min(found) < run else set()
