@@ -152,8 +152,14 @@ def pass_of(step: str) -> str:
     return step.removeprefix("func.func(").removesuffix(")").partition("{")[0]
 
 
+OUT_OF_IT = {"convert-cce-to-hir"}
+"""Passes that write kernels for other compilers, and are in no pipeline."""
+
+
 def test_every_pass_is_in_the_pipeline() -> None:
-    assert {pass_of(step) for step, _ in runs()} == {cls.NAME for cls in registry.all_passes()}
+    own = {cls.NAME for cls in registry.all_passes()}
+    assert own >= OUT_OF_IT
+    assert {pass_of(step) for step, _ in runs()} == own - OUT_OF_IT
 
 
 @pytest.mark.parametrize(("name", "until"), list(runs()), ids=[name for name, _ in runs()])

@@ -8,8 +8,7 @@ before:
 after:
     %u = "hir.pointer_cast"(%c512) {...} : (i64) -> memref<1000xf32, "ub">
     "hir.load"(%x, %u) {...} : (memref<1000xf32, "gm">, memref<1000xf32, "ub">) -> ()
-    "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_MTE2>, wait_pipe = #hir.pipe<PIPE_V>,
-                      static_event_id = #hir.event<EVENT_ID0>} : () -> ()
+    "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_MTE2>, wait_pipe = .., ..} : () -> ()
     "hir.vadd"(%u, %c, %u) {...} : ...
 
 Addresses and flags must be there: it runs behind `ascend-to-cce`. Loops, views and arithmetic stay.

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-OPTIONAL = {"nnsmith_coverage": "nnsmith", "op_db_coverage": "expecttest"}
+OPTIONAL = {
+    "hivm_mutations": "triton",
+    "nnsmith_coverage": "nnsmith",
+    "op_db_coverage": "expecttest",
+}
 """Packages that a script needs and that are no dependency of the tests."""
 
 SCRIPTS = sorted(p for p in FOLDER.glob("*/*.py") if '__name__ == "__main__"' in p.read_text())

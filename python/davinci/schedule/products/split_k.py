@@ -285,8 +285,9 @@ def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph
             behind.insert(0, other)
     made = Graph()
     result = graph.arrays[node.result]
-    m, n = result.shape
-    shape = tuple(_partial_shape(m, n, parts, fractals))
+    *outer, n = result.shape
+    m = math.prod(outer)
+    shape = tuple(_partial_shape(m, n, parts, fractals)) if fractals else (parts, *result.shape)
     partial = made.add(Tensor(shape, "f32"))
 
     def step(name: str, value: int, shape: tuple[int, ...], **attributes: Any) -> int:
@@ -297,7 +298,7 @@ def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph
     total = step("reduce", partial, shape[1:], kind="add", dims=(0,))
     if fractals:
         total = step("transpose", total, (m, n // SIDE, SIDE), permutation=(1, 0, 2))
-        total = step("reshape", total, (m, n))
+        total = step("reshape", total, result.shape)
     known = {node.result: total}
     if result.element != "f32":
         known[node.result] = made.add(result)
