@@ -40,7 +40,7 @@ CROP = "tf_crop_and_resize"
 MOST_TERMS = 16
 """Neighbours of an element above which they are taken and summed at once."""
 
-MOST_PHASES = 16
+MOST_PHASES = 4
 """Elements made of each one above which an axis is no longer resized phase by phase."""
 
 
