@@ -30,6 +30,12 @@ CORE_FLAG = integer(0, next(f.limit for f in INSTRUCTIONS["wait_flag_dev"].field
 """The number of a flag between a cube core and its vector cores."""
 
 
+def check_meeting(lines: ir.Value, scratch: ir.Value, number: ir.Value) -> None:
+    """C1 to C3 of `sync_cores`."""
+    check_lines(buffer_of(lines), buffer_of(scratch))
+    require(type_text(number.type) == "i32", "type of number", str(number.type), "i32")
+
+
 def check_lines(lines: Buffer, scratch: Buffer) -> None:
     """Lines in global memory, one for each block, and room for all of them and one more in UB."""
     require_space("lines", lines, "GM")
@@ -85,10 +91,7 @@ class SyncCoresOp(Cce.Operation, name="sync_cores"):
 
     @verifier
     def verify_invariants(self) -> None:
-        check_lines(buffer_of(self.lines), buffer_of(self.scratch))
-        require(
-            type_text(self.number.type) == "i32", "type of number", str(self.number.type), "i32"
-        )
+        check_meeting(self.lines, self.scratch, self.number)
 
 
 class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
@@ -111,10 +114,7 @@ class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
 
     @verifier
     def verify_invariants(self) -> None:
-        check_lines(buffer_of(self.lines), buffer_of(self.scratch))
-        require(
-            type_text(self.number.type) == "i32", "type of number", str(self.number.type), "i32"
-        )
+        check_meeting(self.lines, self.scratch, self.number)
         src = buffer_of(self.src)
         require_space("source", src, "GM")
         check_copy(src, buffer_of(self.dst), round_up=False)

@@ -395,11 +395,8 @@ def is_positive(value: Any) -> bool:
         )
     if op.name == "ascend.mul":
         first, second = op.operands
-        return (
-            first == second
-            or (is_positive(first) and is_positive_number(second))
-            or (is_positive(second) and is_positive_number(first))
-        )
+        ways = ((first, second), (second, first))
+        return first == second or any(is_positive(a) and is_positive_number(b) for a, b in ways)
     if op.name in ("ascend.exp", "ascend.abs", "ascend.logistic"):
         return True
     if op.name == "ascend.max":

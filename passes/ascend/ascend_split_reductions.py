@@ -26,14 +26,14 @@ from typing import Any
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators import Tensor
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.tensors import ND
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.grouping import Judge
-from davinci.passes.ascend.sums_of_exponentials import Chip, part_exponentials
+from davinci.passes.ascend.sums_of_exponentials import WAVES, Chip, part_exponentials
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     is_elementwise,
@@ -45,9 +45,6 @@ from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import LAUNCHES, MANY
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.meetings import can_meet
-
-WAVES = 4
-"""Parts for each core, at most."""
 
 
 @register_pass
@@ -71,16 +68,17 @@ class AscendSplitReductionsPass(Pass):
         judge, count = Judge(machine, cores), 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
-            ops = [operation.operation for operation in block.operations]
-            reductions = [op for op in ops if op.name == "ascend.reduce"]
-            parted = [
-                found for op in reductions if (found := part_exponentials(op, chip)) is not None
-            ]
-            reductions = [o.operation for o in block.operations if o.name == "ascend.reduce"]
-            parted += [found for op in reductions if (found := split(op, judge, cores)) is not None]
+            found = [part_exponentials(op, chip) for op in reductions_of(block)]
+            found += [split(op, judge, cores) for op in reductions_of(block)]
+            parted = [value for value in found if value is not None]
             part_operands(block, parted)
             count += len(parted)
         note(op, "split-reductions", count)
+
+
+def reductions_of(block: ir.Block) -> list[Op]:
+    """The reductions of a block, in order."""
+    return [op.operation for op in block.operations if op.operation.name == "ascend.reduce"]
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ class Chip:
     phases: int = 1
 
     def of_phases(self, phases: int) -> Chip:
-        """The same for kernels of which so many follow each other."""
+        """The chip on which a kernel is one of so many phases of a launch."""
         return replace(self, phases=phases)
 
     def cycles(self, graph: Graph) -> float | None:

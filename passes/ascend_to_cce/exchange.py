@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from davinci.dialects.cce import build as cce
 from davinci.isa.counters import LINE_BYTES
-from davinci.mlir import ir, memref, operations, root_of, symbol_name, symbols, unique
+from davinci.mlir import arith, ir, memref, operations, root_of, symbol_name, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import launched_kernels
 
@@ -38,6 +39,21 @@ def add_arguments(kernel: ir.Operation, kinds: Sequence[Any]) -> list[Any]:
         for call in calls:
             _with_arguments(call, kinds, globals_)
     return made
+
+
+def meet_once(lines: ir.Value) -> None:
+    """All cores of a kernel meet, which do so once in each launch.
+
+    The counter is read before the last work in front of the meeting is complete.
+
+    Args:
+        lines: counters of the cores, i32 [cores, 8], an argument of the kernel.
+    """
+    i32, (cores, _) = ir.IntegerType.get_signless(32), ir.MemRefType(lines.type).shape
+    scratch = builder.alloc([cores + 1, LANES], i32, "UB")
+    begun = cce.read_counter(lines, scratch)
+    one = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 1)).result
+    cce.sync_cores(lines, arith.AddIOp(begun, one).result, scratch)
 
 
 def _zeros(root: ir.Operation, kind: Any) -> str:

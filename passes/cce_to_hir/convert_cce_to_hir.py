@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
-from davinci.mlir import Op, arith, ir, location_text, operations
+from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.pipeline.base import Pass, register_pass
@@ -54,7 +54,7 @@ Attributes = Mapping[str, str]
 
 
 class NoCounterpart(Exception):
-    """What AscendNPU-IR has no operation for."""
+    """AscendNPU-IR has no operation that does what the message names."""
 
 
 @register_pass
@@ -82,8 +82,7 @@ def convert(kernel: Op) -> None:
     core = attribute(kernel, "ascend.core", "")
     if core != VECTOR_CORE:
         refused[f"a program of {core or 'one kind of'} cores"] += 1
-    found = [op for op in every_operation(kernel) if op.name.startswith(("cce.", "memref.alloc"))]
-    for op in found:
+    for op in operations(kernel, "cce", "memref.alloc", "memref.alloca"):
         with ir.InsertionPoint(op), op.location:
             try:
                 replace(op)
@@ -97,25 +96,14 @@ def convert(kernel: Op) -> None:
             where=location_text(kernel.location),
             found=", ".join(f"{name} ({count}x)" for name, count in refused.most_common()),
         )
-    for op in reversed(every_operation(kernel)):
-        if op.name in (*VIEWS, "memref.cast") and not list(op.results[0].uses):
+    for op in reversed(operations(kernel, *VIEWS, "memref.cast")):
+        if not list(op.results[0].uses):
             op.erase()
     for block in kernel.regions[0]:
         last = list(block.operations)[-1].operation
         with ir.InsertionPoint(last), last.location:
             build("pipe_barrier", {"pipe": "#hir.pipe<PIPE_ALL>"}, [])
     retype(kernel)
-
-
-def every_operation(op: Op) -> list[Op]:
-    """All operations inside an operation, in order."""
-    found: list[Op] = []
-    for region in op.regions:
-        for block in region:
-            for view in block.operations:
-                found.append(view.operation)
-                found += every_operation(view.operation)
-    return found
 
 
 def replace(op: Op) -> None:
@@ -187,7 +175,7 @@ def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
         raise NoCounterpart("a view with repeats")
     sizes = [1 if i in dims else size for i, size in enumerate(kind.shape)]
     steps = [1 if i in dims else step for i, step in enumerate(steps)]
-    attributes = {name: owner.attributes[name] for name in names_of(owner)}
+    attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
     attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
     attributes["static_strides"] = ir.DenseI64ArrayAttr.get(steps)
     layout = ir.StridedLayoutAttr.get(offset, steps)
@@ -265,14 +253,9 @@ def whole_blocks(value: ir.Value) -> ir.Value:
     if isinstance(owner, ir.Block) or owner.name not in VIEWS or kind.shape[:-1]:
         raise NoCounterpart("cce.copy of whole blocks")
     wide = ir.MemRefType.get([size], kind.element_type, kind.layout, kind.memory_space)
-    attributes = {name: owner.attributes[name] for name in names_of(owner)}
+    attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
     attributes["static_sizes"] = ir.DenseI64ArrayAttr.get([size])
     return ir.Operation.create(owner.name, [wide], list(owner.operands), attributes).result
-
-
-def names_of(op: Op) -> list[str]:
-    """Names of the attributes of an operation."""
-    return [each if isinstance(each, str) else each.name for each in op.attributes]
 
 
 def filled(op: Op, target: ir.Value) -> ir.Value:
@@ -302,9 +285,8 @@ def replace_buffer(op: Op) -> None:
 
 def retype(kernel: Op) -> None:
     """Gives buffers the memory spaces of AscendNPU-IR."""
-    blocks = [block for region in kernel.regions for block in region]
-    ops = every_operation(kernel)
-    blocks += [block for op in ops for region in op.regions for block in region]
+    ops = operations(kernel)
+    blocks = [block for op in ops for region in op.regions for block in region]
     values: list[ir.Value] = [value for block in blocks for value in block.arguments]
     values += [value for op in ops for value in op.results]
     for value in values:

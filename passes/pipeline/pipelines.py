@@ -6,7 +6,7 @@ ones. Each leaves what is already below its level alone, so `npu-pipeline` enter
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from davinci.passes.pipeline import memory_limits, plans, registry, rewrites
@@ -92,20 +92,26 @@ def build(node: PassNode) -> str:
 
 def _pass(name: str, options: Options, *keys: str) -> str:
     """Text of a pass with those of the options that differ from their default."""
-    defaults = Options()
-    chosen = {key: getattr(options, key) for key in keys}
-    changed = {key: v for key, v in chosen.items() if v != getattr(defaults, key)}
-    return name + format_options(changed)
+    return _changed(name, _taken(options, *keys), _taken(Options(), *keys))
+
+
+def _taken(options: Options, *keys: str) -> dict[str, object]:
+    """Some of the options."""
+    return {key: getattr(options, key) for key in keys}
+
+
+def _changed(name: str, given: Mapping[str, object], defaults: Mapping[str, object]) -> str:
+    """Text of a pass with those values that differ from its defaults."""
+    return name + format_options({key: v for key, v in given.items() if v != defaults[key]})
 
 
 def _bufferize(options: Options) -> str:
     """Text of `ascend-bufferize`; kernels that all take all cores share no launch."""
     plan = plans.SEQUENTIAL if options.core_choice == "all" else options.plan
-    given = {key: getattr(options, key) for key in ("machine", "cores", "memory_limit", "weights")}
-    chosen = {**given, "plan": plan}
-    defaults = {**{key: getattr(Options(), key) for key in given}, "plan": plans.SEQUENTIAL}
-    return "ascend-bufferize" + format_options(
-        {key: value for key, value in chosen.items() if value != defaults[key]}
+    keys = ("machine", "cores", "memory_limit", "weights")
+    given = {**_taken(options, *keys), "plan": plan}
+    return _changed(
+        "ascend-bufferize", given, {**_taken(Options(), *keys), "plan": plans.SEQUENTIAL}
     )
 
 
@@ -126,10 +132,13 @@ def _splitting(options: Options) -> list[str]:
     phases of one launch."""
     if not _rewriting("ascend-split-reductions", options):
         return []
-    given = {"machine": options.machine, "cores": options.cores, "launches": _launches(options)}
-    defaults = {"machine": Options().machine, "cores": Options().cores, "launches": MANY}
-    changed = {key: value for key, value in given.items() if value != defaults[key]}
-    return ["ascend-split-reductions" + format_options(changed)]
+    return [_with_launches("ascend-split-reductions", options, "machine", "cores")]
+
+
+def _with_launches(name: str, options: Options, *keys: str) -> str:
+    """Text of a pass that also takes whether kernels will be phases of one launch."""
+    given = {**_taken(options, *keys), "launches": _launches(options)}
+    return _changed(name, given, {**_taken(Options(), *keys), "launches": MANY})
 
 
 def scales(options: Options) -> bool:
@@ -226,14 +235,10 @@ def to_kernels(options: Options) -> list[str]:
 @pipeline("ascend-to-cce")
 def ascend_to_cce(options: Options) -> list[str]:
     """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
-    keys = ("machine", "cores", "core_choice", "matmul_strategy", "m", "n", "k", "fractalize")
-    launches = _launches(options)
-    given = {key: getattr(options, key) for key in (*keys, "schedules")} | {"launches": launches}
-    defaults = {key: getattr(Options(), key) for key in given} | {"launches": MANY}
-    changed = {key: value for key, value in given.items() if value != defaults[key]}
+    tiles = ("core_choice", "matmul_strategy", "m", "n", "k", "fractalize", "schedules")
     return [
-        "convert-ascend-to-cce" + format_options(changed),
-        *([_pass("join-launches", options, "machine")] if launches != MANY else []),
+        _with_launches("convert-ascend-to-cce", options, "machine", "cores", *tiles),
+        *([_pass("join-launches", options, "machine")] if _launches(options) != MANY else []),
         "canonicalize",
         "cse",
         _pass("multi-buffer", options, "machine"),

@@ -174,19 +174,24 @@ def function_type(function: Op) -> ir.FunctionType:
     return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
 
 
+def attribute_names(op: Op) -> list[str]:
+    """Names of an operation's attributes, whose iterator gives these or named attributes."""
+    return [found if isinstance(found, str) else found.name for found in op.attributes]
+
+
 def operations(root: Op, *names: str) -> list[ir.Operation]:
     """The operations of these names at or below `root`, those inside a region before its owner.
 
     A list, because errors must not cross MLIR's `walk`, and what it visits must not be erased.
 
     Args:
-        names: `stablehlo.add`, or a whole dialect, `stablehlo`.
+        names: `stablehlo.add`, or a whole dialect, `stablehlo`; none for all operations.
     """
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         name = op.name
-        if name in names or name.partition(".")[0] in names:
+        if not names or name in names or name.partition(".")[0] in names:
             found.append(op)
         return ir.WalkResult.ADVANCE
 

@@ -202,7 +202,7 @@ class BlockRaces:
 
 
 class StoredBytes(NamedTuple):
-    """What a block had stored in global memory when it ended.
+    """The bytes of global memory that a block stored, as they were when it ended.
 
     Attributes:
         ranges: where.

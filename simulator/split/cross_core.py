@@ -371,18 +371,20 @@ class Link:
 
         The time in the result counts from the start of the program.
         """
-        self.waiting, self.waiting_at, self.pipe_waits = flag, place, pipe_waits
         self._waits += 1
-        while (count := self._flags.take(self.seat, flag, self._waits)) is None:
-            self._give_way()
-        self.waiting = None
-        return Count(count.time - self.begin, count.knowledge)
+        waits = self._waits
+        self.waiting, self.waiting_at, self.pipe_waits = flag, place, pipe_waits
+        return self._until(lambda: self._flags.take(self.seat, flag, waits))
 
     def await_turn(self, lock: int, place: str, pipe_waits: Callable[[], Sequence[str]]) -> Count:
         """The instruction at `place` waits for the block's turn in a lock; see `wait_flag`."""
         turn = BlockTurn(lock, self.seat.block)
         self.waiting, self.waiting_at, self.pipe_waits = turn, place, pipe_waits
-        while (count := self._flags.has_turn(turn)) is None:
+        return self._until(lambda: self._flags.has_turn(turn))
+
+    def _until(self, come: Callable[[], Count | None]) -> Count:
+        """Gives way until what the program waits for has come; the time counts from its start."""
+        while (count := come()) is None:
             self._give_way()
         self.waiting = None
         return Count(count.time - self.begin, count.knowledge)

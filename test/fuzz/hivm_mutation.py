@@ -163,7 +163,7 @@ class MutatedLaunch:
         return ("false alarm" if said else "escaped"), said
 
     def mutants(self) -> Iterator[tuple[str, list[Program]]]:
-        """All of them, with what each is."""
+        """All mutants of the kernel, each with what was removed or moved in it."""
         between: dict[int, set[tuple[int, int]]] = defaultdict(set)
         for core, steps in enumerate(self.steps):
             for i, step in enumerate(steps):
@@ -196,7 +196,7 @@ class MutatedLaunch:
 
 @dataclass
 class HivmOutcomes:
-    """Of the mutants of some kernels.
+    """Counts of the verdicts on the mutants of some kernels.
 
     Attributes:
         counts: (kind, one of `OUTCOMES`) -> number.

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from davinci.dialects.base import as_attribute
 from davinci.dialects.cce import build as cce
-from davinci.mlir import arith, ir
+from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Blocks, Target
-from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
+from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.group import build_product, matrices_in
 from davinci.passes.ascend_to_cce.products.product import wanted
@@ -31,7 +31,7 @@ from davinci.passes.ascend_to_cce.tiles import (
     share_blocks,
     unflatten,
 )
-from davinci.passes.builder import IndexLike, add, alloc, mul, subview
+from davinci.passes.builder import IndexLike, add, mul, subview
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.cost import crossing_bytes
@@ -80,10 +80,7 @@ def build_laid_out(
         with serving(*group.members[1 + place]):
             FactorBuilder(product, layout, rows_of, array).build(own)
         factors[layout.factor] = array
-    scratch = alloc([cores + 1, LANES], i32, "UB")
-    begun = cce.read_counter(lines, scratch)  # while the last blocks leave
-    one = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 1)).result
-    cce.sync_cores(lines, arith.AddIOp(begun, one).result, scratch)
+    meet_once(lines)
     schedule = choose(laid_out.product, machine, cores, wanted(target))
     count = min(cores, shares_of(laid_out.product, schedule))
     with only_blocks(0, count) as (_, index):

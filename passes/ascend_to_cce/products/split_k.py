@@ -14,15 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from davinci.dialects.cce import build as cce
-from davinci.mlir import arith, ir
+from davinci.mlir import ir
 from davinci.operators import Tensor
 from davinci.passes.ascend_to_cce import Blocks, Target
-from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
+from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.tiles import first_blocks, only_blocks, share_blocks
-from davinci.passes.builder import alloc, restride
+from davinci.passes.builder import restride
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.products.choice import choose
@@ -78,10 +77,7 @@ def build_split(
             kernel_of = ProductKernel(product, schedule, Buffers(a, b, [sums], []), group.members)
             share_blocks(kernel_of.parts(), own)
         begin, taken = begin + product.batch, taken + count
-    scratch = alloc([cores + 1, LANES], i32, "UB")
-    begun = cce.read_counter(lines, scratch)  # while the last products are computed
-    one = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 1)).result
-    cce.sync_cores(lines, arith.AddIOp(begun, one).result, scratch)
+    meet_once(lines)
     part, plan = split.sums.part, split.sums.plan
     inputs, outputs = [partial, *(gm[n] for n in split.inputs)], [gm[n] for n in graph.outputs]
     buffers_of = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]

@@ -14,7 +14,7 @@ LEAST = 16
 """The smallest block size that is proposed."""
 
 TRIES = 6
-"""How many sizes are tried of each constant."""
+"""Block sizes that are compiled for each constant, at most."""
 
 
 def what_fits(kernel: Any, given: Mapping[str, Any], error: NoRoom) -> str:

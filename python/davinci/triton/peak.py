@@ -161,7 +161,7 @@ def known(place: str) -> str:
 
 
 def at_peak(buffers: list[LiveBuffer]) -> list[LiveBuffer]:
-    """Those that are live where most bytes are, the largest first."""
+    """The buffers that are live when most bytes are in use, the largest first."""
     moments = {buffer.first for buffer in buffers}
     best: list[LiveBuffer] = []
     for moment in sorted(moments):

@@ -100,7 +100,7 @@ class Ranking:
 
     @property
     def kept(self) -> int:
-        """How many configurations are left of those ranked."""
+        """The number of configurations that the autotuner is left with."""
         if self._keep < 1:
             return max(1, math.ceil(len(self.rows) * self._keep))
         return int(self._keep)

@@ -14,7 +14,18 @@ from davinci.dialects.cce import build as cce
 from davinci.elements import Array, to_attribute
 from davinci.machine import for_cube, for_vector
 from davinci.machine.schema import Machine
-from davinci.mlir import Op, func, ir, memref, operations, root_of, symbol_name, symbols, unique
+from davinci.mlir import (
+    Op,
+    attribute_names,
+    func,
+    ir,
+    memref,
+    operations,
+    root_of,
+    symbol_name,
+    symbols,
+    unique,
+)
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import CORE
 from davinci.passes.ascend_to_cce.attention.split.cube import AttentionCubeCore
@@ -212,8 +223,7 @@ def hand_to_calls(root: Any, callee: str, kinds: list[Any], constants: list[str]
                 memref.GetGlobalOp(kind, name).result
                 for kind, name in zip(kinds[count:], constants, strict=True)
             ]
-            names = [x if isinstance(x, str) else x.name for x in call.attributes]
-            given = {name: call.attributes[name] for name in names}
+            given = {name: call.attributes[name] for name in attribute_names(call)}
             ir.Operation.create(
                 "func.call", operands=[*call.operands, *rings], attributes=given, results=[]
             )

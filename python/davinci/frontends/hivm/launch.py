@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from davinci.errors import InputError
 from davinci.frontends.hivm import text as hivm_text
 from davinci.frontends.hivm.kernel import UNITS, Argument, HivmKernel, kernels_of
-from davinci.mlir import ir, make_context
+from davinci.mlir import attribute_names, ir, make_context
 
 GRID = 3
 """Scalars at the end of kernels that Triton made: how many programs there are, x, y and z."""
@@ -238,8 +238,3 @@ def marked(module: ir.Module) -> ir.Module:
             for core, function in kernel.functions.items():
                 mark(function.operation, kernel.name, core)
     return module
-
-
-def attribute_names(op: ir.Operation) -> list[str]:
-    """Names of an operation's attributes."""
-    return [found if isinstance(found, str) else found.name for found in op.attributes]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from davinci.frontends.hivm.text import DIALECT, FOREIGN
-from davinci.mlir import Op, ir
+from davinci.mlir import Op, attribute_names, ir
 
 SPACE = re.compile(r', "(gm|ub|cbuf|cc)">')
 MARKS = ("hacc.entry", "hacc.function_kind = #hacc.function_kind<DEVICE>")
@@ -25,7 +25,7 @@ def written(kernel: Op) -> str:
     with kernel.context, ir.Location.unknown():
         module = ir.Module.create()
         copy = kernel.clone(ir.InsertionPoint(module.body))
-        for name in [each if isinstance(each, str) else each.name for each in copy.attributes]:
+        for name in attribute_names(copy.operation):
             if name not in ("sym_name", "function_type"):
                 del copy.operation.attributes[name]
         copy.operation.attributes["hivm.func_core_type"] = ir.StringAttr.get("AIV")

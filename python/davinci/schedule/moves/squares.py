@@ -114,7 +114,7 @@ def _cuts(total: int, itemsize: int) -> list[Portions]:
 
 
 def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
-    """The same squares with the estimated cycles of one of them."""
+    """Squares with the cycles estimated that a core takes for one of them."""
     itemsize, unit = way.transfer.itemsize, machine.vector
     costs = Costs(machine, min(way.units, cores))
     high, wide = way.high.largest, way.wide.largest

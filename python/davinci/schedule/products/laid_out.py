@@ -25,6 +25,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.cost import Busy, Costs, crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Pieces, Product
+from davinci.schedule.products.split_k import MEETINGS
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -42,13 +43,10 @@ GAIN = 1.04
 """How many times the cycles of laid out factors a product takes, as it is otherwise, where they are
 worth it: estimates of different ways are further apart than those of one."""
 
-MEETINGS = 4
-"""Cycles of a product, in meetings, from which on laying factors out is weighed."""
-
 
 @dataclass(frozen=True)
 class FactorLayout:
-    """How cores lay one factor out.
+    """Blocks in which cores bring one factor from rows to fractals.
 
     Attributes:
         factor: "a" or "b".

@@ -39,7 +39,7 @@ SHARES = (1, 2, 4)
 """Most partial products that are weighed: as many as cores, half and a quarter."""
 
 MEETINGS = 4
-"""Cycles of a product, in meetings, from which on splitting it is weighed."""
+"""Cycles of a product, in meetings, from which on ways are weighed in which cores meet."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class SplitProduct:
 
     @property
     def partial_shape(self) -> list[int]:
-        """Of all partial products in memory."""
+        """The array of all partial products in memory: [parts][m][n] or [parts][n / 16][m][16]."""
         product = self.products[0].product
         return _partial_shape(product.m, product.n, self.parts.total, self.fractals)
 
