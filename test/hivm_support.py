@@ -90,6 +90,19 @@ class KernelText:
         given = f" <{{{attributes}}}>" if attributes else ""
         self.lines += [f'"hivm.hir.{name}"({values}){given} : ({kinds}) -> ()', BARRIER]
 
+    def first_column(
+        self, array: tuple[str, str], rows: int, columns: int, element: str
+    ) -> tuple[str, str]:
+        """The first element of each row of a buffer."""
+        (value, whole), name = array, self.name()
+        kind = f"memref<{rows}x{element}, strided<[{columns}]>, #hivm.address_space<ub>>"
+        given = (
+            "operandSegmentSizes = array<i32: 1, 0, 0, 0>, static_offsets = array<i64: 0, 0>, "
+            f"static_sizes = array<i64: {rows}, 1>, static_strides = array<i64: 1, 1>"
+        )
+        self.lines.append(f'{name} = "memref.subview"({value}) <{{{given}}}> : ({whole}) -> {kind}')
+        return name, kind
+
     def load(self, shape: Sequence[int], element: str) -> tuple[str, str]:
         """The next argument, in a buffer."""
         source, target = self.argument(shape, element), self.buffer(shape, element)

@@ -38,7 +38,7 @@ from davinci.mlir import Op, arith, ir, location_text, operations, run_unverifie
 from davinci.passes import builder, hir_to_hivm
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, pointer_type
-from davinci.passes.hir_to_hivm import DIALECT, FALLBACKS, LOWERINGS
+from davinci.passes.hir_to_hivm import DIALECT, FALLBACKS, LOWERINGS, elements
 from davinci.passes.hir_to_hivm import views as viewing
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported, reachable
 from davinci.passes.hir_to_hivm.views import MemrefView
@@ -56,6 +56,9 @@ VIEWS: dict[str, Callable[[Any, MemrefView], MemrefView]] = {
     "memref.memory_space_cast": lambda op, source: source,
 }
 """Operations that make a view of another one."""
+
+BOOLEAN_WORD_BITS = 16
+"""Bits of the lanes in which vector instructions combine booleans."""
 
 CARRIERS = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition")
 """Operations through which memrefs may go."""
@@ -180,6 +183,8 @@ class KernelLowering:
             "memref.load": self.scalar_load,
             "memref.store": self.scalar_store,
             "memref.dim": self.dim,
+            "memref.extract_strided_metadata": self.metadata,
+            "memref.extract_aligned_pointer_as_index": self.pointer,
         }.get(op.name) or (unsupported if op.name.startswith("memref.") else None)
 
     def view_of_another(self, translator: Translator, op: Op) -> None:
@@ -205,8 +210,15 @@ class KernelLowering:
         op.results[0].replace_all_uses_with(loaded)
 
     def scalar_store(self, translator: Translator, op: Op) -> None:
-        view, shift = self.element(op, op.operands[1], list(op.operands)[2:])
-        translator.store(view, shift, op.operands[0])
+        """A store; a lone boolean takes the word that vector instructions on booleans read."""
+        stored, memref, *indices = list(op.operands)
+        view = translator.view(op, memref)
+        if view.kind == "i1" and view.shift == Shift() and all(n == 1 for n in view.sizes):
+            word = arith.ExtUIOp(elements.integer(BOOLEAN_WORD_BITS), stored).result
+            translator.store(view, Shift(), word)
+            return
+        view, shift = self.element(op, memref, indices)
+        translator.store(view, shift, stored)
 
     def element(self, op: Op, memref: Any, indices: list[Any]) -> tuple[MemrefView, Shift]:
         """Where the element at `indices` is."""
@@ -225,6 +237,23 @@ class KernelLowering:
             raise Unsupported("memref.dim of a dimension that the program computes")
         size = translator.view(op, op.operands[0]).sizes[number]
         op.results[0].replace_all_uses_with(builder.as_value(size))
+
+    def metadata(self, translator: Translator, op: Op) -> None:
+        """The buffer under a memref, and the memref's offset in it, its sizes and its strides."""
+        view = translator.view(op, op.operands[0])
+        buffer, *numbers = list(op.results)
+        translator.views[buffer] = MemrefView(view.root, Shift(), (), (), view.kind)
+        found = [viewing.elements_of(view.shift, view.kind), *view.sizes, *view.strides]
+        for result, number in zip(numbers, found, strict=True):
+            result.replace_all_uses_with(builder.as_value(number))
+
+    def pointer(self, translator: Translator, op: Op) -> None:
+        """The address at which the buffer under a memref begins."""
+        root = translator.view(op, op.operands[0]).root
+        i64 = ir.IntegerType.get_signless(64)
+        address = builder.op("llvm.ptrtoint", [root.pointer()], [i64]).result
+        made = arith.IndexCastOp(ir.IndexType.get(), address).result
+        op.results[0].replace_all_uses_with(made)
 
     def carrier(self, op: Op) -> None:
         """A loop or a branch: memrefs that go through it become addresses on chip."""
@@ -275,14 +304,14 @@ def unsupported(translator: Translator, op: Op) -> None:
 def lower_pointer(translator: Translator, op: Op) -> None:
     """A buffer at an address."""
     (*addresses,), *sizes = translator.groups(op)
-    if len(addresses) != 1 or any(sizes):
-        raise Unsupported("pointer_cast of several addresses or of a size the program computes")
     kind = ir.MemRefType(op.results[0].type)
     space = viewing.space_of(op, kind)
+    if space is Space.GM:
+        raise Unsupported("pointer_cast of a pointer into global memory that the program loads")
+    if len(addresses) != 1 or any(sizes):
+        raise Unsupported("pointer_cast of several addresses or of a size the program computes")
     at = viewing.folded(addresses[0])
     shift = Shift(at) if isinstance(at, int) else Shift(0, at)
-    if space is Space.GM:
-        raise Unsupported("pointer_cast in global memory")
     view = viewing.typed(op, op.results[0], Address(space, None, shift))
     translator.views[op.results[0]] = view
 

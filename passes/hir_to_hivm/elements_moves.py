@@ -49,20 +49,32 @@ def interleave(translator: Translator, op: Op) -> None:
 
 @fallback("vdeinterleave")
 def deinterleave(translator: Translator, op: Op) -> None:
-    """dst_c[.., i] = src[.., i * n + c], of all channels or of one."""
+    """dst_c[.., i] = src[.., i * n + c], of all channels or of one.
+
+    Elements of the source that lie apart are those of the first of n > 2 channels already: they
+    are copied one to one.
+    """
     given, *targets = list(op.operands)
     src = translator.view(op, given)
-    count = attribute(op, "channel_num", 2)
+    step = 1 if is_copy(translator, op) else attribute(op, "channel_num", 2)
     mode = word(op, "index_mode", "ALL_CHANNELS")
     first = int(mode.removeprefix("CHANNEL_")) if mode != "ALL_CHANNELS" else 0
     for channel, target in enumerate(targets, first):
         dst = translator.view(op, target)
 
         def element(at: list[IndexLike], channel: int = channel) -> Any:
-            index = builder.add(builder.mul(at[-1], count), channel)
+            index = builder.add(builder.mul(at[-1], step), channel)
             return elements.read_bits(translator, src, [*at[:-1], index])
 
         elements.compute(translator, dst, element)
+
+
+def is_copy(translator: Translator, op: Op) -> bool:
+    """Says whether a `vdeinterleave` takes the first of more than two channels from a source whose
+    strides pass over the others (AscendNPU-IR, lib/Template/lib/Vector/Deinterleave)."""
+    src = translator.view(op, op.operands[0])
+    chosen = word(op, "index_mode", "ALL_CHANNELS") == "CHANNEL_0"
+    return chosen and attribute(op, "channel_num", 2) != 2 and src.strides[-1] != 1
 
 
 @fallback("vflip")

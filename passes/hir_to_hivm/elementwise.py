@@ -11,7 +11,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.isa import DTYPES, Instruction, Pipe, Space
-from davinci.isa.vector_plan import Issue, plan_vector
+from davinci.isa.vector_plan import Issue, plan_vector, whole_blocks
 from davinci.mlir import Op, ir
 from davinci.passes import builder
 from davinci.passes.analysis.vector_work import limits_of
@@ -70,6 +70,8 @@ def _issue_static(
     itemsizes = [view.itemsize for view in views]
     limits = limits_of(record, translator.machine.vector)
     nests = plan_vector(views[0].shape, [view.steps for view in views], itemsizes, limits)
+    if not all(whole_blocks(axis, itemsizes) for nest in nests for axis in nest.loops):
+        raise Unsupported(f"{record.name} of rows that begin no blocks")
     start = [view.address for view in views]
     every = slice(0, len(views))
 

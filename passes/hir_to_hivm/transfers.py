@@ -21,6 +21,7 @@ from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.hir_to_hivm import lowering
 from davinci.passes.hir_to_hivm.control import word
+from davinci.passes.hir_to_hivm.elements_moves import is_copy
 from davinci.passes.hir_to_hivm.elementwise import issue, merged
 from davinci.passes.hir_to_hivm.translator import (
     Translator,
@@ -264,6 +265,18 @@ def lower_copy(translator: Translator, op: Op) -> None:
     if (src.space, dst.space) != (Space.UB, Space.UB):
         raise Unsupported(f"copy from {src.space.name} to {dst.space.name}")
     move(translator, src, dst)
+
+
+@lowering("vdeinterleave")
+def lower_deinterleave(translator: Translator, op: Op) -> None:
+    """One channel whose elements begin blocks on both sides is copied by the vector unit.
+
+    Raises:
+        Unsupported: any other form.
+    """
+    if not is_copy(translator, op):
+        raise Unsupported("deinterleaving by the vector unit")
+    move(translator, *(translator.view(op, value) for value in op.operands))
 
 
 def move(translator: Translator, src: MemrefView, dst: MemrefView) -> None:

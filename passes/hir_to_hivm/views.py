@@ -108,6 +108,16 @@ def distance(elements: IndexLike, kind: str) -> Shift:
     return Shift(elements * size) if isinstance(elements, int) else Shift(0, scaled(elements, size))
 
 
+def elements_of(shift: Shift, kind: str) -> IndexLike:
+    """How many whole elements lie in a distance of bytes: the inverse of `distance`."""
+    known: IndexLike = shift.constant
+    if shift.dynamic is not None:
+        known = builder.add(arith.IndexCastOp(ir.IndexType.get(), shift.dynamic).result, known)
+    if kind == "i1":
+        return builder.mul(known, BYTE_BITS)
+    return builder.divided(known, DTYPES[kind].itemsize)
+
+
 def kind_of(op: Op, element: Any) -> str:
     """The element type as instructions name it."""
     text = type_text(element)

@@ -243,6 +243,7 @@ def unit_strides(dim: Dim, unit: int, itemsizes: Sequence[int]) -> tuple[int, ..
 
 
 def whole_blocks(dim: Dim, itemsizes: Sequence[int]) -> bool:
+    """Says whether each step of `dim` is a whole number of blocks for every operand."""
     return all(s * size % BLOCK_BYTES == 0 for s, size in zip(dim.strides, itemsizes, strict=True))
 
 
@@ -300,7 +301,7 @@ def choose_repeat(segment: Segment, itemsizes: Sequence[int], limits: Limits) ->
     best = repeat_over(segment, None, axes, limits, itemsizes)
     for i, axis in enumerate(axes):
         rep_stride = in_blocks(axis, itemsizes)
-        if within(rep_stride, limits.rep_stride):
+        if whole_blocks(axis, itemsizes) and within(rep_stride, limits.rep_stride):
             found = repeat_over(segment, axis, axes[:i] + axes[i + 1 :], limits, itemsizes)
             if cost_of(found, itemsizes, limits) < cost_of(best, itemsizes, limits):
                 best = found

@@ -109,6 +109,32 @@ def test_channels_go_apart_and_together() -> None:
     np.testing.assert_array_equal(run(made.text(), x, np.zeros_like(x)), expected)
 
 
+@pytest.mark.parametrize(("kind", "columns"), [("float32", 8), ("float32", 12), ("int64", 4)])
+def test_the_first_of_many_channels_is_where_strides_say(kind: str, columns: int) -> None:
+    made, element, rows = KernelText(), KINDS[kind], 40
+    given, target = made.load((rows, columns), element), made.load((rows, columns), element)
+    views = [made.first_column(a, rows, columns, element) for a in (given, target)]
+    how = f"channel_num = {columns} : i64, index_mode = #hivm.deinterleave_mode<CHANNEL_0>"
+    made.op("vdeinterleave", views, how)
+    made.store(target, (rows, columns), element)
+    x, y = integers((rows, columns), kind), integers((rows, columns), kind)
+    expected = np.concatenate([x[:, :1], y[:, 1:]], 1)
+    np.testing.assert_array_equal(run(made.text(), x, y, np.zeros_like(x)), expected)
+
+
+def test_a_boolean_is_stored_for_vector_instructions() -> None:
+    made = KernelText()
+    a, b = made.load((1,), "i32"), made.load((1,), "i32")
+    flag, kind = made.buffer((1,), "i1")
+    value, at = made.constant(1, "i1"), made.constant(0, "index")
+    made.lines += [f'"memref.store"({value}, {flag}, {at}) : (i1, {kind}, index) -> ()', BARRIER]
+    made.op("vor", [(flag, kind)] * 3, segments(2, 1, 0))
+    made.op("vsel", [(flag, kind), a, b, a], segments(3, 1, 0))
+    made.store(a, (1,), "i32")
+    x, y = np.array([3], np.int32), np.array([5], np.int32)
+    assert run(made.text(), x, y, np.zeros_like(x)) == x
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_running_sums(dim: int, reverse: bool) -> None:
