@@ -26,6 +26,7 @@ from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.loops.left_factors import Exchange, Meeting
 from davinci.passes.ascend_to_cce.loops.products import LoopProducts, elements_of
+from davinci.passes.ascend_to_cce.loops.turned_results import Run, turn
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, change
@@ -140,6 +141,8 @@ class _Unit(LoopProducts):
         columns, pitch = ceil_div(self.schedule.lanes, SIDE), self.schedule.pitch
         shape = [len(values) * columns, self.height, SIDE, SIDE]
         scratch = alloc([math.prod(shape)], ir.F32Type.get(), "UB")
+        if self.schedule.turned:
+            shape[:2] = shape[1::-1]
         cce.copy_l0c(reshaped(self.sums[number], shape), reshaped(scratch, shape))
         if self.layout.direct.issuperset(values):
             self.in_fractals |= dict.fromkeys(values, scratch)
@@ -148,6 +151,12 @@ class _Unit(LoopProducts):
         rows = restride(held, [self.rows * len(values), pitch], [pitch, 1])
         if columns * SIDE < pitch:
             fill_lanes(values[0].dtype, rows, columns * SIDE, pitch, 0)
+        if self.schedule.turned:
+            own = columns * SIDE
+            offsets = [self.layout.held_offset(value) for value in values]
+            runs = [Run(place * own, own, offset) for place, offset in enumerate(offsets)]
+            turn(scratch, held, runs, self.rows, self.layout.held_shape(values[0])[-1])
+            return
         for place, value in enumerate(values):
             source = self._in_fractals(scratch, [self.rows, columns], place * columns)
             row = self.layout.held_shape(value)[-1]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.cce import build as cce
-from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value, joined
 from davinci.passes.ascend_to_cce import Target
@@ -29,6 +28,7 @@ from davinci.schedule.loops.schedule import (
     blocks_of,
     depth_of,
     layout_of,
+    most_fractals,
     products_of,
     terms_of,
 )
@@ -38,7 +38,8 @@ from davinci.units import ceil_div, row_major
 
 @dataclass(frozen=True)
 class Left:
-    """A left factor on its way: L1 [k / 16][rows][16], L0A [rows / 16][k / 16] of fractals."""
+    """A left factor on its way: L1 [k / 16][rows][16], L0A [rows / 16][k / 16] of fractals; or L0B
+    [k / 16][rows / 16] if the right one is the cube's left operand."""
 
     l1: Any
     l0: Any
@@ -84,7 +85,6 @@ class LoopProducts(TileBuilder):
     def _bring_factors(self) -> None:
         """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
-        machine = self.target.machine
         products = self.products
         terms = terms_of(products)
         for product in products:
@@ -94,7 +94,8 @@ class LoopProducts(TileBuilder):
                 if term.a not in self.left:
                     k = ceil_div(term.k, SIDE)
                     size = k * self.height * FRACTAL
-                    self.left[term.a] = Left(alloc([size], f16, "L1"), alloc([size], f16, "L0A"))
+                    l0 = alloc([size], f16, self.schedule.space_of_left)
+                    self.left[term.a] = Left(alloc([size], f16, "L1"), l0)
             columns = ceil_div(product.n, SIDE)
             self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
         if products:
@@ -113,40 +114,50 @@ class LoopProducts(TileBuilder):
                 for block, l0 in zip(blocks, room, strict=True):
                     self._load_right(term, block, l0)
         if products and not self.schedule.resident:
-            size = machine.buffers.L0B.bytes // SLOTS // DTYPES["f16"].itemsize
-            self.ring = [alloc([size], f16, "L0B") for _ in range(SLOTS)]
+            size = most_fractals(self.schedule, self.target.machine) * FRACTAL
+            space = self.schedule.space_of_right
+            self.ring = [alloc([size], f16, space) for _ in range(SLOTS)]
 
     def _bring_right(self, product: Factors, sides: Sequence[Factors]) -> Any:
-        """A right factor in L1, [k / 16][n / 16] of fractals; of products whose results come
-        together, theirs side by side."""
+        """A right factor in L1, [k / 16][n / 16] of fractals, or [n / 16][k / 16] if it is the
+        cube's left operand; of products whose results come together, theirs side by side."""
         rows = ceil_div(product.k, SIDE)
         made = alloc([product.fractals * FRACTAL], ir.F16Type.get(), "L1")
         own = ceil_div(self.schedule.lanes, SIDE)
-        strides = [len(sides) * own * FRACTAL, FRACTAL, 1]
+        down, along = self._strides_in_l1(rows, len(sides) * own)
+        strides = [down, along, 1]
         for place, each in enumerate(sides):
             whole = reshaped(self.gm[each.b], [rows, ceil_div(each.n, SIDE), FRACTAL])
             columns = subview(whole, [0, self.first_block, 0], [rows, own, FRACTAL])
             with serving(*each.members):
                 shape = [rows, own, FRACTAL]
-                cce.copy(columns, restride(made, shape, strides, place * own * FRACTAL))
+                cce.copy(columns, restride(made, shape, strides, place * own * along))
         return made
 
+    def _strides_in_l1(self, rows: int, columns: int) -> tuple[int, int]:
+        """Elements from a fractal of a right factor in L1 to the next one along k, and along n."""
+        if self.schedule.turned:
+            return FRACTAL, rows * FRACTAL
+        return columns * FRACTAL, FRACTAL
+
     def _blocks(self, product: Factors) -> list[BlockOfB]:
-        resident, machine = self.schedule.resident, self.target.machine
-        return blocks_of(product, self._depth(product.a), machine, resident)
+        depth = self._depth(product.a)
+        return blocks_of(product, depth, self.schedule, self.target.machine)
 
     def _depth(self, a: int) -> int:
         """Fractals along k of the blocks that a left factor is multiplied in."""
         if self.schedule.resident:
             return ceil_div(next(p.k for p in terms_of(self.products) if p.a == a), SIDE)
-        return depth_of(self.products, a, self.target.machine)
+        return depth_of(self.products, a, self.schedule, self.target.machine)
 
     def _load_right(self, product: Factors, block: BlockOfB, l0: Any) -> None:
-        """A block of B to L0B, [k / 16][n / 16] of fractals as in L1."""
-        columns = ceil_div(product.n, SIDE)
-        shape = [block.rows, block.columns, SIDE, SIDE]
-        strides = [columns * FRACTAL, FRACTAL, SIDE, 1]
-        offset = (block.row * columns + block.column) * FRACTAL
+        """A block of B to L0B, [k / 16][n / 16] of fractals as in L1, or to L0A as there."""
+        down, along = self._strides_in_l1(ceil_div(product.k, SIDE), ceil_div(product.n, SIDE))
+        shape, strides = [block.rows, block.columns], [down, along]
+        if self.schedule.turned:
+            shape, strides = shape[::-1], strides[::-1]
+        shape, strides = [*shape, SIDE, SIDE], [*strides, SIDE, 1]
+        offset = block.row * down + block.column * along
         with serving(*product.members):
             source = restride(self.right[product.c, product.a], shape, strides, offset)
             cce.load2d(source, reshaped(l0, shape))
@@ -175,11 +186,11 @@ class LoopProducts(TileBuilder):
         self.ahead = [self._to_ring(product, block) for product, block in blocks[:SLOTS]]
 
     def _to_ring(self, product: Factors, block: BlockOfB) -> ir.Value:
-        """A block of a right factor to the buffer in L0B whose turn it is."""
-        l0b = self.ring[self.turn % SLOTS]
+        """A block of a right factor to the buffer whose turn it is."""
+        l0 = self.ring[self.turn % SLOTS]
         self.turn += 1
-        self._load_right(product, block, l0b)
-        return l0b
+        self._load_right(product, block, l0)
+        return l0
 
     def _load_left(self, a: int, products: Sequence[Factors], time: ir.Value) -> None:
         value, left = self.program.stores[a], self.left[a]
@@ -213,8 +224,12 @@ class LoopProducts(TileBuilder):
         cce.copy(source, self.meeting.part(a, step, self.first_block, own))
 
     def _to_l0(self, a: int, k: int) -> None:
-        """A left factor from L1 to L0A."""
+        """A left factor from L1 to L0A, or to L0B as it is."""
         left, tall = self.left[a], self.height * FRACTAL
+        if self.schedule.turned:
+            shape = [k, self.height, SIDE, SIDE]
+            cce.load2d(*(reshaped(buffer, shape) for buffer in (left.l1, left.l0)))
+            return
         depth = self._depth(a) if self.height > 1 else k
         for row in range(0, k, depth):
             shape = [self.height, min(depth, k - row), SIDE, SIDE]
@@ -222,24 +237,29 @@ class LoopProducts(TileBuilder):
             cce.load2d(source, self._of_left(left.l0, row, shape[1]))
 
     def _of_left(self, l0: Any, row: int, rows: int) -> Any:
-        """Part of a left factor in L0A, of whole blocks along k."""
+        """Part of a left factor in L0A, of whole blocks along k, or in L0B."""
         shape = [self.height, rows, SIDE, SIDE]
+        if self.schedule.turned:
+            shape[:2] = shape[1::-1]
         return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
 
-    def _product(self, product: Factors, l0a: Any, begins: bool) -> None:
-        """A product with a left factor in L0A, added to the sum unless it begins that."""
+    def _product(self, product: Factors, left: Any, begins: bool) -> None:
+        """A product with a left factor in L0A, or in L0B with the right one in L0A, added to the
+        sum unless it begins that."""
         height = self.height
         for number, block in enumerate(self._blocks(product)):
             if self.schedule.resident:
-                l0b = self.resident[product.c, product.a][number]
+                held = self.resident[product.c, product.a][number]
             else:
-                l0b = self.ahead.pop(0) if self.ahead else self._to_ring(product, block)
-            a = self._of_left(l0a, block.row, block.rows)
-            b = reshaped(l0b, [block.rows, block.columns, SIDE, SIDE])
-            shape = [block.columns, height, SIDE, SIDE]
-            tall = height * FRACTAL
-            strides = [tall, FRACTAL, SIDE, 1]
-            c = restride(self.sums[product.c], shape, strides, block.column * tall)
+                held = self.ahead.pop(0) if self.ahead else self._to_ring(product, block)
+            a = self._of_left(left, block.row, block.rows)
+            shape, first = [block.columns, height, SIDE, SIDE], block.column * height * FRACTAL
+            if self.schedule.turned:
+                a, b = reshaped(held, [block.columns, block.rows, SIDE, SIDE]), a
+                shape[:2] = shape[1::-1]
+            else:
+                b = reshaped(held, [block.rows, block.columns, SIDE, SIDE])
+            c = restride(self.sums[product.c], shape, row_major(shape), first)
             cce.mad(a, b, c, flag(begins and block.row == 0))
 
 

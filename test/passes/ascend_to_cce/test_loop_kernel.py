@@ -11,6 +11,7 @@ import pytest
 
 import davinci
 from davinci import zoo
+from davinci.passes.ascend_to_cce.loops.turned_results import Run, runs_of
 from davinci.reference import check
 from onnx_support import agree
 from recurrent_support import layer
@@ -246,3 +247,27 @@ def test_a_scan_as_jax_writes_it() -> None:
         ys.append(h)
     for array, wanted in zip(found, (h, np.stack(ys), g), strict=True):
         np.testing.assert_allclose(array, wanted, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps", "batch", "hidden"),
+    [
+        ("LSTM", 3, 1, 256),  # one row: whole sections of 128 lanes at once
+        ("LSTM", 2, 5, 240),  # the last section has 112 lanes
+        ("GRU", 2, 8, 272),  # half a line
+        ("RNN", 2, 11, 512),  # both halves
+    ],
+)
+def test_weights_on_the_left_of_the_cube(kind: str, steps: int, batch: int, hidden: int) -> None:
+    """Weights that do not stay in L0B take the wider path to L0A, and columns become rows."""
+    model, inputs = layer(kind, steps, batch, hidden, size=16)
+    executable = davinci.compile(model, cores=1)
+    found = executable.run({name: inputs[name] for name in executable.input_names})
+    check.require(check.compare(found, check.reference_onnx(model, inputs)), "mixed")
+    (loop,) = [k for k in executable.profile["kernels"] if k["name"].startswith("loop_")]
+    assert "on the left of the cube" in loop["schedule"]
+
+
+def test_runs_of_lanes_that_follow_each_other_are_one() -> None:
+    runs = [Run(0, 32, 0), Run(32, 32, 32), Run(64, 32, 128)]
+    assert runs_of(runs) == [Run(0, 64, 0), Run(64, 32, 128)]

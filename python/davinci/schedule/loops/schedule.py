@@ -5,6 +5,8 @@ lanes     or their lanes are: a core has all rows, and the columns of right fact
           lanes; in each step the cores meet before a product, whose left factor each has a part of
 L1        all right factors of a core, from the beginning on
 L0B       all of them too where they fit, else blocks that take turns, loaded in each step
+L0A       or these blocks are the left operand of the cube: the path there is the wider one, but the
+          results are columns, which the vector unit turns (`turned_results`)
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.loops.group import HANDED, Factors, LoopGroup
 from davinci.schedule.loops.step_form import StepForm, fixed_values
+from davinci.schedule.loops.turned_results import MOST_ROWS, scratch_elements, turning_cycles
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
@@ -47,13 +50,15 @@ class LoopLayout(TileLayout):
             into rows first.
     """
 
-    def __init__(self, group: LoopGroup, form: StepForm, tile: Tile, machine: Machine) -> None:
+    def __init__(
+        self, group: LoopGroup, form: StepForm, tile: Tile, machine: Machine, turned: bool
+    ) -> None:
         program = form.program
         super().__init__(group.space, program, tile, machine, beside=form.rows)
         self.fixed = fixed_values(group, program)
         self.arrivals = form.arrivals
         results = (program.loads[product.c] for part in form.arrivals for product in part)
-        self.direct = frozenset(value for value in results if self._is_direct(value))
+        self.direct = frozenset(v for v in results if not turned and self._is_direct(v))
         following = {group.roles[n].state: program.stores[n] for n in group.outputs("state")}
         self.states = {
             program.loads[n]: following[group.roles[n].state] for n in group.inputs("state")
@@ -124,6 +129,7 @@ class LoopSchedule:
         cycles: estimated.
         shares_lanes: whether cores share lanes and meet in each step, or share rows.
         joined: whether results of products that are used alike lie beside each other.
+        turned: whether right factors are the cube's left operand, and results its columns.
         delay: steps that other loops have done before its first one, which hand rows on to it.
         rest: steps that other loops do behind its last one.
     """
@@ -138,6 +144,7 @@ class LoopSchedule:
     cycles: int
     shares_lanes: bool = False
     joined: bool = False
+    turned: bool = False
     delay: int = 0
     rest: int = 0
 
@@ -152,9 +159,20 @@ class LoopSchedule:
         where = "L0B" if self.resident else "L1"
         part = f"{self.lanes} lanes" if self.shares_lanes else f"{self.rows} rows"
         joined = ", results side by side" if self.joined else ""
+        joined += ", on the left of the cube" if self.turned else ""
         behind = f", {self.delay} steps behind the first loop" if self.delay else ""
         steps = f"{self.steps} steps, {part} each of {self.units} cores"
         return f"{steps}, factors in {where}{joined}{behind}"
+
+    @property
+    def space_of_right(self) -> str:
+        """The memory of the cube that right factors go to."""
+        return "L0A" if self.turned else "L0B"
+
+    @property
+    def space_of_left(self) -> str:
+        """The memory of the cube that left factors go to."""
+        return "L0B" if self.turned else "L0A"
 
 
 @dataclass(frozen=True)
@@ -184,21 +202,32 @@ def terms_of(products: Sequence[Factors]) -> list[Factors]:
     return [term for product in products for term in product.terms]
 
 
-def depth_of(products: Sequence[Factors], a: int, machine: Machine) -> int:
+def depth_of(products: Sequence[Factors], a: int, schedule: LoopSchedule, machine: Machine) -> int:
     """Fractals along k of the blocks of right factors of a left one: whole rows of them lie beside
-    each other."""
-    most = machine.buffers.L0B.bytes // SLOTS // FRACTAL_BYTES
+    each other, or whole columns if they are the cube's left operand."""
+    most = most_fractals(schedule, machine)
     own = [term for term in terms_of(products) if term.a == a]
+    depth = ceil_div(own[0].k, SIDE)
+    if schedule.turned:
+        return min(depth, most)
     widest = max(ceil_div(product.n, SIDE) for product in own)
-    return min(ceil_div(own[0].k, SIDE), max(1, most // widest))
+    return min(depth, max(1, most // widest))
 
 
-def blocks_of(product: Factors, depth: int, machine: Machine, resident: bool) -> list[BlockOfB]:
-    """A right factor of one left factor in blocks, one of which fills half of L0B at most, unless
-    all of it is resident there; in the order of k."""
-    most = machine.buffers.L0B.bytes // SLOTS // FRACTAL_BYTES
+def most_fractals(schedule: LoopSchedule, machine: Machine) -> int:
+    """Fractals of the largest block of a right factor, which take turns."""
+    room = machine.buffers.L0A if schedule.turned else machine.buffers.L0B
+    return room.bytes // SLOTS // FRACTAL_BYTES
+
+
+def blocks_of(
+    product: Factors, depth: int, schedule: LoopSchedule, machine: Machine
+) -> list[BlockOfB]:
+    """A right factor of one left factor in blocks, one of which fills half of its memory of the
+    cube at most, unless all of it is resident there; in the order of k."""
+    most = most_fractals(schedule, machine)
     rows, columns = ceil_div(product.k, SIDE), ceil_div(product.n, SIDE)
-    if resident:
+    if schedule.resident:
         return [BlockOfB(0, columns, 0, rows)]
     width = min(columns, most // depth)
     return [
@@ -236,9 +265,12 @@ def schedule_with(
     apart = replace(apart, resident=resident)
     found: list[LoopSchedule] = []
     refused: NoSpace | None = None
-    for schedule in (apart, replace(apart, joined=True)):
-        if schedule.joined and not group.form(machine, joined=True).rows:
-            continue
+    ways = [apart]
+    if group.form(machine, joined=True).rows:
+        ways.append(replace(apart, joined=True))
+    if _can_be_turned(group, apart):
+        ways += [replace(schedule, turned=True) for schedule in ways]
+    for schedule in ways:
         try:
             _require_room(group, schedule, machine, fractals, meeting)
         except NoSpace as error:
@@ -251,6 +283,14 @@ def schedule_with(
     return min(found, key=lambda schedule: schedule.cycles)
 
 
+def _can_be_turned(group: LoopGroup, schedule: LoopSchedule) -> bool:
+    """Whether right factors may be the cube's left operand: they do not stay there, and the rows
+    are columns of one fractal, of f32."""
+    results = [group.program.loads[product.c].dtype for product in group.products]
+    few = schedule.rows <= MOST_ROWS
+    return few and not schedule.resident and bool(results) and set(results) == {"f32"}
+
+
 def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Machine) -> LoopLayout:
     """Values of a step in UB, for so many rows."""
     sizes = [axis.size for axis in group.space.axes]
@@ -258,7 +298,7 @@ def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Mach
         sizes[schedule.axis] = rows
     sizes[group.program.lane] = schedule.lanes
     form = group.form(machine, schedule.joined)
-    return LoopLayout(group, form, Tile(tuple(sizes), schedule.pitch), machine)
+    return LoopLayout(group, form, Tile(tuple(sizes), schedule.pitch), machine, schedule.turned)
 
 
 def parts_of(group: LoopGroup, schedule: LoopSchedule) -> list[tuple[int, int, int]]:
@@ -309,10 +349,14 @@ def _require_room(
     sums = height * sum(columns) * SUM_BYTES
     # Sums come to UB in fractals, those of all products at a time at most.
     held = _ub_bytes(group, schedule, machine) + sums
+    if schedule.turned:
+        parts = layout_of(group, schedule, schedule.rows, machine).arrivals
+        each = scratch_elements(ceil_div(schedule.lanes, SIDE) * SIDE, schedule.rows)
+        held += 4 * each * sum(map(len, parts))
     held += (meeting + 1) * LINE_BYTES if meeting else 0
     needs = (
         ("L1", fractals * FRACTAL_BYTES + left, buffers.L1.bytes),
-        ("L0A", left, buffers.L0A.bytes),
+        (schedule.space_of_left, left, buffers.L0B.bytes if schedule.turned else buffers.L0A.bytes),
         ("L0C", sums, buffers.L0C.bytes),
         ("UB", held, buffers.UB.bytes),
     )
@@ -374,6 +418,7 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
     products = products_of(group, schedule, machine)
     terms = terms_of(products)
     cube = early = 0.0
+    busy = [0.0, 0.0]
     for own in (False, True):
         loads = mads = 0.0
         for term in terms:
@@ -381,13 +426,18 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
                 continue
             mads += prices.mad(machine, term.fractals * height)
             if not schedule.resident:
-                depth = depth_of(products, term.a, machine)
-                count = len(blocks_of(term, depth, machine, resident=False))
-                loads += prices.load2d(machine, "L0B", term.fractals * FRACTAL_BYTES, count)
+                depth = depth_of(products, term.a, schedule, machine)
+                count = len(blocks_of(term, depth, schedule, machine))
+                size, space = term.fractals * FRACTAL_BYTES, schedule.space_of_right
+                loads += prices.load2d(machine, space, size, count)
         cube, early = max(loads, mads), cube
+        busy = [busy[0] + loads, busy[1] + mads]
     for part in layout.arrivals:
         columns = len(part) * ceil_div(schedule.lanes, SIDE)
         vector += prices.l0c_to_ub(machine, columns * height * SUM_BYTES, 0)
+        if schedule.turned:
+            vector += turning_cycles(machine, columns * SIDE, schedule.rows)
+            continue
         # In fractals an instruction takes 16 lanes of a repeat.
         vector += schedule.rows * columns
         if group.program.loads[part[0].c] not in layout.direct:
@@ -403,5 +453,5 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
         for k in {term.a: term.k for term in terms if term.a != HANDED}.values():
             size = schedule.rows * k * FRACTAL_BYTES // (SIDE * SIDE)
             each += meeting_cycles(machine, meeting, loaded=size)
-    each = first + max(each, early)
+    each = max(first + each, first + early, *busy)
     return int(once + (group.steps + schedule.delay + schedule.rest) * each)

@@ -73,11 +73,13 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
 
 
 def fixed_values(group: LoopGroup, program: TileProgram) -> set[Value]:
-    """The values of a program of a loop that are the same in all steps."""
+    """The values of a program of a loop that are the same in all steps, but for those that a step
+    computes another one in the place of."""
     fixed = {program.loads[n] for n in group.inputs("fixed")}
     fixed |= set(program.constants.values())
+    added_to = {step.sources[0] for step in program.steps if step.accumulates}
     for step in program.steps:
-        if fixed.issuperset(step.sources):
+        if fixed.issuperset(step.sources) and step.result not in added_to:
             fixed.add(step.result)
     return fixed
 
@@ -99,7 +101,7 @@ def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> No
     for step in program.steps:
         if not late.isdisjoint(step.sources):
             late.add(step.result)
-    fixed, readers = fixed_values(group, program), _readers(program)
+    readers = _readers(program)
     stored = set(program.stores.values())
     made = {step.result: step for step in program.steps}
     for step in list(program.steps):
@@ -112,7 +114,7 @@ def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> No
         scale = step.scalar
         assert scale is not None, "vmuls has a scalar"
         exact = scale and math.frexp(abs(scale))[0] == 0.5
-        if not own or not exact or c not in products or x in late or x in fixed:
+        if not own or not exact or c not in products or x in late:
             continue
         if {program.forms[c], program.forms[x]} != {program.forms[step.result]}:
             continue
