@@ -2,6 +2,7 @@
 
     1x1, 1xn or nx1 of one inner element    a product of numbers, one operand repeated
     1xk times kx1                           a product of vectors, and a sum over k
+    1xk times kxn, k less than a fractal    C[n] = sum over k of A[k] B[k, n]
     m, k, n small                           C[m, n, i] = sum over k of A[m, k, i] B[k, n, i]
 
 The last is for the vector unit: with the batch along lanes every product is one of whole vectors.
@@ -14,6 +15,7 @@ from typing import Any
 
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps
+from davinci.units import FRACTAL_SIDE as SIDE
 
 LEAST_BATCH = 64
 """Products from which on the vector unit takes less time than the cube for those of one row."""
@@ -43,6 +45,11 @@ def small_products(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any
     if m == n == 1:
         rows = (ops.reshape(ops.cast(x, "f32"), [batch, k]) for x in (left, right))
         total = ops.reduce(ops.binary("mul", *rows), "add", [1])
+        return ops.cast(ops.reshape(total, result.shape), result.element)
+    if m == 1 and k < SIDE <= n:
+        weights = ops.reshape(ops.cast(left, "f32"), [batch, k])
+        spread = ops.broadcast(weights, (batch, k, n), [0, 1])
+        total = ops.reduce(ops.binary("mul", ops.cast(right, "f32"), spread), "add", [1])
         return ops.cast(ops.reshape(total, result.shape), result.element)
     if batch < LANES_OF_CORES or max(m, k, n) > MOST_SIDE or m * k * n > MOST_MACS:
         return None

@@ -26,7 +26,7 @@ from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.loops.left_factors import Exchange, Meeting
 from davinci.passes.ascend_to_cce.loops.products import LoopProducts, elements_of
-from davinci.passes.ascend_to_cce.loops.turned_results import Run, turn
+from davinci.passes.ascend_to_cce.loops.turned_results import LaneRun, turn
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, change
@@ -154,7 +154,7 @@ class _Unit(LoopProducts):
         if self.schedule.turned:
             own = columns * SIDE
             offsets = [self.layout.held_offset(value) for value in values]
-            runs = [Run(place * own, own, offset) for place, offset in enumerate(offsets)]
+            runs = [LaneRun(place * own, own, offset) for place, offset in enumerate(offsets)]
             turn(scratch, held, runs, self.rows, self.layout.held_shape(values[0])[-1])
             return
         for place, value in enumerate(values):

@@ -14,7 +14,7 @@ from davinci.schedule.loops.turned_results import (
     LANES,
     SECTION,
     TURNED,
-    Section,
+    LaneSection,
     halves_of,
     scratch_elements,
     sections_of,
@@ -24,7 +24,7 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 
 @dataclass(frozen=True)
-class Run:
+class LaneRun:
     """Neighbouring lanes of results: the first one, how many, and where their rows begin in the
     buffer that holds them."""
 
@@ -33,9 +33,9 @@ class Run:
     offset: int
 
 
-def runs_of(runs: Sequence[Run]) -> list[Run]:
+def runs_of(runs: Sequence[LaneRun]) -> list[LaneRun]:
     """The same, those one that follow each other on both sides."""
-    found: list[Run] = []
+    found: list[LaneRun] = []
     for run in runs:
         last = found[-1] if found else None
         if last is not None and (last.lane + last.lanes, last.offset + last.lanes) == (
@@ -48,7 +48,7 @@ def runs_of(runs: Sequence[Run]) -> list[Run]:
     return found
 
 
-def turn(lines: ir.Value, held: ir.Value, runs: Sequence[Run], rows: int, pitch: int) -> None:
+def turn(lines: ir.Value, held: ir.Value, runs: Sequence[LaneRun], rows: int, pitch: int) -> None:
     """Brings lanes to rows.
 
     Args:
@@ -80,7 +80,7 @@ def turn(lines: ir.Value, held: ir.Value, runs: Sequence[Run], rows: int, pitch:
 
 
 def _to_halves(
-    lines: ir.Value, run: Run, section: Section, row: int, between: ir.Value, start: int
+    lines: ir.Value, run: LaneRun, section: LaneSection, row: int, between: ir.Value, start: int
 ) -> None:
     """The first round, for 8 rows of a section from `row` on."""
     digits = [digit * LANES * SIDE for digit in section.digits]
@@ -91,7 +91,9 @@ def _to_halves(
     cce.vnchwconv(source, restride(between, turned, [LANES, SIDE * LANES, 1], start))
 
 
-def _to_one_row(between: ir.Value, sections: Sequence[Section], held: ir.Value, run: Run) -> None:
+def _to_one_row(
+    between: ir.Value, sections: Sequence[LaneSection], held: ir.Value, run: LaneRun
+) -> None:
     """The second round for the only row, of all whole sections at once."""
     whole = sum(section.lanes == SECTION for section in sections)
     if whole:
@@ -105,7 +107,7 @@ def _to_one_row(between: ir.Value, sections: Sequence[Section], held: ir.Value, 
 def _to_rows(
     between: ir.Value,
     start: int,
-    section: Section,
+    section: LaneSection,
     held: ir.Value,
     target: int,
     repeats: tuple[int, int, int],

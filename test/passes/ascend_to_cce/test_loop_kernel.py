@@ -11,7 +11,7 @@ import pytest
 
 import davinci
 from davinci import zoo
-from davinci.passes.ascend_to_cce.loops.turned_results import Run, runs_of
+from davinci.passes.ascend_to_cce.loops.turned_results import LaneRun, runs_of
 from davinci.reference import check
 from onnx_support import agree
 from recurrent_support import layer
@@ -269,5 +269,5 @@ def test_weights_on_the_left_of_the_cube(kind: str, steps: int, batch: int, hidd
 
 
 def test_runs_of_lanes_that_follow_each_other_are_one() -> None:
-    runs = [Run(0, 32, 0), Run(32, 32, 32), Run(64, 32, 128)]
-    assert runs_of(runs) == [Run(0, 64, 0), Run(64, 32, 128)]
+    runs = [LaneRun(0, 32, 0), LaneRun(32, 32, 32), LaneRun(64, 32, 128)]
+    assert runs_of(runs) == [LaneRun(0, 64, 0), LaneRun(64, 32, 128)]

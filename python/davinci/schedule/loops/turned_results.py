@@ -38,7 +38,7 @@ HALVES = 2
 
 
 @dataclass(frozen=True)
-class Section:
+class LaneSection:
     """Lanes from `first` on, a multiple of 16 and 128 at most."""
 
     first: int
@@ -52,10 +52,10 @@ class Section:
         return found.strides
 
 
-def sections_of(lanes: int) -> Iterator[Section]:
+def sections_of(lanes: int) -> Iterator[LaneSection]:
     """So many lanes in sections."""
     for first in range(0, lanes, SECTION):
-        yield Section(first, min(SECTION, lanes - first))
+        yield LaneSection(first, min(SECTION, lanes - first))
 
 
 def halves_of(rows: int) -> Iterator[tuple[int, int]]:
