@@ -85,6 +85,12 @@ class Windows:
             if (size, stride) != (1, 1) or self.edges[dim].any()
         ]
 
+    def permuted(self, order: list[int]) -> Windows:
+        """Those on a transposed array, whose dimensions are these of the array."""
+        lengths = (self.sizes, self.strides, self.apart, self.inside)
+        sizes, strides, apart, inside = ([values[dim] for dim in order] for values in lengths)
+        return Windows(sizes, strides, apart, inside, self.edges[order])
+
     def along(self, dims: list[int]) -> Windows:
         """Along some dimensions only."""
 
@@ -131,13 +137,34 @@ def by_dimension(
     x: ir.Value, start: ir.Value, windows: Windows, kind: str, result: Tensor, ops: TensorOps
 ) -> Any:
     """Windows along one dimension after the other, as many as the result has."""
-    x = surrounded(x, start, windows, ops)
+    order = scan_order(windows, tensor_of(x.type).shape, result.shape)
+    back = [order.index(dim) for dim in range(len(order))]
+    windows, shape = windows.permuted(order), [result.shape[dim] for dim in order]
+    x = surrounded(ops.transpose(x, order), start, windows, ops)
     lengths = zip(windows.sizes, windows.strides, windows.apart, strict=True)
     space = windows.space
     for dim, (size, stride, step) in enumerate(lengths):
         if dim in space or windows.inside[dim] > 1:
-            x = combined(x, dim, size, step, stride, result.shape[dim], kind, ops)
-    return x
+            x = combined(x, dim, size, step, stride, shape[dim], kind, ops)
+    return ops.transpose(x, back)
+
+
+LONG = 16
+"""Elements of windows of rows that are worth a transposition there and back."""
+
+LEAST_ROWS = 8
+"""Rows whose elements fill a block of 32 bytes."""
+
+
+def scan_order(windows: Windows, shape: Sequence[int], result: Sequence[int]) -> list[int]:
+    """The order of dimensions in which windows are combined: long ones of rows along the first,
+    where elements that are combined lie whole rows apart, so that blocks of 32 bytes meet."""
+    *outer, last = range(len(shape))
+    rows = math.prod(shape[dim] for dim in outer)
+    several = windows.space == [last] and result[last] > 1
+    if several and windows.sizes[last] >= LONG and rows >= LEAST_ROWS:
+        return [last, *outer]
+    return [*outer, last]
 
 
 LEAST_CHANNELS = 4

@@ -7,13 +7,16 @@ The function is associative, as StableHLO asks, but need not be commutative: wha
 first. One that is not so for random numbers (`associativity`), acc + x x for example, is applied to
 one element after the other, on the scalar unit. A window of k elements takes at most 2 log2(k)
 applications of the function to the tensor; a running reduction (`cumlogsumexp`) is one with windows
-that reach back to the first element. Windows whose function is one operation that the vector unit
+that reach back to the first element; sums of exponentials are done without their logarithms, see
+`exponential_scans`. Windows whose function is one operation that the vector unit
 reduces by are left to `convert-stablehlo-to-ascend`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from davinci.mlir import Op, ir
@@ -21,8 +24,12 @@ from davinci.operators.parts import pad_shape
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.associativity import is_associative
 from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_elementwise
+from davinci.passes.stablehlo_to_ascend.exponential_scans import SumsOfExponentials
 from davinci.passes.stablehlo_to_ascend.movement import kind_of_body
-from davinci.passes.stablehlo_to_ascend.reduce_window import Windows
+from davinci.passes.stablehlo_to_ascend.reduce_window import Windows, scan_order
+
+Function = Callable[[Sequence[ir.Value]], list[Any]]
+"""Combines tensors with as many others of the same shape."""
 
 
 def expand_reduce_window(op: Op) -> list[Any] | None:
@@ -38,14 +45,26 @@ def expand_reduce_window(op: Op) -> list[Any] | None:
     if not is_associative(op.regions[0]):
         return None
     windows = Windows.of(op)
-    found = [padded(x, start, windows) for x, start in zip(operands, starts, strict=True)]
-    shape = list(op.results[0].type.shape)
+    order = scan_order(windows, operands[0].type.shape, op.results[0].type.shape)
+    windows, shape = windows.permuted(order), [op.results[0].type.shape[dim] for dim in order]
+    found = [
+        padded(t.transpose(x, order), start, windows)
+        for x, start in zip(operands, starts, strict=True)
+    ]
+    sums = SumsOfExponentials.of(op.regions[0], starts)
+    function = sums.joined if sums else partial(applied, op.regions[0])
+    found = sums.begun(found[0]) if sums else found
     for dim, size in reversed(list(enumerate(windows.sizes))):  # rows first, as they lie
         step, stride = windows.apart[dim], windows.strides[dim]
-        found = combined(op.regions[0], found, dim, size, step, stride, shape[dim])
-    kinds = [ir.RankedTensorType.get(shape, v.type.element_type) for v in starts]
-    first = [t.broadcast(v, kind, []) for v, kind in zip(starts, kinds, strict=True)]
-    return applied(op.regions[0], [*first, *found])
+        found = combined(function, found, dim, size, step, stride, shape[dim])
+    if sums:
+        found = [sums.ended(*found)]
+    else:
+        kinds = [ir.RankedTensorType.get(shape, v.type.element_type) for v in starts]
+        first = [t.broadcast(v, kind, []) for v, kind in zip(starts, kinds, strict=True)]
+        found = function([*first, *found])
+    back = [order.index(dim) for dim in range(len(order))]
+    return [t.transpose(x, back) for x in found]
 
 
 def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
@@ -61,7 +80,7 @@ def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
 
 
 def combined(
-    region: ir.Region, xs: list[Any], dim: int, size: int, step: int, stride: int, count: int
+    function: Function, xs: list[Any], dim: int, size: int, step: int, stride: int, count: int
 ) -> list[Any]:
     """Windows of `size` elements, `step` apart, along a dimension: `count` of them."""
     length, reach = xs[0].type.shape[dim], (count - 1) * stride + 1
@@ -70,7 +89,7 @@ def combined(
     while True:
         if size & covered:
             pieces = [part(x, dim, at * step, at * step + reach, stride) for x in xs]
-            result = pieces if result is None else applied(region, [*result, *pieces])
+            result = pieces if result is None else function([*result, *pieces])
             at += covered
         if at == size:
             return result or xs
@@ -78,7 +97,7 @@ def combined(
         first, second = (
             [part(x, dim, begin, begin + length, 1) for x in xs] for begin in (0, covered * step)
         )
-        xs, covered = applied(region, [*first, *second]), 2 * covered
+        xs, covered = function([*first, *second]), 2 * covered
 
 
 def part(x: ir.Value, dim: int, start: int, limit: int, stride: int) -> Any:
