@@ -10,7 +10,8 @@ after:
 
 Both reductions of a part are one kernel that reads it once, and all cores share the parts. What is
 subtracted in a part is the finite number next to n: a part that is all minus infinity leaves 0, one
-with an infinite number what the whole row would.
+with an infinite number what the whole row would. Of a row without equal parts, as of 50,257, the
+rest behind them is joined with what they leave, each element as a part of one.
 """
 
 from __future__ import annotations
@@ -202,15 +203,17 @@ class Parts:
         dim, source = found.dim, tensor_of(found.rows.type)
         outside, behind = source.shape[:dim], source.shape[dim + 1 :]
         size = source.shape[dim] // (count * lanes)
+        whole = size * count * lanes
         beside = (lanes,) if lanes > 1 else ()
-        shape = (*outside, count, size, *beside, *behind)
-        partial = replace(source, shape=(*outside, count, *beside, *behind))
         joined = (*outside, count * lanes, *behind)
-        kept = [i for i in range(len(shape)) if i != dim + 1]
         self._first, self._second = TensorOps(), TensorOps()
         with found.largest.location, ir.InsertionPoint(found.largest):
             ops = self._first
-            self.rows = ops.reshape(found.rows, shape)
+            shape = (*outside, count, size, *beside, *behind)
+            self.rows = ops.reshape(cut(ops, found.rows, dim, 0, whole), shape)
+            self._views = list(ops.built)
+            partial = replace(source, shape=(*outside, count, *beside, *behind))
+            kept = [i for i in range(len(shape)) if i != dim + 1]
             self._parts = ops.emit("reduce", [self.rows], partial, kind="max", dims=(dim + 1,))
             less = ops.binary(
                 "sub", self.rows, ops.broadcast(finite(ops, self._parts), shape, kept)
@@ -219,21 +222,26 @@ class Parts:
         with found.largest.location, ir.InsertionPoint(found.largest):
             ops = self._second
             parts = _begun(ops, self._parts, replace(source, shape=joined))
-            result = tensor_of(found.largest.results[0].type)
-            self._largest = ops.emit("reduce", [parts], result, kind="max", dims=(dim,))
+            result, most, rest = tensor_of(found.largest.results[0].type), parts, None
+            if whole < source.shape[dim]:
+                rest = last(ops, found.rows, dim, joined, source.shape[dim] - whole)
+                most = ops.binary("max", parts, rest)
+            self._largest = ops.emit("reduce", [most], result, kind="max", dims=(dim,))
         with found.total.location, ir.InsertionPoint(found.subtracted):
             narrow = found.subtracted.operands[0]
             number = ops.broadcast(narrow, joined, attribute(found.subtracted, "dims"))
             scale = ops.unary("exp", ops.binary("sub", parts, number))
-            scaled = ops.binary(
-                "mul", _begun(ops, self._sums, replace(source, shape=joined)), scale
-            )
+            sums = _begun(ops, self._sums, replace(source, shape=joined))
+            scaled = ops.binary("mul", sums, scale)
+            if rest is not None:
+                more = ops.unary("exp", ops.binary("sub", rest, number))
+                scaled = ops.binary("add", scaled, more)
             result = tensor_of(found.total.results[0].type)
             self._total = ops.emit("reduce", [scaled], result, kind="add", dims=(dim,))
 
     def cycles(self, chip: Chip) -> float | None:
         """Estimated cycles of what is done to the parts and of what joins them, with launches."""
-        built = [op for op in self._first.built if op.result != self.rows]
+        built = [op for op in self._first.built if op not in self._views]
         costs = [
             chip.cycles(graph_of(_computing(ops), outputs)[0])
             for ops, outputs in (
@@ -259,6 +267,24 @@ class Parts:
             op.erase()
 
 
+def cut(ops: TensorOps, rows: ir.Value, dim: int, start: int, limit: int) -> ir.Value:
+    """The elements of rows from `start` to `limit` along a dimension."""
+    starts, limits = [0] * tensor_of(rows.type).rank, list(tensor_of(rows.type).shape)
+    starts[dim], limits[dim] = start, limit
+    part: ir.Value = ops.cut(rows, starts, limits)
+    return part
+
+
+def last(ops: TensorOps, rows: ir.Value, dim: int, shape: tuple[int, ...], count: int) -> ir.Value:
+    """As many last elements of rows as an array of a shape has along a dimension: the `count` last
+    ones as they are, minus infinity for those in front of them."""
+    length, width = tensor_of(rows.type).shape[dim], shape[dim]
+    limits = np.where(np.arange(width) < width - count, -np.inf, np.inf).astype(np.float32)
+    most = ops.broadcast(ops.array(limits, Tensor((width,), "f32")), shape, [dim])
+    part: ir.Value = ops.binary("min", cut(ops, rows, dim, length - width, length), most)
+    return part
+
+
 def _begun(ops: TensorOps, value: ir.Value, result: Tensor) -> ir.Value:
     """What parts left, where another kernel begins: in one with what joins them, a core would do
     all parts of a row."""
@@ -267,8 +293,8 @@ def _begun(ops: TensorOps, value: ir.Value, result: Tensor) -> ir.Value:
 
 
 def _computing(ops: Sequence[Op]) -> list[Op]:
-    """Operators without numbers."""
-    return [op for op in ops if op.name != "ascend.full"]
+    """Operators without numbers and constants."""
+    return [op for op in ops if op.name not in ("ascend.full", "ascend.constant")]
 
 
 def finite(ops: TensorOps, value: ir.Value) -> ir.Value:
@@ -281,14 +307,21 @@ def finite(ops: TensorOps, value: ir.Value) -> ir.Value:
 
 def ways(source: Tensor, dim: int, rows: int, cores: int) -> Iterator[tuple[int, int]]:
     """Numbers of equal parts of a row with which all cores have work, each with the numbers that a
-    part leaves: whole blocks of the innermost dimension."""
+    part leaves: whole blocks of the innermost dimension. If there are none, numbers of parts that
+    leave a rest of the row, which is less than each core's share."""
     size = source.shape[dim]
-    most = max(2, WAVES * cores // rows)
-    fit = [n for n in range(max(2, -(-cores // rows)), most + 1) if size % n == 0]
+    least, most = max(2, -(-cores // rows)), max(2, WAVES * cores // rows)
+    fit = [n for n in range(least, most + 1) if size % n == 0]
     inner = dim < len(source.shape) - 1
     for count in fit[:WAYS]:
         lanes = (n for n in LANES if not inner and size // count % n == 0)
         yield count, next(lanes, 1)
+    if inner or any(size % (n * LANES[-1]) == 0 for n in fit):
+        return
+    for count in range(least, most + 1, least):
+        for numbers in (LANES[0], LANES[-1]):
+            if size // (count * numbers) > 1:
+                yield count, numbers
 
 
 def part_exponentials(op: Op, chip: Chip) -> ir.Value | None:

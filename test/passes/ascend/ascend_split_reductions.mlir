@@ -107,3 +107,24 @@ func.func @exponentials(%x: tensor<1x131072xf32>) -> tensor<1x131072xf32> {
   %y = "ascend.div"(%e, %c) : (tensor<1x131072xf32>, tensor<1x131072xf32>) -> tensor<1x131072xf32>
   return %y : tensor<1x131072xf32>
 }
+
+// -----
+
+// Of a row that has no equal parts the rest is joined with what they leave.
+// CHECK-LABEL: func.func @vocabulary
+// CHECK: "ascend.slice"(%arg0) {{.*}} -> tensor<1x[[W:[0-9]+]]xf32>
+// CHECK: "ascend.reshape"{{.*}} : (tensor<1x[[W]]xf32>) -> tensor<1x[[N:[0-9]+]]x[[K:[0-9]+]]x8xf32>
+// CHECK: %[[R:.*]] = "ascend.slice"(%arg0) {{.*}} -> tensor<1x[[J:[0-9]+]]xf32>
+// CHECK: %[[L:.*]] = "ascend.min"(%[[R]], %{{.*}}) : (tensor<1x[[J]]xf32>, {{.*}}
+// CHECK: "ascend.max"({{.*}}, %[[L]])
+// CHECK: "ascend.sub"(%[[L]],
+func.func @vocabulary(%x: tensor<1x131071xf32>) -> tensor<1x131071xf32> {
+  %m = "ascend.reduce"(%x) {kind = "max", dims = array<i64: 1>} : (tensor<1x131071xf32>) -> tensor<1xf32>
+  %b = "ascend.broadcast"(%m) {dims = array<i64: 0>} : (tensor<1xf32>) -> tensor<1x131071xf32>
+  %d = "ascend.sub"(%x, %b) : (tensor<1x131071xf32>, tensor<1x131071xf32>) -> tensor<1x131071xf32>
+  %e = "ascend.exp"(%d) : (tensor<1x131071xf32>) -> tensor<1x131071xf32>
+  %s = "ascend.reduce"(%e) {kind = "add", dims = array<i64: 1>} : (tensor<1x131071xf32>) -> tensor<1xf32>
+  %c = "ascend.broadcast"(%s) {dims = array<i64: 0>} : (tensor<1xf32>) -> tensor<1x131071xf32>
+  %y = "ascend.div"(%e, %c) : (tensor<1x131071xf32>, tensor<1x131071xf32>) -> tensor<1x131071xf32>
+  return %y : tensor<1x131071xf32>
+}

@@ -9,12 +9,14 @@ import pytest
 
 import davinci
 
-ROWS, LANES = 2, 65536
+EQUAL, RAGGED = (2, 65536), (2, 65537)
+"""Rows that have equal parts, and a prime number of elements."""
 
 
-def text(log: bool) -> str:
+def text(shape: tuple[int, int], log: bool) -> str:
     """A softmax of rows, or its logarithm, in StableHLO."""
-    wide, narrow = f"tensor<{ROWS}x{LANES}xf32>", f"tensor<{ROWS}xf32>"
+    rows, lanes = shape
+    wide, narrow = f"tensor<{rows}x{lanes}xf32>", f"tensor<{rows}xf32>"
     spread = f"dims = [0] : ({narrow}) -> {wide}"
     end = f"""
     %l = stablehlo.log %s : {narrow}
@@ -48,16 +50,20 @@ def expected(x: Any, log: bool) -> Any:
         return less - np.log(total) if log else np.exp(less) / total
 
 
+@pytest.mark.parametrize("shape", [EQUAL, RAGGED], ids=str)
 @pytest.mark.parametrize("log", [False, True])
-def test_rows_in_parts(log: bool) -> None:
-    executable = davinci.compile(text(log))
-    x = np.random.default_rng(0).normal(scale=10, size=(ROWS, LANES)).astype(np.float32)
-    cases = [x.copy() for _ in range(6)]
+def test_rows_in_parts(log: bool, shape: tuple[int, int]) -> None:
+    executable = davinci.compile(text(shape, log))
+    x = np.random.default_rng(0).normal(scale=10, size=shape).astype(np.float32)
+    half = shape[1] // 2
+    cases = [x.copy() for _ in range(8)]
     cases[1][0] = -np.inf  # a row
-    cases[2][1, : LANES // 2] = -np.inf  # parts of one
+    cases[2][1, :half] = -np.inf  # parts of one
     cases[3][0, 5] = np.inf
-    cases[4][1, LANES // 2] = np.nan
+    cases[4][1, half] = np.nan
     cases[5][0, 1], cases[5][0, -1] = 1.7e38, -1.7e38
+    cases[6][0, -1], cases[6][1, -1] = 60, np.inf  # in the rest of a row
+    cases[7][0, -1], cases[7][1, -300:] = np.nan, 50
     for case in cases:
         (found,) = executable.run(case).values()
         np.testing.assert_allclose(found, expected(case, log), rtol=1e-5, atol=3e-6)
