@@ -42,6 +42,7 @@ class Attention:
         low: what is added to hide a key.
         guarded: whether weights that are no number are zeros.
         spread: of Q; large ones make large scores.
+        rounded: whether scores of f32 may be rounded to f16.
     """
 
     batch: int = 1
@@ -65,6 +66,7 @@ class Attention:
     empty: bool = False
     guarded: bool = False
     spread: float = 1.0
+    rounded: bool = False
     seed: int = 0
     lines: list[str] = field(default_factory=list)
     arguments: list[tuple[str, Array]] = field(default_factory=list)
@@ -238,11 +240,12 @@ class Attention:
 
     @property
     def tolerance(self) -> float:
-        """Weights and O are rounded to f16, and so is what scores of f16 may miss: as many of their
-        last places as they are large."""
+        """Weights and O are rounded to f16, and so is what scores miss that are f16 or `rounded`:
+        as many of their last places as they are large."""
         largest = float(np.abs(self.values["v"]).max())
         scores = np.abs(self.values["q"] @ self.values["k"].swapaxes(-1, -2)).max() * self.scale
-        missed = 2.0**-11 * (2 + (2 * scores if self.scores == "f16" else 0))
+        rounded = self.rounded or self.scores == "f16"
+        missed = 2.0**-11 * (2 + (2 * scores if rounded else 0))
         return largest * (missed + 2.0**-11)
 
     def check(self, launches: int | None = 1, **options: Any) -> Any:

@@ -20,7 +20,7 @@ TOGETHER: list[dict[str, Any]] = [
     {"rows": 130, "keys": 130, "depth": 128, "heads": 1, "scores": "f16"},
     {"rows": 64, "keys": 129, "depth": 32, "result": "f32"},
     {"rows": 33, "keys": 64, "heads": 4, "shared": 2, "batch": 2},
-    {"rows": 40, "keys": 600, "depth": 64, "scale": 0.11, "spread": 6.0},
+    {"rows": 40, "keys": 600, "depth": 64, "scale": 0.11, "spread": 6.0, "rounded": True},
     {"rows": 70, "keys": 70, "scale": 1.0, "by": "div", "spread": 0.0},
     {"rows": 40, "keys": 300, "mask": "key", "batch": 2},
     {"rows": 100, "keys": 200, "mask": "causal", "flags": True},
@@ -39,6 +39,15 @@ def test_one_launch_of_two_programs(options: dict[str, Any], cores: int) -> None
     busy = {pipe for pipe, found in executable.profile["pipes"].items() if found["busy_cycles"]}
     assert {"PIPE_M", "PIPE_FIX", "PIPE_V", "PIPE_MTE3"} <= busy
     assert launch.blocks <= cores
+
+
+@pytest.mark.parametrize(("result", "rounded"), [("f16", True), ("f32", False)])
+def test_scores_leave_as_f16_for_results_of_f16(result: str, rounded: bool) -> None:
+    """Half the bytes leave L0C; a result of f32 is given what its scores tell."""
+    options = {"rows": 256, "keys": 512, "depth": 64, "spread": 3.0, "result": result}
+    executable = Attention(**options, rounded=rounded).check(machine=MACHINE, cores=4)
+    (kernel,) = executable.profile["kernels"]
+    assert f"'rounded': {rounded}" in str(kernel["choices"])
 
 
 KNOWN: list[dict[str, Any]] = [

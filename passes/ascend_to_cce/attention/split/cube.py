@@ -2,13 +2,16 @@
 
     Q, K, V   GM -> L1 by ND2NZ
     S^T       K in L0A, Q in L0B: a mad for each part of the keys and quarter of the rows -> GM
-    P V       P in L0A, V and ones in L0B: a mad for each part and half of the rows, summed up -> GM
+    P V       P in L0A, V and ones in L0B: a mad for each part, or cut of it, and quarter of the
+              rows, summed up -> GM
 
-Two mads of scores and one of a product take turns. A part of K or V of the next step comes as soon
+Mads of scores and of products take turns. A part of K or V of the next step comes as soon
 as that of this one is in L0 for the last time.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
@@ -42,14 +45,13 @@ from davinci.passes.builder import (
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.members import Members
 from davinci.schedule.attention.split import (
-    L0_SLOTS,
     LANES,
     P_SLOTS,
     QUARTERS,
     SUBS,
     SplitAttentionSchedule,
     factor_slots,
-    l0c_slots,
+    ways_of_scores,
 )
 from davinci.schedule.products.events import Block, Fill, Held, Span
 from davinci.schedule.products.product import Operand, Pieces
@@ -96,15 +98,18 @@ class AttentionCubeCore:
         def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
             return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
 
-        height = LANES * rows
-        self.p = buffers(P_SLOTS, height * part, f16, "L1")
         slots = factor_slots(attention, schedule, machine)
+        self.cuts = slots.cuts
+        self.own = part // self.cuts
+        height = LANES * rows
+        self.p = buffers(P_SLOTS * self.cuts, height * self.own, f16, "L1")
         self.l0a_k = buffers(slots.k, part * self.depth, f16, "L0A")
-        self.l0a_p = buffers(slots.p, height * part, f16, "L0A")
-        self.l0b_q = buffers(L0_SLOTS, rows * self.depth, f16, "L0B")
-        self.l0b_v = buffers(slots.v, part * (self.columns + 1), f16, "L0B")
-        count = l0c_slots(attention, schedule, machine)
-        self.l0c_s = buffers(count, rows * part, f32, "L0C")
+        self.l0a_p = buffers(slots.p, height * self.own, f16, "L0A")
+        self.l0b_q = buffers(slots.q, rows * self.depth, f16, "L0B")
+        self.l0b_v = buffers(slots.v, self.own * (self.columns + 1), f16, "L0B")
+        scores = ways_of_scores(attention, schedule, machine)[0]
+        self.pieces = scores.cuts
+        self.l0c_s = buffers(scores.count, rows * part // scores.cuts, f32, "L0C")
         self.l0c_o = buffers(LANES, rows * (self.columns + 1), f32, "L0C")
         self.turn = 0
 
@@ -112,6 +117,7 @@ class AttentionCubeCore:
         """Everything."""
         self.prepare()
         self.next_k = self.next_v = self.steps.place(0)
+        self.bring_q(self.next_k, range(QUARTERS))
         for part in range(self.schedule.parts):
             self.bring_k(self.next_k, part)
         for part in range(self.schedule.parts):
@@ -120,11 +126,11 @@ class AttentionCubeCore:
 
     def prepare(self) -> None:
         """Ones beside V in L0B, and numbers in L1 where rows of a matrix end before a buffer."""
-        part, wide = self.schedule.part, self.columns + 1
-        ones = alloc([part * FRACTAL], ir.F16Type.get(), "L1")
+        wide = self.columns + 1
+        ones = alloc([self.own * FRACTAL], ir.F16Type.get(), "L1")
         with serving(*self.members.sums):
-            cce.clear_l1(reshaped(ones, [1, part * FRACTAL]), bits=ONE)
-            for k in range(part):
+            cce.clear_l1(reshaped(ones, [1, self.own * FRACTAL]), bits=ONE)
+            for k in range(self.own):
                 source = restride(ones, [1, 1, SIDE, SIDE], [FRACTAL, FRACTAL, SIDE, 1])
                 place = (k * wide + self.columns) * FRACTAL
                 for held in self.l0b_v:
@@ -146,14 +152,14 @@ class AttentionCubeCore:
 
     # What comes from GM.
 
-    def bring_q(self, place: StepPlace) -> None:
-        """Q of a unit."""
+    def bring_q(self, place: StepPlace, quarters: Iterable[int]) -> None:
+        """Q of quarters of a unit."""
         attention, unit = self.attention, self.schedule.unit_rows
         matrix = matrix_of(place, attention.of_q, attention.batch)
         last = self.schedule.blocks_of_rows(attention) - 1
 
         def rows(count: int) -> None:
-            for quarter in range(QUARTERS):
+            for quarter in quarters:
                 size = self.schedule.rows * SIDE
                 there = min(size, count - quarter * size)
                 if there <= 0:
@@ -223,19 +229,29 @@ class AttentionCubeCore:
         with serving(*self.members.v):
             self.whole_or_tail(place.tile, self.steps.tiles - 1, whole, left, keys)
 
+    @property
+    def products(self) -> int:
+        """Products with V of a step."""
+        return SUBS * self.schedule.parts * self.cuts
+
+    def bring_first_p(self, step: IndexLike) -> None:
+        """Weights of a step in all buffers but one, which is filled when a product is built."""
+        for number in range(min(len(self.p) - 1, self.products)):
+            self.bring_p(step, number)
+
     def bring_p(self, step: IndexLike, number: int) -> None:
-        """Weights of half of the rows and a part of the keys, of those of a step."""
-        sub, part = divmod(number, self.schedule.parts)
+        """Weights of half of the rows and the keys of a product with V, of those of a step."""
+        sub, part = divmod(number, self.schedule.parts * self.cuts)
         if part == 0:
             cce.wait_core_flag(flag=WEIGHTS)
-        rows, keys = self.schedule.rows, self.schedule.part * SIDE
+        rows, keys = self.schedule.rows, self.own * SIDE
         start = [self.block, self.steps.in_ring(step), sub * LANES, 0, part * keys, 0]
         with serving(*self.members.product):
             source = subview(
                 self.rings.weights, start, [1, 1, LANES, rows, keys, SIDE], drop=[0, 1]
             )
             shape, strides = [LANES, rows, keys, SIDE], [rows * keys * SIDE, keys * SIDE, SIDE, 1]
-            cce.copy(source, restride(self.p[number % P_SLOTS], shape, strides))
+            cce.copy(source, restride(self.p[number % len(self.p)], shape, strides))
 
     # Products.
 
@@ -246,17 +262,15 @@ class AttentionCubeCore:
             self.score(step, number)
 
     def begin(self, step: IndexLike) -> None:
-        """Brings Q of a step's unit, and finds what follows the step."""
-        place = self.steps.place(step)
+        """Finds what follows a step."""
         self.next_k = self.steps.place(self.steps.following(step))
-        with only_if(place.first):
-            self.bring_q(place)
 
     def score(self, step: IndexLike, number: int) -> None:
         """S^T of a part of the keys and a quarter of the rows."""
         part, quarter = divmod(number, QUARTERS)
         rows, keys = self.schedule.rows, self.schedule.part
-        k = self.fractals(self.l0a_k[part % len(self.l0a_k)], keys, self.depth)
+        held_k = self.l0a_k[part % len(self.l0a_k)]
+        k = self.fractals(held_k, keys, self.depth)
         members, zero = self.members, constant_index(0)
         if quarter == 0:
             width = keys * SIDE
@@ -278,74 +292,83 @@ class AttentionCubeCore:
                     element=0,
                 )
             self.bring_k(self.next_k, part)
-        slot, held = self.turn % L0_SLOTS, self.l0c_s[self.turn % len(self.l0c_s)]
-        self.turn += 1
+        q = self.l0b_q[number % len(self.l0b_q)]
         whole = Block(0, Span(0, self.depth), Span(0, rows))
         with serving(*members.q):
-            self.q.load(Held(whole, quarter), whole, self.l0b_q[slot], k_first=True)
-        c = self.fractals(held, rows, keys)
+            self.q.load(Held(whole, quarter), whole, q, k_first=True)
+        own = keys // self.pieces
         with serving(*members.scores):
-            cce.mad(
-                k,
-                self.fractals(self.l0b_q[slot], self.depth, rows),
-                c,
-                flag(True),
-            )
-            start = [self.block, self.steps.in_ring(step), quarter, 0, part * keys * SIDE, 0]
-            shape = [1, 1, 1, rows, keys * SIDE, SIDE]
-            cce.fixpipe(c, subview(self.rings.scores, start, shape, drop=[0, 1, 2]))
+            for piece in range(self.pieces):
+                c = self.fractals(self.l0c_s[self.turn % len(self.l0c_s)], rows, own)
+                self.turn += 1
+                cce.mad(
+                    self.fractals(held_k, own, self.depth, piece * own * self.depth * FRACTAL),
+                    self.fractals(q, self.depth, rows),
+                    c,
+                    flag(True),
+                )
+                first = (part * keys + piece * own) * SIDE
+                start = [self.block, self.steps.in_ring(step), quarter, 0, first, 0]
+                shape = [1, 1, 1, rows, own * SIDE, SIDE]
+                cce.fixpipe(c, subview(self.rings.scores, start, shape, drop=[0, 1, 2]))
         if part == self.schedule.parts - 1 and quarter % LANES == LANES - 1:
             cce.set_core_flag(pipe="FIX", flag=SCORES)
+        if part == self.schedule.parts - 1:
+            with only_if(self.next_k.first):
+                self.bring_q(self.next_k, [quarter])
 
     def results(self, step: IndexLike) -> None:
         """Products with V of a step, alone."""
         self.next_v = self.steps.place(self.steps.following(step))
-        self.bring_p(step, 0)
-        for number in range(SUBS * self.schedule.parts):
+        self.bring_first_p(step)
+        for number in range(self.products):
             self.result(step, number)
 
     def result(self, step: IndexLike, number: int) -> None:
-        """P V of half of the rows and a part of the keys."""
-        if number + 1 < SUBS * self.schedule.parts:
-            self.bring_p(step, number + 1)
-        sub, part = divmod(number, self.schedule.parts)
+        """P V of half of the rows, and of a part of the keys or one of its cuts."""
+        if (later := number + len(self.p) - 1) < self.products:
+            self.bring_p(step, later)
+        sub, part = divmod(number, self.schedule.parts * self.cuts)
         with serving(*self.members.product):
             self._result(step, number, sub, part)
 
-    def _result(self, step: IndexLike, number: int, sub: int, part: int) -> None:
-        height, keys, wide = LANES * self.schedule.rows, self.schedule.part, self.columns + 1
+    def _result(self, step: IndexLike, number: int, sub: int, cut: int) -> None:
+        height, keys, wide = LANES * self.schedule.rows, self.own, self.columns + 1
         held_p = self.l0a_p[number % len(self.l0a_p)]
         p = self.fractals(held_p, height, keys)
         v = self.l0b_v[number % len(self.l0b_v)]
-        cce.load2d(self.fractals(self.p[number % P_SLOTS], height, keys), p, transpose=True)
-        held = Block(0, Span(0, keys), Span(0, self.columns))
+        cce.load2d(self.fractals(self.p[number % len(self.p)], height, keys), p, transpose=True)
+        part, first = divmod(cut, self.cuts)
+        whole = Block(0, Span(0, self.schedule.part), Span(0, self.columns))
         for k in range(keys):
-            block = Block(0, Span(k, k + 1), Span(0, self.columns))
-            ((_, source),) = self.v.loads(Held(held, part), block, k_first=True)
+            row = Block(0, Span(first * keys + k, first * keys + k + 1), Span(0, self.columns))
+            ((_, source),) = self.v.loads(Held(whole, part), row, k_first=True)
             place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
             cce.load2d(source, place, transpose=True)
-        if sub == SUBS - 1:
+        if sub == SUBS - 1 and first == self.cuts - 1:
             self.bring_v(self.next_v, part)
+        last = cut == self.schedule.parts * self.cuts - 1
         rows = self.schedule.rows
         for lane, sums in enumerate(self.l0c_o):
             # By vector cores, so that the next sums of one begin while those of the other leave.
-            c = self.fractals(sums, wide, rows)
             own = self.fractals(held_p, rows, keys, lane * rows * keys * FRACTAL)
-            cce.mad(own, self.fractals(v, keys, wide), c, flag(part == 0))
-            if part == self.schedule.parts - 1:
+            c = self.fractals(sums, wide, rows)
+            cce.mad(own, self.fractals(v, keys, wide), c, flag(cut == 0))
+            if last:
                 start = [self.block, self.steps.in_ring(step), sub, lane * rows * SIDE, 0]
                 shape = [1, 1, 1, rows * SIDE, wide * SIDE]
                 cce.fixpipe(c, subview(self.rings.results, start, shape, drop=[0, 1, 2]))
-        if part == self.schedule.parts - 1:
+        if last:
             cce.set_core_flag(pipe="FIX", flag=RESULTS)
 
     def both(self, ahead: IndexLike, behind: IndexLike) -> None:
         """Scores of a step and products of an earlier one, in turns."""
         self.begin(ahead)
         self.next_v = self.steps.place(self.steps.following(behind))
-        each = QUARTERS // SUBS
-        self.bring_p(behind, 0)
-        for number in range(SUBS * self.schedule.parts):
-            for score in range(each * number, each * (number + 1)):
+        scores = QUARTERS * self.schedule.parts
+        self.bring_first_p(behind)
+        for number in range(self.products):
+            first, stop = (scores * at // self.products for at in (number, number + 1))
+            for score in range(first, stop):
                 self.score(ahead, score)
             self.result(behind, number)

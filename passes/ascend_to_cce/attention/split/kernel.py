@@ -56,7 +56,7 @@ def ring_types(attention: Attention, schedule: SplitAttentionSchedule, blocks: i
     columns = attention.fractals.columns + 1
     results = [*places, SUBS, LANES * schedule.rows * SIDE, columns * SIDE]
     f16, f32 = ir.F16Type.get(), ir.F32Type.get()
-    kind = element_type(attention.chain.scores.dtype)
+    kind = element_type(schedule.dtype(attention))
     return [
         ir.MemRefType.get(scores, kind),
         ir.MemRefType.get(scores, f16),
@@ -134,7 +134,7 @@ def constants_of(
     found: list[Array] = [table_of(dealt(attention, schedule, blocks))]
     tiles = tiling(attention, schedule)
     if tiles.patterns:
-        dtype = attention.chain.scores.dtype
+        dtype = schedule.dtype(attention)
         found.append(masks_of(tiles, attention.band.fill, schedule.tile * SIDE, dtype))
     return found
 

@@ -77,7 +77,7 @@ class ChunkMasks:
         keys = schedule.tile * SIDE
         self._patterns = patterns
         self._bounds: Ring | None = None
-        dtype = attention.chain.scores.dtype
+        dtype = schedule.dtype(attention)
         if patterns is not None and bounds_apart(attention, schedule, machine):
             self._bounds = Ring(1, slot_bytes(schedule, DTYPES[dtype].itemsize))
         for extra in attention.chain.extras:

@@ -99,7 +99,7 @@ class AttentionVectorCore:
         self.attention, self.schedule, self.members = attention, schedule, members
         self.o, self.rings, self.steps, self.machine = gm.o, rings, steps, machine
         self.block, self.lane = block, lane
-        self.dtype = attention.chain.scores.dtype
+        self.dtype = schedule.dtype(attention)
         self.element = element_type(self.dtype)
         self.masked = in_place(attention)
         self.factor = 1.0 if self.masked else attention.scale * attention.chain.factor

@@ -13,8 +13,8 @@ from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.cost import estimate, takes_windows
 from davinci.schedule.attention.footprint import holds_factors, sum_bytes, ub_bytes
 from davinci.schedule.attention.split import SplitAttentionSchedule
-from davinci.schedule.attention.split import estimate as split_cycles
-from davinci.schedule.attention.split import ranked as ranked_split
+from davinci.schedule.attention.split_cost import estimate as split_cycles
+from davinci.schedule.attention.split_cost import ranked as ranked_split
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div, even_cuts
 

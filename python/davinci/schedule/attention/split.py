@@ -22,22 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
-from davinci import machine as machines
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine, prices
+from davinci.machine import Machine
 from davinci.machine.views import VECTOR_CORE
 from davinci.schedule.attention.attention import Attention
-from davinci.schedule.attention.band import counts_of
-from davinci.schedule.attention.fold import COPIES, fold_in_place, kept
+from davinci.schedule.attention.fold import COPIES, kept
 from davinci.schedule.attention.steps import is_linear
 from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import (
     BLOCK_BYTES,
     FRACTAL_BYTES,
-    MAX_REPEAT,
     REPEAT_BYTES,
     ceil_div,
 )
@@ -50,9 +46,9 @@ LANES, SUBS = 2, 2
 
 QUARTERS = LANES * SUBS
 
-L0_SLOTS, P_SLOTS, SCORE_SLOTS, PIECE_SLOTS = 2, 2, 2, 2
-"""Buffers: of Q in L0B; of P in L1; of scores in UB, besides one more where weights leave from
-them; of pieces of P V in UB."""
+P_SLOTS, SCORE_SLOTS, PIECE_SLOTS = 2, 2, 2
+"""Buffers: of P in L1; of scores in UB, besides one more where weights leave from them; of pieces
+of P V in UB."""
 
 L0C_SLOTS = (2, 4)
 """The fewest buffers of scores in L0C, and the most."""
@@ -79,6 +75,8 @@ class SplitAttentionSchedule:
         chunk: rows whose scores of a tile a vector core takes at once.
         piece: rows of P V that it takes at once.
         ahead: tiles that scores are ahead of products with V.
+        rounded: whether scores of f32 are rounded to f16 when they leave the cube core, see
+            `may_round`.
     """
 
     __pydantic_config__ = CONFIG
@@ -89,6 +87,11 @@ class SplitAttentionSchedule:
     chunk: int
     piece: int
     ahead: int
+    rounded: bool = False
+
+    def dtype(self, attention: Attention) -> str:
+        """The type of scores that the vector cores read."""
+        return "f16" if self.rounded else attention.chain.scores.dtype
 
     @property
     def tile(self) -> int:
@@ -121,6 +124,19 @@ class SplitAttentionSchedule:
         )
 
 
+def may_round(attention: Attention) -> bool:
+    """Whether scores of f32 may be rounded to f16 before anything is done to them: those that are
+    only scaled, of a result that is f16 itself.
+
+    Q and K are f16: a score s, the sum of q k, is known to 2^-11 of the sum of |q k| if either was
+    rounded, and rounding it misses at most 2^-11 |s|, which is no more. A weight misses as much of
+    itself, with s times the scale: 0.5 % at most where that is 10, and what scores miss averages
+    out over the keys. Scores beyond 65,504 are infinite and reported as what leaves f16.
+    """
+    narrow = attention.chain.scores.dtype == "f32" and attention.o.itemsize == 2
+    return narrow and not in_place(attention)
+
+
 def require_split(attention: Attention, machine: Machine) -> None:
     """Fails unless cube and vector cores can share the attention.
 
@@ -146,7 +162,7 @@ def require_split(attention: Attention, machine: Machine) -> None:
 
 def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
     """Bytes of UB that a vector core takes."""
-    dtype = attention.chain.scores.dtype
+    dtype = schedule.dtype(attention)
     item = DTYPES[dtype].itemsize
     rows, columns = schedule.rows, attention.fractals.columns + 1
     found = score_slots(dtype) * slot_bytes(schedule, item)
@@ -174,7 +190,7 @@ def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
 def bounds_apart(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> bool:
     """Whether bounds of scores that a band hides have a buffer of their own; else those of f32 come
     piece by piece where weights leave from."""
-    dtype = attention.chain.scores.dtype
+    dtype = schedule.dtype(attention)
     size = slot_bytes(schedule, DTYPES[dtype].itemsize)
     room = machine.buffer("UB").bytes - ub_bytes(attention, schedule)
     return not weight_slots(dtype) or size <= room
@@ -215,68 +231,119 @@ def shared_bytes(attention: Attention, schedule: SplitAttentionSchedule, dtype: 
 
 def fits(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> bool:
     """Whether the memories of both kinds of cores have room."""
-    sizes, rows = attention.fractals, schedule.rows
-    columns, part = sizes.columns + 1, schedule.part
+    sizes, rows, part = attention.fractals, schedule.rows, schedule.part
     l1 = QUARTERS * rows * sizes.depth + schedule.tile * (sizes.depth + sizes.columns)
     l1 += P_SLOTS * LANES * rows * part + part
-    bytes_of = {
-        "L1": l1 * FRACTAL_BYTES,
-        "L0A": (part * sizes.depth + LANES * rows * part) * FRACTAL_BYTES,
-        "L0B": (L0_SLOTS * rows * sizes.depth + part * columns) * FRACTAL_BYTES,
-        "L0C": L0C_SLOTS[0] * scores_l0c_bytes(schedule) + sums_l0c_bytes(attention, schedule),
-        "UB": ub_bytes(attention, schedule),
-    }
-    return all(size <= machine.buffer(name).bytes for name, size in bytes_of.items())
+    if l1 * FRACTAL_BYTES > machine.buffer("L1").bytes:
+        return False
+    if ub_bytes(attention, schedule) > machine.buffer("UB").bytes:
+        return False
+    left, right = (
+        {cuts for _, _, cuts in ways(attention, schedule, machine)}
+        for ways in (ways_of_left_factors, ways_of_right_factors)
+    )
+    return bool(ways_of_scores(attention, schedule, machine) and left & right)
 
 
-def scores_l0c_bytes(schedule: SplitAttentionSchedule) -> int:
-    """Bytes of L0C that the scores of a product take."""
-    return schedule.rows * schedule.part * FRACTAL * 4
+@dataclass(frozen=True)
+class ScoreSlots:
+    """Buffers of scores in L0C.
+
+    Attributes:
+        cuts: how many of them the keys of a part take.
+    """
+
+    cuts: int
+    count: int
 
 
-def sums_l0c_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
-    """Bytes of L0C that products with V take."""
-    return LANES * schedule.rows * (attention.fractals.columns + 1) * FRACTAL * 4
+MOST_CUTS = 2
+"""In how many pieces the keys of a part are cut at most."""
 
 
-def l0c_slots(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> int:
-    """Buffers of scores in L0C: as many as there is room for, so that mads go on while others
-    leave it. Each is used as often in a step, so that none is used twice in a row from one step to
-    the next."""
-    room = machine.buffer("L0C").bytes - sums_l0c_bytes(attention, schedule)
-    least, most = L0C_SLOTS
-    counts = range(min(most, room // scores_l0c_bytes(schedule)), least, -1)
-    even = (count for count in counts if QUARTERS * schedule.parts % count == 0)
-    return next(even, least)
+def cuts_of(schedule: SplitAttentionSchedule) -> list[int]:
+    return [cuts for cuts in range(1, MOST_CUTS + 1) if schedule.part % cuts == 0]
+
+
+def ways_of_scores(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> list[ScoreSlots]:
+    """Buffers of scores in L0C, the best first: as many as there is room for, so that mads go on
+    while others leave it. None is used twice in a row from one step to the next."""
+    wide = (attention.fractals.columns + 1) * LANES * schedule.rows * FRACTAL * 4
+    room, (least, most) = machine.buffer("L0C").bytes - wide, L0C_SLOTS
+    found = []
+    for cuts in cuts_of(schedule):
+        size = schedule.rows * schedule.part * FRACTAL * 4 // cuts
+        products = QUARTERS * schedule.parts * cuts
+        found += [
+            ScoreSlots(cuts, count)
+            for count in range(min(most, room // size), least - 1, -1)
+            if products % count != 1
+        ]
+    return found
 
 
 @dataclass(frozen=True)
 class Factors:
-    """Buffers in L0A and L0B for tiles of K, of P and of V."""
+    """Buffers in L0A for tiles of K and P, and in L0B for those of Q and V.
+
+    Attributes:
+        cuts: products with V that the keys of a part take; P and V of one are a tile.
+    """
 
     k: int
     p: int
+    q: int
     v: int
+    cuts: int
+
+
+PAIRS = ((2, 2), (1, 2), (2, 1), (1, 1))
+"""Buffers of K or Q, and of P or V, the best first."""
+
+
+def ways_of_left_factors(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> list[tuple[int, int, int]]:
+    """Buffers of K and of P in L0A, and in how many pieces the keys of P are cut."""
+    k, p = schedule.part * attention.fractals.depth, LANES * schedule.rows * schedule.part
+    room = machine.buffer("L0A").bytes // FRACTAL_BYTES
+    return [
+        (*pair, cuts)
+        for cuts in cuts_of(schedule)
+        for pair in PAIRS
+        if pair[0] * k + pair[1] * p // cuts <= room
+    ]
+
+
+def ways_of_right_factors(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> list[tuple[int, int, int]]:
+    """Buffers of Q and of V and ones in L0B, and in how many pieces the keys of V are cut."""
+    q = schedule.rows * attention.fractals.depth
+    v = schedule.part * (attention.fractals.columns + 1)
+    room = machine.buffer("L0B").bytes // FRACTAL_BYTES
+    return [
+        (*pair, cuts)
+        for cuts in cuts_of(schedule)
+        for pair in PAIRS
+        if pair[0] * q + pair[1] * v // cuts <= room
+    ]
 
 
 def factor_slots(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
 ) -> Factors:
-    """Two buffers of each factor where there is room, so that one comes while another is used."""
-    sizes, rows, part = attention.fractals, schedule.rows, schedule.part
-    bytes_k, bytes_p, bytes_v, bytes_q = (
-        fractals * FRACTAL_BYTES
-        for fractals in (
-            part * sizes.depth,
-            LANES * rows * part,
-            part * (sizes.columns + 1),
-            L0_SLOTS * rows * sizes.depth,
-        )
-    )
-    l0a, l0b = (machine.buffer(name).bytes for name in ("L0A", "L0B"))
-    pairs = ((2, 2), (1, 2), (2, 1), (1, 1))
-    k, p = next((k, p) for k, p in pairs if k * bytes_k + p * bytes_p <= l0a)
-    return Factors(k, p, 2 if 2 * bytes_v + bytes_q <= l0b else 1)
+    """Two buffers of P and of V where there is room, so that one comes while another is used, and
+    then of K and Q; the keys of a part are cut in halves where these then have two buffers and
+    whole ones have not."""
+    left = ways_of_left_factors(attention, schedule, machine)
+    right = ways_of_right_factors(attention, schedule, machine)
+    ways = [
+        Factors(k, p, q, v, cuts) for k, p, cuts in left for q, v, other in right if cuts == other
+    ]
+    return max(ways, key=lambda way: (min(way.p, way.v), way.v, -way.cuts, way.q + way.k))
 
 
 def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentionSchedule]:
@@ -288,54 +355,17 @@ def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentio
             for parts in range(1, most + 1):
                 for chunk in range(rows, 0, -1):
                     made = [
-                        SplitAttentionSchedule(rows, part, parts, chunk, piece, ahead)
+                        SplitAttentionSchedule(rows, part, parts, chunk, piece, ahead, rounded)
+                        for rounded in ((False, True) if may_round(attention) else (False,))
                         for ahead in range(1, MOST_AHEAD + 1)
                         for piece in range(rows, 0, -1)
                     ]
                     fitting = [each for each in made if fits(attention, each, machine)]
                     best = {
-                        (each.ahead, bounds_apart(attention, each, machine)): each
+                        (each.rounded, each.ahead, bounds_apart(attention, each, machine)): each
                         for each in reversed(fitting)
                     }
                     yield from best.values()
-
-
-@lru_cache(maxsize=4096)
-def _scores_cycles(
-    schedule: SplitAttentionSchedule, dtype: str, masked: int, vector: Machine
-) -> float:
-    """Cycles of a vector core in which scores of a tile become weights, all rows of a unit;
-    `masked`: steps of the chain besides, as long as an addition."""
-    keys, item = schedule.tile * SIDE, DTYPES[dtype].itemsize
-    found = 0.0
-    for chunk in chunks(schedule):
-        size = chunk * keys * SIDE
-
-        def work(name: str, kind: str, width: int, size: int = size) -> float:
-            repeats = size * width / REPEAT_BYTES
-            count = ceil_div(int(repeats), MAX_REPEAT)
-            return prices.vector(vector, name, kind, repeats, count)
-
-        steps = fold_in_place(chunk, keys, dtype)
-        found += steps.estimate(vector).cycles
-        found += 2 * work("vmadd", dtype, item) + work("vexp", "f16", 2)
-        if dtype == "f32":
-            found += work("vconv", "", 4)
-        found += SMALL_STEPS * (prices.short_vector(vector) + vector.sync.barrier_cycles)
-        found += LINKS * vector.sync.barrier_cycles / min(CHUNKS_AT_ONCE, len(chunks(schedule)))
-        found += masked * work("vadd", dtype, item)
-    return SUBS * found
-
-
-SMALL_STEPS = 5
-"""Steps on the maxima of a chunk."""
-
-LINKS = 16
-"""Steps of a chunk that wait for the one before."""
-
-PER_STEP = 500
-"""Cycles of a step in which pipes wait for each other, as estimates of schedules of 12x512x64 and
-32x4096x128 miss what they take."""
 
 
 def chunks(schedule: SplitAttentionSchedule) -> tuple[int, ...]:
@@ -344,95 +374,6 @@ def chunks(schedule: SplitAttentionSchedule) -> tuple[int, ...]:
     return (schedule.chunk,) * whole + (rest,) * bool(rest)
 
 
-def product_gap(cube: Machine) -> float:
-    """Cycles of a product on a cube core besides those of its fractals: a factor comes when the
-    product before has left its buffer, and each pipe tells the next one."""
-    return prices.mad_latency(cube) + prices.load2d(cube, "L0A", 0) + 4 * cube.sync.flag_cycles
-
-
-def step_cycles(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
-) -> tuple[float, float]:
-    """Cycles of a step where steps follow each other, and from its first instruction to its last
-    where it is alone."""
-    cube, vector = machines.for_cube(machine), machines.for_vector(machine)
-    sizes, dtype = attention.fractals, attention.chain.scores.dtype
-    rows, part, parts = schedule.rows, schedule.part, schedule.parts
-    columns = sizes.columns + 1
-    scores = prices.mad(cube, rows * part * sizes.depth, 2, 1)
-    product = prices.mad(cube, LANES * rows * part * columns, 2, 1)
-    of_cube = parts * (QUARTERS * scores + SUBS * product)
-    of_cube += parts * (QUARTERS + SUBS) * product_gap(cube)
-    masked = len(attention.chain.steps) if in_place(attention) else 0
-    size = QUARTERS * rows * schedule.tile * FRACTAL
-    item = DTYPES[dtype].itemsize
-    of_v = QUARTERS * rows * columns * FRACTAL * 4
-    written = max(size * item + of_v, size * 2)
-    read = size * (item + 2 + item * attention.whole_masks) + of_v
-    read += schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES
-    moved = max(written / machine.l2.write_bytes_per_cycle, read / machine.l2.read_bytes_per_cycle)
-    taken = SUBS * rows * columns * FRACTAL * 4 / REPEAT_BYTES
-    of_vector = _scores_cycles(schedule, dtype, masked, vector) + 2 * taken + SUBS * columns * 50
-    each = max(of_cube, of_vector, moved) + PER_STEP
-    return each, of_cube + of_vector + moved
-
-
 def in_place(attention: Attention) -> bool:
     """Whether the steps of the chain are done to scores one by one: else they are one factor."""
     return bool(attention.chain.extras) or not all(map(is_linear, attention.chain.steps))
-
-
-def most_steps(attention: Attention, schedule: SplitAttentionSchedule, cores: int) -> int:
-    """Steps of the block that has most of them, about."""
-    if attention.band is None:
-        return ceil_div(schedule.units(attention), cores) * schedule.tiles(attention)
-    counts = counts_of(attention.band, schedule.unit_rows * SIDE, schedule.tile * SIDE)
-    total = attention.band.of_all(counts.tiles, attention.batch)
-    return max(ceil_div(total, cores), int(counts.tiles.max()))
-
-
-def masked_cycles(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
-) -> float:
-    """Cycles in which a vector core of one of that many blocks waits for bounds of scores that a
-    band hides, and compares them."""
-    band, vector = attention.band, machines.for_vector(machine)
-    if band is None:
-        return 0.0
-    counts = counts_of(band, schedule.unit_rows * SIDE, schedule.tile * SIDE)
-    total = band.of_all(counts.masked, attention.batch)
-    dtype = attention.chain.scores.dtype
-    item = DTYPES[dtype].itemsize
-    each = 0.0
-    for chunk in chunks(schedule):
-        size = chunk * schedule.tile * FRACTAL * item
-        apart = bounds_apart(attention, schedule, vector)
-        pieces = 1 if apart else ceil_div(size, shared_bytes(attention, schedule, dtype))
-        read = prices.reading(vector).result(size / pieces) + 2 * vector.sync.flag_cycles
-        each += pieces * read + size / REPEAT_BYTES
-        if not apart:  # They come when the weights before have left.
-            each += prices.writing(vector).result(chunk * schedule.tile * FRACTAL_BYTES)
-    return SUBS * each * total / cores
-
-
-def estimate(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
-) -> float:
-    """Cycles on that many blocks."""
-    each, alone = step_cycles(attention, schedule, machine)
-    steps = most_steps(attention, schedule, cores)
-    found = 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
-    return found + masked_cycles(attention, schedule, machine, cores)
-
-
-def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAttentionSchedule]:
-    """Schedules that fit, that of fewest estimated cycles first.
-
-    Raises:
-        NoSpace: there is none.
-    """
-    require_split(attention, machine)
-    found = list(dict.fromkeys(candidates(attention, machine)))
-    if not found:
-        raise NoSpace("attention that no schedule fits")
-    return sorted(found, key=lambda made: estimate(attention, made, machine, cores))
