@@ -204,9 +204,9 @@ OPERATORS: tuple[Operator, ...] = (
 
 REASONS = {
     "argsort": "a key with its number is two or three planes, each exchange eight instructions",
-    "top-k": "as argsort: all keys of a row are sorted in parts before the first are kept",
+    "top-k": "as argsort, of runs as long as what is kept, of two of which the smaller keys stay",
     "sort": "a network of log2(n)^2 / 2 steps, each an instruction and a barrier on few repeats",
-    "cumlogsumexp": "eight instructions and two transcendentals in each of log2(n) steps",
+    "cumlogsumexp": "six instructions and two exponentials in each of log2(n) steps",
     "cos": "some 130 instructions an element: digits up to 2^128 are taken off all of them",
     "sin": "as cos",
     "tan": "as cos, twice",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import davinci
 from davinci.machine import load
 from davinci.schedule.sorts.keys import Keys
+from davinci.schedule.sorts.network import Tile
 from davinci.schedule.sorts.schedule import longest_row
 from random_sorts import ALIKE, Sort, differs, random_sort, sort_of
 
@@ -20,7 +24,23 @@ CASES = [
     ((1, 3000), 1, "alone", 2),
     ((3, 15), 1, "others", 15),
     ((0, 5), 1, "places", 5),
+    ((9, 130), 1, "places", 1),
+    ((3, 1000), 1, "places", 5),
+    ((16, 70), 1, "alone", 6),
+    ((1, 2100), 1, "places", 100),
 ]
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+@pytest.mark.parametrize("planes", [1, 2])
+@pytest.mark.parametrize("kept", [1, 2, 9, 64])
+def test_the_first_keys_take_less(rows: int, planes: int, kept: int) -> None:
+    whole = Tile(8192, rows, planes, ("-1", "1.0"))
+    keys = [
+        sum(math.prod(step.operands[-1].shape) for step in tile.steps())
+        for tile in (replace(whole, kept=kept), whole)
+    ]
+    assert keys[0] < 0.75 * keys[1]
 
 
 def sort_named(shape: tuple[int, ...], dim: int, form: str, kept: int) -> Sort:

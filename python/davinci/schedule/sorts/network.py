@@ -15,6 +15,10 @@ bits.
 All exchanges put the smaller key first; what has to be in descending order meanwhile (half of the
 keys, each merge other ones) has its sign changed.
 
+Where only the first k keys of a row are wanted, runs of k, rounded up to a power of two, are
+sorted; then of two such runs the smaller keys stay, k of them, which are sorted again, until one
+run is left. Half of the keys are gone with each of these steps.
+
 A key is one or more *planes*. One plane is s32, exchanged by vmin and vmax. Several are numbers in
 f32 that are compared one after the other, exact in all that is done with them:
 
@@ -84,12 +88,14 @@ class Tile:
         rows: 8 rows, or 1.
         planes: numbers that a key is.
         constants: names of constants, in the order of their blocks.
+        kept: first keys of a row that are wanted; 0: all.
     """
 
     elements: int
     rows: int
     planes: int
     constants: tuple[str, ...]
+    kept: int = 0
 
     @property
     def width(self) -> int:
@@ -143,8 +149,14 @@ class _Network:
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
         self.source, self.target = KEYS, SPARE
-        self.blocks = tile.blocks
-        self.top = (tile.blocks - 1).bit_length()
+        self._all_places()
+        most = 1 << self.top
+        self.wanted = (min(tile.kept or most, most) - 1).bit_length()
+
+    def _all_places(self) -> None:
+        """Exchanges work on all blocks, with places of so many bits."""
+        self.blocks = self.tile.blocks
+        self.top = (self.blocks - 1).bit_length()
 
     def all(self) -> Iterator[NetworkStep]:
         """All steps; sorted keys may be left in the spare buffer, from where they are copied."""
@@ -159,13 +171,19 @@ class _Network:
 
     def _rows(self) -> Iterator[NetworkStep]:
         yield from self._turn()
-        for level in range(1, self.top + 1):
+        for level in range(1, self.wanted + 1):
             yield from self._merge(level)
+        if self.wanted < self.top:
+            yield from self._halved()
+            yield from self._bitonic()
         yield from self._turn_back()
 
     def _one_row(self) -> Iterator[NetworkStep]:
         """Eighths, every other one in descending order, and three merges."""
         outer = self.top - 3  # the lowest bit of outer places, in the natural order
+        if self.wanted < self.top:
+            yield from self._first_of_row(outer)
+            return
         yield from self._negated(self._odd(outer))
         yield from self._turn()
         for level in range(1, self.top + 1):
@@ -179,6 +197,59 @@ class _Network:
             for bit in reversed(range(self.top)):
                 yield from self._exchange(bit)
         yield from self._turn_back()
+
+    def _first_of_row(self, outer: int) -> Iterator[NetworkStep]:
+        """The wanted keys of each eighth, then of pairs of eighths, of fours, and of all, in front
+        of the first of these eighths; what is elsewhere is of no account."""
+        yield from self._turn()
+        for level in range(1, self.wanted + 1):
+            yield from self._merge(level)
+        yield from self._halved()
+        yield from self._turn_back()
+        self._all_places()
+        yield from self._negated(self._odd(outer))
+        for bit in range(outer, outer + 3):
+            yield from self._turn()
+            self.blocks, self.top = 1 << self.wanted, self.wanted
+            yield from self._bitonic()
+            yield from self._turn_back()
+            self._all_places()
+            yield from self._change_signs(bit, None)
+            a, b, low = self._halves(bit, max(LANES, 1 << self.wanted), 2 * LANES << bit)
+            yield from self._smaller(a, b, low)
+            yield from self._change_signs(None, bit + 1)
+        yield from self._turn()
+        self.blocks, self.top = 1 << self.wanted, self.wanted
+        yield from self._bitonic()
+        yield from self._turn_back()
+
+    def _halved(self) -> Iterator[NetworkStep]:
+        """Of pairs of sorted runs of the wanted length the smaller keys, again and again while keys
+        are turned, until one run is left: a bitonic one, not sorted."""
+        bit = self.wanted
+        while True:
+            if bit:
+                yield from self._change_signs(bit, None)
+            yield from self._smaller(*self._halves(bit, LANES << bit, LANES << bit))
+            self.blocks, self.top = self.blocks // 2, self.top - 1
+            if self.top == bit:
+                return
+            if bit:
+                yield from self._change_signs(None, bit)
+            yield from self._bitonic()
+
+    def _halves(self, bit: int, size: int, apart: int) -> tuple[View, View, View]:
+        """The first `size` keys of runs whose blocks differ in a bit, without it and with it; and
+        places in the target, so far apart."""
+        run, groups = LANES << bit, self.blocks >> bit + 1
+        shape, plane = (self.tile.planes, groups, size), self.tile.elements
+        a, b = (View(self.source, shape, (plane, 2 * run, 1), n * run) for n in (0, 1))
+        return a, b, View(self.target, shape, (plane, apart, 1))
+
+    def _bitonic(self) -> Iterator[NetworkStep]:
+        """Sorts bitonic runs of the wanted length."""
+        for bit in reversed(range(self.wanted)):
+            yield from self._exchange(bit)
 
     def _merge(self, level: int) -> Iterator[NetworkStep]:
         """Merges runs of 2^(level - 1) blocks while keys are turned."""
@@ -217,28 +288,36 @@ class _Network:
 
     def _exchange(self, bit: int) -> Iterator[NetworkStep]:
         """Compare-exchanges of the keys whose blocks differ in a bit."""
-        tile, planes = self.tile, self.tile.planes
         run, groups = LANES << bit, self.blocks >> bit + 1
-        shape = (planes, groups, run)
+        shape = (self.tile.planes, groups, run)
 
         def half(name: str, number: int) -> View:
-            return View(name, shape, (tile.elements, 2 * run, 1), number * run)
+            return View(name, shape, (self.tile.elements, 2 * run, 1), number * run)
 
         a, b = (half(self.source, number) for number in (0, 1))
         low, high = (half(self.target, number) for number in (0, 1))
+        yield from self._smaller(a, b, low, high)
+
+    def _smaller(
+        self, a: View, b: View, low: View, high: View | None = None
+    ) -> Iterator[NetworkStep]:
+        """The smaller keys of two views of the source, and the others; in views of the target."""
+        planes, groups, run = a.shape
         if planes == 1:
             yield NetworkStep("vmin", (a, b, low), ("s32",) * 3)
-            yield NetworkStep("vmax", (a, b, high), ("s32",) * 3)
+            if high is not None:
+                yield NetworkStep("vmax", (a, b, high), ("s32",) * 3)
         else:
-            many, size = ("f32",) * 3, tile.elements // 2
-            apart = View(DIFFERENCE, shape, (size, run, 1))
+            many, size = ("f32",) * 3, groups * run
+            apart = View(DIFFERENCE, a.shape, (size, run, 1))
             yield NetworkStep("vsub", (a, b, apart), many)
             yield from self._signs(size)
             every = View(DIFFERENCE, (planes, size), (size, 1))
             sign = View(SIGN, (planes, size), (0, 1))
             yield NetworkStep("vmul", (sign, every, every), many)
             yield NetworkStep("vsub", (a, apart, low), many)
-            yield NetworkStep("vadd", (b, apart, high), many)
+            if high is not None:
+                yield NetworkStep("vadd", (b, apart, high), many)
         self.source, self.target = self.target, self.source
 
     def _signs(self, size: int) -> Iterator[NetworkStep]:
@@ -272,7 +351,7 @@ class _Network:
 
     def _tiles(self, name: str) -> View:
         """A buffer as rows of 16 blocks of 32 bytes, which a transposition reads and writes."""
-        count = self.tile.planes * self.blocks // TURN
+        count = self.tile.planes * self.tile.blocks // TURN
         return View(name, (TURN, count, LANES), (LANES, TURN * LANES, 1))
 
     def _at(self, name: str, view: View) -> View:
@@ -281,7 +360,7 @@ class _Network:
     def _words(self) -> Iterator[tuple[View, View]]:
         """Words of 16 bits of all outer places and both halves, each in 16 blocks, and the 16
         blocks of the turned order that have them, for all lanes and all blocks 16 apart."""
-        inner = self.blocks // OUTER // TURN
+        inner = self.tile.blocks // OUTER // TURN
         lanes = (LANES, 2 * LANES, LANES)
         apart = (inner, TURN * LANES, TURN * LANES * LANES)
         for plane in range(self.tile.planes):

@@ -91,7 +91,7 @@ def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     groups = numbers[0].shape[0] if numbers else 0
     rows, columns = matrix.shape
     found: list[SortSchedule] = []
-    for tile in tiles_of(columns, keys, machine):
+    for tile in tiles_of(columns, keys, machine, kept):
         units = ceil_div(rows, tile.rows)
         used = min(units, cores)
         cycles = ceil_div(units, used) * tile_cycles(tile, keys, columns, kept, machine)
@@ -102,11 +102,13 @@ def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     return SortPlan(graph, min(found, key=lambda made: made.cycles), machine)
 
 
-def tiles_of(columns: int, keys: Keys, machine: Machine) -> list[Tile]:
-    """The tiles that fit UB: of 8 rows, and of one."""
+def tiles_of(columns: int, keys: Keys, machine: Machine, kept: int = 0) -> list[Tile]:
+    """The tiles that fit UB: of 8 rows, and of one, of which so many keys are wanted, 0: all."""
     constants = tuple(keys.constants())
     width = 1 << (columns - 1).bit_length()
-    tiles = (Tile(max(LEAST, rows * width), rows, keys.planes, constants) for rows in (OUTER, 1))
+    tiles = (
+        Tile(max(LEAST, rows * width), rows, keys.planes, constants, kept) for rows in (OUTER, 1)
+    )
     return [tile for tile in tiles if tile.bytes <= machine.buffers.UB.bytes]
 
 
