@@ -7,8 +7,8 @@ after, precision=mixed:
     %1 = "ascend.cast"(%b) : (tensor<16x4xf32>) -> tensor<16x4xf16>
     %c = "ascend.matmul"(%0, %1) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
 
-A cast goes in front of reshapes, and of transposes and slices that lead to products only, so that
-less is moved and one cast serves several products.
+A cast goes in front of reshapes, and of transposes, slices and broadcasts that lead to products
+only, so that less is moved and one cast serves several products.
 `mixed`: products f16 x f16 -> f32, everything else is computed as it is, but what a product reads
 is stored as f16, which its other readers widen again, but for comparisons and others whose results
 jump (`narrow_storage`). `fp16`: every f32 value of `@main` becomes f16 as well, but for sums that
@@ -189,7 +189,8 @@ SCALINGS = frozenset({"ascend.mul", "ascend.div"})
 
 def rounds_alike(op: Any) -> bool:
     """Whether an operation gives the same of rounded values as rounding gives of its result."""
-    return op.name in MOVES or (op.name == POOL and attribute(op, "kind") in ("max", "min"))
+    moves = op.name in MOVES or op.name == "ascend.broadcast"
+    return moves or (op.name == POOL and attribute(op, "kind") in ("max", "min"))
 
 
 def round_in_front(block: Any) -> None:

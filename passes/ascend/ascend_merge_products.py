@@ -18,6 +18,11 @@ slices are views in nz. Operators behind the products join as long as they are t
 their other operands can be put together as well. Merged is what takes less time so: one product
 keeps more cores at work, and a launch is saved for each of the others, unless an operator behind it
 is left alone with its slice.
+
+On machines whose cube and vector cores have programs of their own, rows that meet one right factor
+of a batch, as those of heads that share keys, are rows of one product, instead of a copy of that
+factor for each of them (`repeated_factors`). Where one kernel holds attention it reads such factors
+as they are.
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ from davinci.passes.analysis.origins import fuse
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
 from davinci.passes.ascend.layout_costs import Costs
+from davinci.passes.ascend.repeated_factors import join_rows
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     PRODUCTS,
@@ -64,9 +70,13 @@ class AscendMergeProductsPass(Pass):
     machine: str = option("ascend910", "machine file that the costs come from")
 
     def run(self, op: Any) -> None:
-        costs, merged = Costs.of(machines.load(self.machine)), 0
+        machine = machines.load(self.machine)
+        costs, merged = Costs.of(machine), 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
+            if machine.split:
+                merged += sum(join_rows(view.operation) for view in list(block.operations))
+                erase_unused(block)
             known = mark_foldable(block)
             ops = [operation.operation for operation in block.operations]
             known |= {op.results[0] for op in ops if op.name in CONSTANTS}

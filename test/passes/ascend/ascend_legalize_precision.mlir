@@ -47,6 +47,22 @@ func.func @moved(%a: tensor<8x16xf32>, %b: tensor<8x4xf32>) -> (tensor<16x4xf32>
 
 // -----
 
+// Keys that several heads share are cast before they are repeated.
+// CHECK-LABEL: func.func @repeated
+// CHECK: %[[K:.*]] = "ascend.cast"(%arg1) : (tensor<2x1x16x8xf32>) -> tensor<2x1x16x8xf16>
+// CHECK: "ascend.broadcast"(%[[K]]) {dims = array<i64: 0, 1, 2, 3>} : (tensor<2x1x16x8xf16>) -> tensor<2x4x16x8xf16>
+// CHECK: "ascend.reshape"({{.*}}) : (tensor<2x4x16x8xf16>) -> tensor<8x16x8xf16>
+// FP16-LABEL: func.func @repeated
+func.func @repeated(%q: tensor<8x1x16xf16>, %k: tensor<2x1x16x8xf32>) -> tensor<8x1x8xf32> {
+  %0 = "ascend.broadcast"(%k) {dims = array<i64: 0, 1, 2, 3>} : (tensor<2x1x16x8xf32>) -> tensor<2x4x16x8xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<2x4x16x8xf32>) -> tensor<8x16x8xf32>
+  %2 = "ascend.cast"(%q) : (tensor<8x1x16xf16>) -> tensor<8x1x16xf32>
+  %3 = "ascend.batch_matmul"(%2, %1) : (tensor<8x1x16xf32>, tensor<8x16x8xf32>) -> tensor<8x1x8xf32>
+  return %3 : tensor<8x1x8xf32>
+}
+
+// -----
+
 // One cast serves products behind one reshape; others that read a transpose keep it wide, and a cast of much more than
 // a slice takes is none in front of it.
 // CHECK-LABEL: func.func @shared

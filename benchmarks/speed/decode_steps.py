@@ -1,0 +1,102 @@
+"""One layer of a decode step of language models, against what the memory needs for it.
+
+    python benchmarks/speed/decode_steps.py [MODEL ...] [--machine NAME]
+
+The bound is what the memory takes for the weights of the layer and the keys and values before the
+token, in f16. The cache is an input and an output of the network, as the zoo has it, in f32: it is
+joined with the new token by a copy, which the bound leaves out. Nothing is computed: times only.
+The product with the vocabulary is no part of a layer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import davinci
+from davinci import zoo
+from davinci.machine import Machine, load
+
+HALF_BYTES = 2
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model, by the sizes of a layer.
+
+    Attributes:
+        wanted: microseconds that a layer may take; None for 1.28 times the bound.
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+    past: int
+    batch: int = 1
+    wanted: float | None = None
+
+    @property
+    def network(self) -> str:
+        sizes = ("hidden", "heads", "kv_heads", "intermediate", "past", "batch")
+        return ",".join(["llama", "layers=1", "seq=1", *(f"{x}={getattr(self, x)}" for x in sizes)])
+
+    @property
+    def cache_bytes(self) -> int:
+        """Keys and values of a layer in f16."""
+        head = self.hidden // self.heads
+        return 2 * self.batch * self.kv_heads * self.past * head * HALF_BYTES
+
+
+MODELS = (
+    Model("llama-3.2-1b", 16, 2048, 32, 8, 8192, 2047),
+    Model("llama-2-7b", 32, 4096, 32, 32, 11008, 2047),
+    Model("qwen3-14b", 40, 5120, 40, 8, 17408, 3349, batch=16, wanted=640.0),
+)
+SHARE = 1.28
+"""Times the memory's bound that a layer may take at batch 1."""
+
+
+def bound_us(record: dict[str, Any], model: Model, machine: Machine) -> float:
+    """Microseconds in which the memory gives the weights and the cache to all cores."""
+    size = record["memory"]["weights_bytes"] + model.cache_bytes
+    return float(size / (machine.cores * machine.gm.read_bytes_per_cycle) / machine.clock_mhz)
+
+
+def line(model: Model, machine: str) -> str:
+    """The figures of one layer."""
+    executable = davinci.compile(zoo.find(model.network), machine=machine, timing_only=True)
+    executable.run()
+    record = executable.profile
+    bound = bound_us(record, model, load(machine))
+    found = record["time_us"]
+    kernels = record["total_cycles"] / record["clock_mhz"]
+    wanted = model.wanted or SHARE * bound
+    return (
+        f"{model.name:14} {found:8.1f} us a layer in {record['launches']} launches, kernels "
+        f"{kernels:.1f} us, bound {bound:.1f} us ({found / bound:.2f}, kernels "
+        f"{kernels / bound:.2f}), wanted {wanted:.0f} us; {model.layers} layers "
+        f"{model.layers * found / 1000:.2f} ms"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
+    parser.add_argument("models", nargs="*", help=", ".join(model.name for model in MODELS))
+    parser.add_argument("--machine", default="ascend910b")
+    options = parser.parse_args()
+    unknown = set(options.models) - {model.name for model in MODELS}
+    if unknown:
+        parser.error(f"unknown models: {', '.join(sorted(unknown))}")
+    for model in MODELS:
+        if not options.models or model.name in options.models:
+            print(line(model, options.machine), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
