@@ -6,7 +6,7 @@ Prints launches, bytes of global memory and time at each cost that a launch on a
 beside what the source says of its own compiler on an A100: launches, and its speed over TensorRT's.
 Ours and its are different machines: what can be compared is the number of launches, and by how much
 joining them shortens a run. Times only: nothing is computed. --write puts the table into
-docs/souffle.md.
+docs/souffle.md; of models that are not given, it keeps the rows that are there.
 """
 
 from __future__ import annotations
@@ -77,6 +77,12 @@ def line(row: Row, launches: str, record: dict[str, Any]) -> str:
     )
 
 
+def key_of(row: str) -> tuple[str, str]:
+    """The model and the way of launches of a row of the table."""
+    cells = [cell.strip(" `") for cell in row.split("|")]
+    return (cells[1], cells[2]) if len(cells) > 2 else ("", "")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("models", nargs="*", help="networks of the zoo; by default all of them")
@@ -92,7 +98,10 @@ def main() -> int:
     if options.write:
         text = PAGE.read_text(encoding="utf-8")
         before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-        PAGE.write_text(f"{before}{BEGIN}\n{HEAD}\n" + "\n".join(lines) + f"\n{END}{after}")
+        table = text.partition(BEGIN)[2].partition(END)[0].splitlines()
+        known = {key_of(row): row for row in [*table, *lines]}
+        kept = [known[row.name, way] for row in MODELS for way in WAYS if (row.name, way) in known]
+        PAGE.write_text(f"{before}{BEGIN}\n{HEAD}\n" + "\n".join(kept) + f"\n{END}{after}")
     return 0
 
 

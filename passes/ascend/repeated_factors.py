@@ -20,17 +20,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.products import TRANSPOSE_A
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
-def join_rows(product: Any) -> bool:
+def join_rows(product: Op) -> bool:
     """Has rows that meet the same right factor be those of one product; whether there are any."""
     if product.name != "ascend.batch_matmul" or TRANSPOSE_A in product.attributes:
         return False
@@ -54,7 +53,7 @@ def join_rows(product: Any) -> bool:
     return True
 
 
-def repeated(value: Any) -> tuple[Any, int] | None:
+def repeated(value: ir.Value) -> tuple[ir.Value, int] | None:
     """What a batch of matrices repeats, each so many times one after the other; None if it does
     not."""
     matrices = tensor_of(value.type).shape[-2:]
