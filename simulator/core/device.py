@@ -117,9 +117,10 @@ class Device:
         if array is not None:
             self.write(address, array)
 
-    def flush(self, dirty_share: float = 0.0) -> None:
+    def flush(self, dirty_share: float | None = 0.0) -> None:
         """Empties the L2 of what was used, for times that do not depend on what ran before; it is
-        left with lines that nothing reads again, of which that share was written."""
+        left with lines that nothing reads again, of which that share was written; None: as many as
+        the next launch writes."""
         self._l2.flush(dirty_share)
 
     def launch(

@@ -134,19 +134,25 @@ class L2:
         self._readers: Lines = np.zeros(0, dtype=np.int64)
         self.flush()
 
-    def flush(self, dirty_share: float = 0.0) -> None:
+    def flush(self, dirty_share: float | None = 0.0) -> None:
         """Empties it of what was used.
 
         Args:
             dirty_share: of lines that an earlier run left in it, which nothing reads again, so many
-                were written and go to the memory when others take their place; 0: it is empty.
+                were written and go to the memory when others take their place; 0: it is empty;
+                None: as many as the next launch writes of those that it touches.
         """
-        self._dirty_share, self._left = dirty_share, self._capacity if dirty_share else 0
+        self._own_share = dirty_share is None
+        self._leave_behind(dirty_share or 0.0)
         self._dirty: Kinds = np.zeros(self._count, dtype=np.uint8)
         # The number of the step in which a line was last used; 0: it is not there.
         self._used: Lines = np.zeros(self._count, dtype=np.int64)
         self._steps: deque[tuple[int, Lines]] = deque()
         self._step = self._held = 0
+
+    def _leave_behind(self, dirty_share: float) -> None:
+        """Has an earlier run have left it full, with so many of its lines written; empty if 0."""
+        self._dirty_share, self._left = dirty_share, self._capacity if dirty_share else 0
 
     def forget(self, address: int, nbytes: int) -> None:
         """Lets go of the lines of bytes that are overwritten in the memory."""
@@ -161,6 +167,9 @@ class L2:
         Args:
             rounds: the blocks that run at the same time, and those that run after them.
         """
+        if self._own_share:
+            self._leave_behind(share_written([block for blocks in rounds for block in blocks]))
+            self._own_share = False
         self._common: list[list[Common]] = []
         served = [list(self._round(blocks)) for blocks in rounds]
         found = [looked for round_ in served for looked in round_]
@@ -292,3 +301,12 @@ class L2:
         before = round(self._left * self._dirty_share)
         self._left -= lines
         return before - round(self._left * self._dirty_share)
+
+
+def share_written(blocks: Sequence[Touched]) -> float:
+    """Which part of the lines that blocks have in the L2 they write."""
+    kinds = [block.kinds for block in blocks]
+    written = [b.lines[k == STORES] for b, k in zip(blocks, kinds, strict=True)]
+    kept = [b.lines[k & DIRECT == 0] for b, k in zip(blocks, kinds, strict=True)]
+    count = np.unique(np.concatenate(kept)).size if kept else 0
+    return np.unique(np.concatenate(written)).size / count if count else 0.0

@@ -233,9 +233,13 @@ class HostProgram:
         for arguments, place, number in self._given_scalars:
             arguments[place] = scalar_bits(arrays[number])
 
-    def _written_share(self) -> float:
+    def _written_share(self) -> float | None:
         """The part of a run's bytes that it writes: such a part of the lines that earlier runs like
-        it left in the L2 goes to the memory while it runs. Values of the arena count once."""
+        it left in the L2 goes to the memory while it runs. Values of the arena count once. None if
+        the accesses of its only launch tell: of arrays that it changes in place it may write any
+        part."""
+        if len(self.launches) == 1 and any(state.in_place for state in self.states):
+            return None
         written = sum(size for _, size in self.volatile)
         read = sum(spec.nbytes for spec in self.inputs)
         read += sum(size for _, size in self._constants.values()) + self.fetches.nbytes

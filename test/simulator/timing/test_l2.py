@@ -62,6 +62,15 @@ def test_lines_that_an_earlier_run_wrote_make_room(l2: L2) -> None:
     assert pass_through(l2, stream(1, 100, WRITTEN)).written_back_bytes == 0
 
 
+def test_the_next_launch_tells_what_earlier_runs_wrote(l2: L2) -> None:
+    """Three of the four quarters that it touches it reads, one of these and the last it writes."""
+    l2.flush(dirty_share=None)
+    quarter = LINES // 4
+    both_ways = both(stream(1, 3 * quarter), stream(2 * quarter + 1, 2 * quarter, WRITTEN))
+    assert pass_through(l2, both_ways).written_back_bytes == LINES // 2 * 512
+    assert pass_through(l2, stream(1, 4 * quarter)).written_back_bytes == 0
+
+
 @pytest.mark.parametrize("shape", [(1024, 2048), (4096, 2048)])
 def test_a_run_pays_for_what_runs_like_it_wrote(shape: tuple[int, int]) -> None:
     """All results go to the memory, now or in place of those of the run before, whether the L2 of
