@@ -39,8 +39,8 @@ MAY_IMPORT = {
     ),
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "arrays diagnostics dialects elements errors files isa machine mlir narrow native passes "
-        "report schedule simulator units version"
+        "arrays diagnostics dialects elements errors files garbage isa machine mlir narrow native "
+        "passes report schedule simulator units version"
     ),
     "frontends": (
         "bytecode diagnostics dialects element_types elements errors for_readers mlir narrow "

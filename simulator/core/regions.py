@@ -145,13 +145,16 @@ def union(places: Iterable[tuple[Region, int]]) -> tuple[Ints, Ints]:
     """Starts and ends of the ranges of bytes that regions at addresses have: sorted, disjoint,
     maximal."""
     by_region: dict[int, tuple[Region, list[int]]] = {}
-    for region, address in places:
+    some = [place for place in places if not place[0].empty]
+    if not some or (len(some) == 1 and some[0][0].contiguous):
+        ends = [(address + region.low, address + region.high) for region, address in some]
+        both = np.array(ends, dtype=np.int64).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
+    for region, address in some:
         by_region.setdefault(id(region), (region, []))[1].append(address)
     lows: list[Ints] = [np.zeros(0, dtype=np.int64)]
     highs: list[Ints] = [np.zeros(0, dtype=np.int64)]
     for region, addresses in by_region.values():
-        if region.empty:
-            continue
         starts, lengths = region.runs
         low = (np.array(sorted(set(addresses)))[:, None] + starts).reshape(-1)
         lows.append(low)

@@ -36,6 +36,7 @@ from davinci.simulator.core.columns import (
 )
 from davinci.simulator.core.events import Event, number_of
 from davinci.simulator.core.forms import ABSOLUTE, Decoder, Form, OpcodeForms
+from davinci.simulator.timing.beginning import Beginning
 from davinci.simulator.timing.layout import LIBRARY, Kind, StepColumn, Word
 from davinci.simulator.timing.rules import PipeCycles, UnitWork, cost_of
 
@@ -91,6 +92,7 @@ class Tables:
         costs: of steps.
         scalar_accesses: of steps, their loads and stores.
         row_blocks: see `vector_banks.BankLayout`.
+        begun: what the time line of the last block began with.
     """
 
     def __init__(self, machine: Machine, decoder: Decoder) -> None:
@@ -106,6 +108,7 @@ class Tables:
         self._forms: Ints = _ints(64, FormColumn.COLUMNS)
         self._details: Ints = np.zeros(1024, dtype=np.int64)
         self._detail_count = self._entries = 0
+        self.begun: Beginning | None = None
         self.row_blocks = BankLayout.of(machine.vector).row_blocks
         self._bypass = machine.l2.bypass_offset_bytes or 1 << 64
         self._table: Ints = _ints(256, ENTRY)

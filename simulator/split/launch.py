@@ -53,7 +53,9 @@ class SplitLaunch:
         Raises:
             DeviceFault: a program did something illegal, or the cores wait for each other.
         """
-        races = CoreRaces(self._name, vain=self._launch.foreign) if checks else None
+        # A program that crosses with no other one has nothing to be compared with inside its block.
+        meet = self._launch.crosses or len(self._programs) > 1
+        races = CoreRaces(self._name, vain=self._launch.foreign) if checks and meet else None
         # What a program leaves is known at its end where no other one runs before that.
         alike = self._launch.foreign and len(self._programs) == 1
         several = checks and self._blocks > 1

@@ -23,24 +23,17 @@ import davinci.simulator.core.execute  # noqa: F401  (compiled with the rest)
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
 from davinci.native import Bytes, Floats, Ints, address
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
-from davinci.simulator.core.columns import KEY_WORDS, VA_WORDS
 from davinci.simulator.core.events import EVENTS, PIPES, Event, event_of
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.regions import Region
 from davinci.simulator.core.tables import Tables
+from davinci.simulator.timing.beginning import Beginning
 from davinci.simulator.timing.clock import FLAG_COLUMNS, STEP_MASK
-from davinci.simulator.timing.functions import beginning
 from davinci.simulator.timing.gm_model import Rates
 from davinci.simulator.timing.l2 import Touched
 from davinci.simulator.timing.layout import (
-    LANE_COLUMNS,
-    LANE_COUNT,
     LIBRARY,
     NOTHING,
-    PART_COLUMNS,
-    PARTS_AT,
-    STRETCH,
-    FunctionWord,
     QueueColumn,
     Stop,
     TimelineColumn,
@@ -49,6 +42,9 @@ from davinci.simulator.timing.layout import (
 
 LOG_ROOM = 4096
 """Instructions that a new time line has room for."""
+
+TRANSFER_ROOM = 64
+"""Transfers of global memory that a new time line has room for."""
 
 
 @dataclass(frozen=True)
@@ -117,63 +113,14 @@ class Timeline:
         self._common = common
         self.crossed = False
         self.records: list[Records] = []
-        machine = tables.machine
-        depth = machine.sync.queue_depth
-        lists = {
-            Word.STARTS: PIPES * depth * 2,
-            Word.HELD: PIPES * depth * QueueColumn.COLUMNS,
-            Word.WOKEN_PIPES: PIPES * depth + 2,
-            Word.CAME_SETS: 2 * PIPES * depth + 2,
-            Word.LANE_WORDS: LANE_COUNT * LANE_COLUMNS,
-            Word.VA: VA_WORDS,
-            Word.KEY: KEY_WORDS,
-            Word.SIZES: max(Space) + 1,
-            Word.FUNCTION: FunctionWord.COLUMNS if machine.vector.functions else 0,
-            Word.EVENT_SETS: EVENTS,
-            Word.FLAGS: EVENTS * FLAG_COLUMNS,
-            Word.FLAG_TIMES: EVENTS * 2 * (depth + 2),  # last: the only one not zero at first
-        }
-        ends = np.cumsum([Word.END, *lists.values()]).tolist()
-        self.state: Ints = np.empty(ends[-1], dtype=np.int64)
-        self.state[: ends[-2]] = 0
-        memory, l2 = rates.needs
-        words = {
-            **dict(zip(lists, ends, strict=False)),
-            Word.DEPTH: depth,
-            Word.FLAG_CYCLES: machine.sync.flag_cycles,
-            Word.BARRIER_CYCLES: machine.sync.barrier_cycles,
-            Word.ISSUE_CYCLES: machine.scalar.issue_cycles,
-            Word.UNTIL: -1,
-            Word.KEEP_ROWS: keep_rows,
-            Word.FIRST: -1,
-            Word.PARTS: len(rates.parts),
-            Word.BLOCK_BYTES: rates.block_bytes,
-            Word.CREDIT: rates.idle_credit_cycles,
-            Word.USES_MEMORY: memory,
-            Word.USES_L2: l2,
-            Word.SEPARATE: machine.l2.separate_writes,
-            Word.STALL_BYTES: machine.mte1.stall_bytes,
-            Word.BOUNDS: 1,
-            Word.MASK_LOW: -1,
-            Word.MASK_HIGH: -1,
-            Word.BYPASS: machine.l2.bypass_offset_bytes or 0,
-            Word.LINE: machine.gm.line_bytes,
-            Word.BANK_GROUPS: machine.vector.bank_groups,
-            Word.ROW_BLOCKS: tables.row_blocks,
-        }
-        self.state[list(words)] = list(words.values())
-        if machine.vector.functions:
-            self.state[words[Word.FUNCTION] :][: FunctionWord.LAST_LOAD] = beginning(
-                machine.vector.functions
-            )
-        self.doubles: Floats = np.zeros(PARTS_AT + PART_COLUMNS * len(rates.parts))
-        self.doubles[STRETCH] = rates.stretch
-        self.doubles[PARTS_AT:] = [
-            rate for part in rates.parts for rate in (*part.memory, *part.l2, part.missing)
-        ]
+        begun = tables.begun
+        if begun is None or begun.rates is not rates or begun.keep_rows != keep_rows:
+            begun = tables.begun = Beginning.of(tables.machine, tables.row_blocks, keep_rows, rates)
+        self.state, self.doubles = begun.begin()
         self._log: Ints = np.empty(room, dtype=np.int64)
         self._rows: Ints = np.zeros((room * keep_rows, TimelineColumn.COLUMNS), dtype=np.int64)
-        self._transfers: Ints = np.zeros((0, 2), dtype=np.int64)
+        self._transfers: Ints = np.empty((TRANSFER_ROOM, 2), dtype=np.int64)
+        self._pointed: tuple[Ints | None, ...] = (None,) * 3
 
     def execute(self, records: Ints, count: int) -> Stop:
         """Executes records, int64[n, 8], up to number `count`, from `state[Word.AT]` on."""
@@ -202,6 +149,10 @@ class Timeline:
         """Puts the addresses of arrays into the state: they move as they grow."""
         state = self.state
         self.tables.point(state)
+        arrays = (self._log, self._rows, self._transfers)
+        if all(array is known for array, known in zip(arrays, self._pointed, strict=True)):
+            return
+        self._pointed = arrays
         state[Word.LOG] = address(self._log)
         state[Word.ROW_TABLE] = address(self._rows)
         state[Word.TRANSFERS] = address(self._transfers)

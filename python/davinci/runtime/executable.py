@@ -14,6 +14,7 @@ import numpy as np
 from davinci.arrays import random_inputs
 from davinci.errors import InputError, did_you_mean
 from davinci.files import check_writable, write_atomically
+from davinci.garbage import rare_search
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.report import ProgramFacts, Record, build, describe
@@ -234,7 +235,7 @@ class Executable:
         wanted = (timeline, *(each.timeline for each in profiles))
         timeline = max(wanted, key=TIMELINES.index)
         kept = tuple(np.array(array) for array in arrays)
-        with self._lock:
+        with self._lock, rare_search():
             start = time.perf_counter()
             launches = self._host.execute(kept, timeline, self.processes, self.poison)
             results = self._host.results()
