@@ -289,8 +289,7 @@ def run_tests(
 def is_script(path: Path) -> bool:
     """Whether a file runs by itself, and is not for pytest."""
     text = path.read_text()
-    tests = path.name.startswith("test_") or "@pytest.mark.parametrize" in text
-    return not tests and "__main__" in text
+    return not (path.name.startswith("test_") or "@pytest.mark.parametrize" in text)
 
 
 def run(path: Path, notes: Path, cases: Cases, skip: set[str]) -> None:
