@@ -32,8 +32,7 @@ from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.tensors import ND
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
-from davinci.passes.ascend.grouping import Judge
-from davinci.passes.ascend.sums_of_exponentials import WAVES, Chip, part_exponentials
+from davinci.passes.ascend.sums_of_exponentials import PAYS, WAVES, Chip, begun, part_exponentials
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     is_elementwise,
@@ -65,11 +64,11 @@ class AscendSplitReductionsPass(Pass):
             return
         joined = self.launches != MANY and can_meet(machine) and not loaded.split
         chip = Chip(machine, cores, joined)
-        judge, count = Judge(machine, cores), 0
+        count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             found = [part_exponentials(op, chip) for op in reductions_of(block)]
-            found += [split(op, judge, cores) for op in reductions_of(block)]
+            found += [split(op, chip) for op in reductions_of(block)]
             parted = [value for value in found if value is not None]
             part_operands(block, parted)
             count += len(parted)
@@ -133,21 +132,22 @@ def part_operands(block: ir.Block, parted: Sequence[ir.Value]) -> None:
             merged_reshape(operation.operation, first)
 
 
-def split(op: Any, judge: Judge, cores: int) -> ir.Value | None:
+def split(op: Any, chip: Chip) -> ir.Value | None:
     """Replaces a reduction by the two that take least time, if they take less; the parted operand
     if it did."""
     source, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
-    if source.layout != ND or result.count >= WAVES * cores or 0 in source.shape:
+    if source.layout != ND or result.count >= WAVES * chip.cores or 0 in source.shape:
         return None
     kind, dims = attribute(op, "kind"), tuple(attribute(op, "dims"))
     element = REDUCTIONS[kind].accumulator(source.element)
     source = replace(source, element=element)
-    whole = judge.cycles(graph_of_reduction(source, result.shape, kind, dims), growing=False)
+    whole = chip.cycles(graph_of_reduction(source, result.shape, kind, dims))
     if whole is None:
         return None
-    best, least = None, whole
-    for way in ways(source, dims, cores):
-        cycles = cycles_of(way, result.shape, kind, judge)
+    chip = chip.of_phases(2)
+    best, least = None, whole * PAYS
+    for way in ways(source, dims, chip.cores):
+        cycles = cycles_of(way, result.shape, kind, chip)
         if cycles is not None and cycles < least:
             best, least = way, cycles
     if best is None:
@@ -157,6 +157,7 @@ def split(op: Any, judge: Judge, cores: int) -> ir.Value | None:
         wide = ops.cast(op.operands[0], element)
         parted: ir.Value = ops.reshape(wide, best.parted.shape)
         partial = ops.emit("reduce", [parted], best.partial, kind=kind, dims=best.dims)
+        partial = begun(ops, partial, best.partial)
         made = Tensor(result.shape, element)
         total = ops.emit("reduce", [partial], made, kind=kind, dims=(best.part,))
         op.result.replace_all_uses_with(ops.cast(total, result.element))
@@ -177,11 +178,11 @@ def ways(source: Tensor, dims: tuple[int, ...], cores: int) -> Iterator[Split]:
             yield Split(replace(source, shape=shape), partial, first, kept.index(dim))
 
 
-def cycles_of(way: Split, result: tuple[int, ...], kind: str, judge: Judge) -> int | None:
+def cycles_of(way: Split, result: tuple[int, ...], kind: str, chip: Chip) -> float | None:
     """Estimated cycles of both steps with their launches, None of what no kernel can do."""
     first = graph_of_reduction(way.parted, way.partial.shape, kind, way.dims)
     second = graph_of_reduction(way.partial, result, kind, (way.part,))
-    costs = [judge.cycles(graph, growing=False) for graph in (first, second)]
+    costs = [chip.cycles(graph) for graph in (first, second)]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None
 

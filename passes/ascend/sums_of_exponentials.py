@@ -221,7 +221,7 @@ class Parts:
             self._sums = ops.reduce(ops.unary("exp", less), "add", [dim + 1])
         with found.largest.location, ir.InsertionPoint(found.largest):
             ops = self._second
-            parts = _begun(ops, self._parts, replace(source, shape=joined))
+            parts = begun(ops, self._parts, replace(source, shape=joined))
             result, most, rest = tensor_of(found.largest.results[0].type), parts, None
             if whole < source.shape[dim]:
                 rest = last(ops, found.rows, dim, joined, source.shape[dim] - whole)
@@ -231,7 +231,7 @@ class Parts:
             narrow = found.subtracted.operands[0]
             number = ops.broadcast(narrow, joined, attribute(found.subtracted, "dims"))
             scale = ops.unary("exp", ops.binary("sub", parts, number))
-            sums = _begun(ops, self._sums, replace(source, shape=joined))
+            sums = begun(ops, self._sums, replace(source, shape=joined))
             scaled = ops.binary("mul", sums, scale)
             if rest is not None:
                 more = ops.unary("exp", ops.binary("sub", rest, number))
@@ -285,7 +285,7 @@ def last(ops: TensorOps, rows: ir.Value, dim: int, shape: tuple[int, ...], count
     return part
 
 
-def _begun(ops: TensorOps, value: ir.Value, result: Tensor) -> ir.Value:
+def begun(ops: TensorOps, value: ir.Value, result: Tensor) -> ir.Value:
     """What parts left, where another kernel begins: in one with what joins them, a core would do
     all parts of a row."""
     begun: ir.Value = ops.emit("reshape", [value], result, **{BEGINS: True})

@@ -27,7 +27,12 @@ from davinci.schedule.vector.prepared import PreparedProgram, prepared
 from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.space import NoSpace, Space
-from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, transfers
+from davinci.schedule.vector.step_costs import (
+    moving_cycles,
+    step_cycles,
+    transfers,
+    turn_cycles,
+)
 from davinci.schedule.vector.tile_layout import (
     COPIED_SHARES,
     SLOTS,
@@ -445,7 +450,8 @@ class _Chooser:
         alone = vector + read + write + start
         if slots == 1:
             return int(once + (own + left) * alone)
-        together = start + read + write + own * max(vector, read, write)
+        turn = turn_cycles(self.machine, vector, read, write, slots)
+        together = start + read + write + own * turn
         return int(once + together + left * alone)
 
     def _copies(self, values: list[int], layout: TileLayout) -> int:

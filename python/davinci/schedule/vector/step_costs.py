@@ -18,6 +18,21 @@ MOST_STRIDE = 255
 """Blocks between neighbouring blocks or repeats of an operand, at most."""
 
 
+def turn_cycles(machine: Machine, vector: float, read: float, write: float, slots: int) -> float:
+    """Cycles from one tile of a core to the next when tiles take turns on `slots` buffers: of the
+    unit that takes longest, or of a buffer, which is free again when it was loaded and read, or
+    written and stored.
+
+    Args:
+        vector: cycles of computing a tile.
+        read: of moving its inputs, without the time until a transfer begins.
+        write: the same of its outputs.
+    """
+    loaded = machine.mte2.start_cycles + read + vector if read else 0.0
+    stored = vector + machine.mte3.start_cycles + write if write else 0.0
+    return max(vector, read, write, loaded / slots, stored / slots)
+
+
 def moving_cycles(
     values: Iterable[int],
     layout: TileLayout,
