@@ -288,8 +288,8 @@ def last(ops: TensorOps, rows: ir.Value, dim: int, shape: tuple[int, ...], count
 def begun(ops: TensorOps, value: ir.Value, result: Tensor) -> ir.Value:
     """What parts left, where another kernel begins: in one with what joins them, a core would do
     all parts of a row."""
-    begun: ir.Value = ops.emit("reshape", [value], result, **{BEGINS: True})
-    return begun
+    here: ir.Value = ops.emit("reshape", [value], result, **{BEGINS: True})
+    return here
 
 
 def _computing(ops: Sequence[Op]) -> list[Op]:

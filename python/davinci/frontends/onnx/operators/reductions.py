@@ -80,6 +80,10 @@ def lower_reduce(node: Call) -> Tensor:
     return found if keepdims else ops.squeeze(found, axes)
 
 
+PAIRED = tuple(map(np.dtype, (np.float16, np.float32, np.int32)))
+"""Types of which values and places are reduced in pairs."""
+
+
 def place_of(name: str, x: Tensor, axis: int, last: bool = False) -> Tensor:
     """The int32 index along `axis`, kept as a dimension, of the first or last extremum or NaN.
 
@@ -87,6 +91,8 @@ def place_of(name: str, x: Tensor, axis: int, last: bool = False) -> Tensor:
         name: `maximum` or `minimum`.
     """
     size = x.shape[axis]
+    if x.dtype in PAIRED and size and not last:
+        return ops.expand_dims(ops.extreme_place(name, x, axis), [axis])
     hits = ops.compare("EQ", x, ops.reduce(name, x, [axis], keepdims=True))
     hits = hits | ops.is_nan(x) if x.is_float else hits
     places = ops.iota(np.int32, x.shape, axis)

@@ -41,6 +41,7 @@ from davinci.frontends.onnx.ops.places import (
 from davinci.frontends.onnx.ops.products import convolution, dot_general, matmul
 from davinci.frontends.onnx.ops.reductions import (
     NEUTRAL,
+    extreme_place,
     highest,
     lowest,
     mean,
@@ -89,6 +90,7 @@ __all__ = [
     "erf",
     "exp",
     "expand_dims",
+    "extreme_place",
     "floor",
     "full",
     "gather",

@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from davinci.frontends.onnx.ops.arithmetic import BOOL, exp
-from davinci.frontends.onnx.ops.shapes import axes_of, expand_dims
+from davinci.frontends.onnx.ops.arithmetic import BOOL, compare, exp, where
+from davinci.frontends.onnx.ops.shapes import axes_of, expand_dims, iota
 from davinci.frontends.onnx.tensor import (
     Tensor,
     binary,
@@ -93,6 +93,29 @@ def combined(
     scalar = (x.dtype, ())
     body = ([scalar, scalar], lambda a, b: [binary(name, a, b)])
     return emit_all(operation, [x, start], [(x.dtype, shape)], [body], **attributes)[0]
+
+
+def extreme_place(name: str, x: Tensor, axis: int) -> Tensor:
+    """The int32 index along `axis`, which goes, of the first extremum, or of the first NaN.
+
+    Args:
+        name: `maximum` or `minimum`.
+        x: of f16, f32 or i32.
+    """
+    direction = "GT" if name == "maximum" else "LT"
+
+    def better(a: Tensor, i: Tensor, b: Tensor, j: Tensor) -> list[Tensor]:
+        first = compare(direction, a, b) | compare("NE", a, a)
+        equal = compare("EQ", a, b) & compare("LT", i, j)
+        return [where(first, a, b), where(first | equal, i, j)]
+
+    gone = axes_of([axis], x.rank)
+    shape = [size for d, size in enumerate(x.shape) if d not in gone]
+    start = constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
+    operands = [x, iota(np.int32, x.shape, gone[0]), start, constant(np.int32(0))]
+    kinds = [(x.dtype, shape), (np.int32, shape)]
+    body = ([(x.dtype, ()), (np.int32, ())] * 2, better)
+    return emit_all("reduce", operands, kinds, [body], dimensions=gone)[1]
 
 
 def mean(x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
