@@ -6,15 +6,17 @@ before:
 after:
     %s = "ascend.reshape"(%x) : (tensor<4096x1024xf32>) -> tensor<32x128x1024xf32>
     %p = "ascend.reduce"(%s) {kind = "add", dims = array<i64: 1, 2>} : (..) -> tensor<32xf32>
-    %m = "ascend.reduce"(%p) {kind = "add", dims = array<i64: 0>} : (..) -> tensor<f32>
+    %q = "ascend.reshape"(%p) {ascend.begins} : (tensor<32xf32>) -> tensor<32xf32>
+    %m = "ascend.reduce"(%q) {kind = "add", dims = array<i64: 0>} : (..) -> tensor<f32>
 
 Cores hand nothing over inside a kernel, so what one value comes from is one core's. A reduced
-dimension is split in equal parts, a kernel reduces each, and another one what they leave, where the
-two with their launches take less time than one. f16 that accumulates in f32 does so in both. Where
-all readers of an elementwise operator are split alike, its operands are parted in its place: what
-then reads an array does so in the same parts, and can be one kernel. Sums of exponentials, as of
-softmax, are joined with the maxima of their parts (`sums_of_exponentials`); phases of one launch
-cost less than kernels with a launch each (`launches`).
+dimension is split in equal parts, a kernel reduces each, and another one, which begins at a reshape
+that says so, what they leave, where the two with their launches take clearly less time than one.
+f16 that accumulates in f32 does so in both. Where all readers of an elementwise operator are split
+alike, its operands are parted in its place: what then reads an array does so in the same parts, and
+can be one kernel. Sums of exponentials, as of softmax, are joined with the maxima of their parts
+(`sums_of_exponentials`); phases of one launch cost less than kernels with a launch each
+(`launches`).
 """
 
 from __future__ import annotations

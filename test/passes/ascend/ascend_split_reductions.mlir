@@ -6,7 +6,8 @@
 // CHECK-LABEL: func.func @everything
 // CHECK: %[[S:.*]] = "ascend.reshape"(%arg0)
 // CHECK: %[[P:.*]] = "ascend.reduce"(%[[S]]) {{.*}}dims = array<i64: 1, 2>
-// CHECK: %[[R:.*]] = "ascend.reduce"(%[[P]]) {{.*}}dims = array<i64: 0>
+// CHECK: %[[B:.*]] = "ascend.reshape"(%[[P]]) {ascend.begins}
+// CHECK: %[[R:.*]] = "ascend.reduce"(%[[B]]) {{.*}}dims = array<i64: 0>
 // CHECK: return %[[R]] : tensor<f32>
 // ALONE-LABEL: func.func @everything
 // ALONE-NEXT: "ascend.reduce"
@@ -53,8 +54,10 @@ func.func @whole(%a: tensor<64x64xf32>, %b: tensor<64x65536xf32>, %c: tensor<419
 // CHECK-NEXT: %[[W:.*]] = "ascend.cast"(%[[S]]) : (tensor<[[PARTS]]xf16>) -> tensor<[[PARTS]]xf32>
 // CHECK-NEXT: %[[Q:.*]] = "ascend.mul"(%[[W]], %[[W]]) : {{.*}} -> tensor<[[PARTS]]xf32>
 // CHECK-NEXT: "ascend.reduce"(%[[Q]])
+// CHECK-NEXT: "ascend.reshape"{{.*}} {ascend.begins}
 // CHECK-NEXT: "ascend.reduce"
 // CHECK-NEXT: "ascend.reduce"(%[[S]])
+// CHECK-NEXT: "ascend.reshape"{{.*}} {ascend.begins}
 // CHECK-NEXT: "ascend.reduce"
 // CHECK-NEXT: return
 // ALONE-LABEL: func.func @square_and_largest

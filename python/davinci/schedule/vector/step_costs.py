@@ -28,8 +28,8 @@ def turn_cycles(machine: Machine, vector: float, read: float, write: float, slot
         read: of moving its inputs, without the time until a transfer begins.
         write: the same of its outputs.
     """
-    loaded = machine.mte2.start_cycles + read + vector if read else 0.0
-    stored = vector + machine.mte3.start_cycles + write if write else 0.0
+    loaded = prices.reading(machine).start_cycles + read + vector if read else 0.0
+    stored = vector + prices.writing(machine).start_cycles + write if write else 0.0
     return max(vector, read, write, loaded / slots, stored / slots)
 
 
