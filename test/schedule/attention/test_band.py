@@ -11,7 +11,7 @@ from davinci import machine as machines
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.band import FIELDS, ends_of, runs_of
 from davinci.operators.vector_program import Value
-from davinci.schedule.attention import dealing, split
+from davinci.schedule.attention import dealing, split_cost
 from davinci.schedule.attention.attention import Attention, Chain
 from davinci.schedule.attention.band import KeyBand, counts_of, tiling_of
 from davinci.schedule.attention.turn import Turn
@@ -80,11 +80,11 @@ def test_units_are_dealt_evenly() -> None:
     operands = rows, rows, columns, Result(False, 2), *[Turn(1, 3)] * 3
     chain = Chain(Value(0, "f32"), (), (), ())
     given = Attention(3, 4096, 4096, 128, 128, *operands, 0.125, chain, band=band)
-    schedule = split.ranked(given, MACHINE, 24)[0]
+    schedule = split_cost.ranked(given, MACHINE, 24)[0]
     steps = dealing.dealt(given, schedule, 24)
     lengths = [len(own) for own in steps]
     assert max(lengths) <= 1.1 * sum(lengths) / 24
-    assert split.most_steps(given, schedule, 24) <= max(lengths)
+    assert split_cost.most_steps(given, schedule, 24) <= max(lengths)
     tiles = dealing.tiling(given, schedule).tiles[0]
     seen = sorted((step.matrix, step.block, step.tile) for own in steps for step in own)
     wanted = [
