@@ -149,6 +149,7 @@ FLOATS: dict[str, Callable[..., Any]] = {
     "slice": lambda x: x[1:, 3:-2],
     "slice, every other": lambda x: x[:, ::2],
     "pad": lambda x: jnp.pad(x, ((1, 2), (3, 1))),
+    "pad, inside": lambda x: lax.pad(x, np.float32(0), ((0, 0, 1), (1, 0, 1))),
     "broadcast_in_dim": lambda x: jnp.broadcast_to(x[:, :1], x.shape) + x[:1],
     "while": lambda x: lax.fori_loop(0, 4, lambda i, v: v * 0.5 + x, x),
 }
