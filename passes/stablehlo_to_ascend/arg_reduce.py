@@ -84,7 +84,7 @@ def extreme_and_place(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         return None
     for kind in ("max", "min"):
         if value == worst(kind, found.element) and chooses(op, kind, found.element):
-            return _found(x, dims[0], kind, place.element, ops)
+            return _found(x, places, dims[0], kind, ops)
     return None
 
 
@@ -152,12 +152,15 @@ def computed(block: Any, arguments: Sequence[Any]) -> list[Any] | None:
     return None
 
 
-def _found(x: ir.Value, dim: int, kind: str, element: str, ops: TensorOps) -> list[Any]:
-    """The values and their places, of `element`."""
-    shape = tensor_of(x.type).shape
+def _found(x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps) -> list[Any]:
+    """The values and their places, of the type that `places` has, which counts along `dim`."""
+    shape, element = tensor_of(x.type).shape, tensor_of(places.type).element
     length = part_of(shape[dim]) if dim == len(shape) - 1 else 0
-    found = _in_parts(x, length, kind, ops) if length else _whole(x, dim, kind, ops)
-    return [found[0], ops.cast(found[1], element)]
+    if length:
+        value, place = _in_parts(x, length, kind, ops)
+    else:
+        value, place = _whole(x, ops.cast(places, "i32"), dim, kind, ops)
+    return [value, ops.cast(place, element)]
 
 
 def part_of(size: int) -> int:
@@ -175,7 +178,7 @@ def _in_parts(x: ir.Value, length: int, kind: str, ops: TensorOps) -> tuple[Any,
     rows, parts = math.prod(outer), size // length
     cut = ops.reshape(x, [rows, parts, length])
     best = ops.reduce(ops.reshape(x, [rows * parts, length]), kind, [1])
-    _, part = _whole(ops.reshape(best, [rows, parts]), 1, kind, ops)
+    _, part = _counted(ops.reshape(best, [rows, parts]), kind, ops)
     block = ops.emit(
         "gather_blocks",
         [cut, ops.reshape(part, [rows, 1])],
@@ -185,24 +188,29 @@ def _in_parts(x: ir.Value, length: int, kind: str, ops: TensorOps) -> tuple[Any,
         batch=[1, 0, 0],
         wrap=[0],
     )
-    value, place = _whole(ops.reshape(block, [rows, length]), 1, kind, ops)
+    value, place = _counted(ops.reshape(block, [rows, length]), kind, ops)
     before = ops.binary("mul", part, ops.full((rows,), "i32", length))
     return ops.reshape(value, outer), ops.reshape(ops.binary("add", before, place), outer)
 
 
-def _whole(x: ir.Value, dim: int, kind: str, ops: TensorOps) -> tuple[Any, Any]:
-    """The values along a dimension, and their places."""
+def _counted(x: ir.Value, kind: str, ops: TensorOps) -> tuple[Any, Any]:
+    """The values of the rows of a matrix, and their places."""
     found = tensor_of(x.type)
-    size, places = found.shape[dim], replace(found, element="i32")
+    size = found.shape[1]
+    numbers = ops.array(np.arange(size, dtype=np.int32), Tensor((size,), "i32"))
+    return _whole(x, ops.broadcast(numbers, found.shape, [1]), 1, kind, ops)
+
+
+def _whole(x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps) -> tuple[Any, Any]:
+    """The values along a dimension, and their places, of i32."""
+    found, numbers = tensor_of(x.type), tensor_of(places.type)
     value = ops.reduce(x, kind, [dim])
     spread = ops.broadcast(value, found.shape, [d for d in range(found.rank) if d != dim])
     hits = compared("EQ", x, spread, ops)
     if found.element[0] == "f":
         hits = ops.binary("or", hits, compared("NE", x, x, ops))
-    numbers = ops.array(np.arange(size, dtype=np.int32), Tensor((size,), "i32"))
-    operands = [hits, ops.broadcast(numbers, found.shape, [dim])]
-    chosen = ops.emit("select", [*operands, ops.full(found.shape, "i32", size)], places)
-    return value, ops.reduce(chosen, "min", [dim])
+    behind = ops.full(found.shape, "i32", found.shape[dim])
+    return value, ops.reduce(ops.emit("select", [hits, places, behind], numbers), "min", [dim])
 
 
 def compared(predicate: str, a: ir.Value, b: ir.Value, ops: TensorOps) -> Any:

@@ -10,7 +10,7 @@ from davinci.operators.vector_program import Step
 from davinci.schedule.vector.chunks import ChunkLayout, Chunks, Run, lasting, part_of
 from davinci.schedule.vector.phases import Phases, phases_of
 from davinci.schedule.vector.space import NoSpace, Space
-from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, turn_cycles
+from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, turns_cycles
 from davinci.schedule.vector.tile_buffers import Buffer
 from davinci.schedule.vector.tile_layout import SLOTS, TileLayout, tile_of
 from davinci.schedule.vector.tile_program import TileProgram
@@ -122,8 +122,8 @@ class ChunkChoice:
             work = vector((*layout.program.steps, *phase.gathered), layout)
             read = moving_cycles(phase.inputs, layout, cores, load=True)
             write = moving_cycles(phase.outputs, layout, cores, load=False)
-            each = work + read + write + start
+            turns = count * (work + read + write + start)
             if slots > 1:
-                each = turn_cycles(self.machine, work, read, write, slots)
-            total += start + read + write + count * each + vector(phase.statistics, whole)
+                turns = turns_cycles(self.machine, count, work, read, write, slots)
+            total += start + read + write + turns + vector(phase.statistics, whole)
         return int(total)

@@ -22,7 +22,7 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phases, phases_of
 from davinci.schedule.vector.space import NoSpace, Space
-from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, turn_cycles
+from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, turns_cycles
 from davinci.schedule.vector.tile_layout import COPIED_SHARES, SLOTS, Tile, TileLayout
 from davinci.schedule.vector.tile_program import TileProgram
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
@@ -241,7 +241,7 @@ class PhasedChooser:
             own = count if shared else ceil_div(pieces, share)
             for turns, known in ((own, loaded), (count - own, {*phase.inputs})):
                 read = moving_cycles(phase.inputs, layout, cores, load=True, known=known)
-                total += turns * turn_cycles(machine, vector, read, write, SLOTS)
+                total += turns_cycles(machine, turns, vector, read, write, SLOTS)
             if self._in_l2(phase.inputs, layout, pieces * cores // share):
                 loaded.update(phase.inputs)
             for step in (*phase.gathered, *phase.statistics):

@@ -31,7 +31,7 @@ from davinci.schedule.vector.step_costs import (
     moving_cycles,
     step_cycles,
     transfers,
-    turn_cycles,
+    turns_cycles,
 )
 from davinci.schedule.vector.tile_layout import (
     COPIED_SHARES,
@@ -450,8 +450,8 @@ class _Chooser:
         alone = vector + read + write + start
         if slots == 1:
             return int(once + (own + left) * alone)
-        turn = turn_cycles(self.machine, vector, read, write, slots)
-        together = start + read + write + own * turn
+        turns = turns_cycles(self.machine, own, vector, read, write, slots)
+        together = start + read + write + turns
         return int(once + together + left * alone)
 
     def _copies(self, values: list[int], layout: TileLayout) -> int:

@@ -18,10 +18,12 @@ MOST_STRIDE = 255
 """Blocks between neighbouring blocks or repeats of an operand, at most."""
 
 
-def turn_cycles(machine: Machine, vector: float, read: float, write: float, slots: int) -> float:
-    """Cycles from one tile of a core to the next when tiles take turns on `slots` buffers: of the
-    unit that takes longest, or of a buffer, which is free again when it was loaded and read, or
-    written and stored.
+def turns_cycles(
+    machine: Machine, count: float, vector: float, read: float, write: float, slots: int
+) -> float:
+    """Cycles of `count` tiles of a core, one after the other, that take turns on the buffers of
+    `slots`: of the unit that takes longest for each; behind the first ones also of a buffer, which
+    is free again when it was loaded and read, or written and stored.
 
     Args:
         vector: cycles of computing a tile.
@@ -30,7 +32,9 @@ def turn_cycles(machine: Machine, vector: float, read: float, write: float, slot
     """
     loaded = prices.reading(machine).start_cycles + read + vector if read else 0.0
     stored = vector + prices.writing(machine).start_cycles + write if write else 0.0
-    return max(vector, read, write, loaded / slots, stored / slots)
+    busy = max(vector, read, write)
+    waiting = max(0.0, max(loaded, stored) / slots - busy)
+    return count * busy + max(0.0, count - slots) * waiting
 
 
 def moving_cycles(
