@@ -134,9 +134,9 @@ def part_operands(block: ir.Block, parted: Sequence[ir.Value]) -> None:
             merged_reshape(operation.operation, first)
 
 
-def split(op: Any, chip: Chip) -> ir.Value | None:
-    """Replaces a reduction by the two that take least time, if they take less; the parted operand
-    if it did."""
+def split(op: Op, chip: Chip) -> ir.Value | None:
+    """Replaces a reduction by the two that take least time, if that is clearly less (`PAYS`); the
+    parted operand if it did."""
     source, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
     if source.layout != ND or result.count >= WAVES * chip.cores or 0 in source.shape:
         return None

@@ -42,9 +42,9 @@ def add_arguments(kernel: ir.Operation, kinds: Sequence[Any]) -> list[Any]:
 
 
 def meet_once(lines: ir.Value) -> None:
-    """All cores of a kernel meet, which do so once in each launch.
+    """Builds the only meeting of all cores of a kernel.
 
-    The counter is read before the last work in front of the meeting is complete.
+    A core reads its counter while the last work in front of the meeting still runs.
 
     Args:
         lines: counters of the cores, i32 [cores, 8], an argument of the kernel.

@@ -152,7 +152,7 @@ def computed(block: Any, arguments: Sequence[Any]) -> list[Any] | None:
     return None
 
 
-def _found(x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps) -> list[Any]:
+def _found(x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps) -> list[ir.Value]:
     """The values and their places, of the type that `places` has, which counts along `dim`."""
     shape, element = tensor_of(x.type).shape, tensor_of(places.type).element
     length = part_of(shape[dim]) if dim == len(shape) - 1 else 0
@@ -193,7 +193,7 @@ def _in_parts(x: ir.Value, length: int, kind: str, ops: TensorOps) -> tuple[Any,
     return ops.reshape(value, outer), ops.reshape(ops.binary("add", before, place), outer)
 
 
-def _counted(x: ir.Value, kind: str, ops: TensorOps) -> tuple[Any, Any]:
+def _counted(x: ir.Value, kind: str, ops: TensorOps) -> tuple[ir.Value, ir.Value]:
     """The values of the rows of a matrix, and their places."""
     found = tensor_of(x.type)
     size = found.shape[1]
@@ -201,7 +201,9 @@ def _counted(x: ir.Value, kind: str, ops: TensorOps) -> tuple[Any, Any]:
     return _whole(x, ops.broadcast(numbers, found.shape, [1]), 1, kind, ops)
 
 
-def _whole(x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps) -> tuple[Any, Any]:
+def _whole(
+    x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps
+) -> tuple[ir.Value, ir.Value]:
     """The values along a dimension, and their places, of i32."""
     found, numbers = tensor_of(x.type), tensor_of(places.type)
     value = ops.reduce(x, kind, [dim])

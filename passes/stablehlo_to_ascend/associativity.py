@@ -9,10 +9,10 @@ import numpy as np
 
 from davinci import elements
 from davinci.elements import Array
-from davinci.mlir import func, ir, stablehlo
+from davinci.mlir import ir
 from davinci.narrow import to_stored
 from davinci.passes import builder
-from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_constant
+from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, evaluated, is_constant
 
 TRIALS = 256
 """Triples of numbers that a function is tried on."""
@@ -54,15 +54,14 @@ def is_associative(region: ir.Region) -> bool:
 def _both_orders(region: ir.Region, kinds: list[ir.Type]) -> tuple[list[Array], list[Array]]:
     rng = np.random.default_rng(0)
     tensors = [ir.RankedTensorType.get([TRIALS], kind) for kind in kinds]
-    module = ir.Module.create()
-    with ir.InsertionPoint(module.body):
-        block = func.FuncOp("main", ([], tensors * 2)).add_entry_block()
-    with ir.InsertionPoint(block):
+
+    def both() -> list[ir.Value]:
         a, b, c = ([_numbers(kind, rng) for kind in kinds] for _ in range(3))
         left = applied(region, [*applied(region, [*a, *b]), *c])
         right = applied(region, [*a, *applied(region, [*b, *c])])
-        func.ReturnOp([*left, *right])
-    found = [elements.to_array(made).copy() for made in stablehlo.eval_module(module, [])]
+        return [*left, *right]
+
+    found = evaluated(both, tensors * 2)
     return found[: len(kinds)], found[len(kinds) :]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from davinci.mlir import ir
+from davinci import elements
+from davinci.elements import Array
+from davinci.mlir import func, ir, stablehlo
 from davinci.passes.stablehlo_to_ascend import tensors as t
 
 ELEMENTWISE = frozenset(
@@ -28,6 +30,21 @@ def is_elementwise(region: ir.Region) -> bool:
 
 def is_constant(value: ir.Value) -> bool:
     return isinstance(value, ir.OpResult) and value.owner.name == "stablehlo.constant"
+
+
+def evaluated(build: Callable[[], Sequence[ir.Value]], kinds: Sequence[ir.Type]) -> list[Array]:
+    """The results of operations on known numbers, by StableHLO's interpreter.
+
+    Args:
+        build: builds them, from constants on.
+        kinds: types of the results.
+    """
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        block = func.FuncOp("main", ([], list(kinds))).add_entry_block()
+    with ir.InsertionPoint(block):
+        func.ReturnOp(build())
+    return [elements.to_array(made).copy() for made in stablehlo.eval_module(module, [])]
 
 
 def applied(region: ir.Region, arguments: Sequence[ir.Value]) -> list[Any]:

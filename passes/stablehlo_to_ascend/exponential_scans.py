@@ -13,15 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci import elements
-from davinci.mlir import func, ir, stablehlo
-from davinci.passes import builder
+from davinci.mlir import ir
 from davinci.passes.stablehlo_to_ascend import tensors as t
-from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied
+from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, evaluated
 
 SAMPLES = (-np.inf, -200.0, -100.5, -3.0, -0.25, 0.0, 1.0, 1.5, 20.0, 150.0, np.inf, np.nan)
 """Numbers, each with each other one, for which a function has to be `logaddexp`."""
@@ -50,7 +48,7 @@ class SumsOfExponentials:
             return None
         return SumsOfExponentials(kind) if adds_exponentials(region, kind) else None
 
-    def begun(self, x: ir.Value) -> list[Any]:
+    def begun(self, x: ir.Value) -> list[ir.Value]:
         """m and s of single elements."""
         single = ir.RankedTensorType.get(x.type.shape, ir.F32Type.get())
         if x.type != single:
@@ -58,7 +56,7 @@ class SumsOfExponentials:
         most = t.op("clamp", [t.full(single, -MOST), x, t.full(single, MOST)], single)
         return [most, t.op("exponential", [t.subtract(x, most)], single)]
 
-    def joined(self, pairs: Sequence[ir.Value]) -> list[Any]:
+    def joined(self, pairs: Sequence[ir.Value]) -> list[ir.Value]:
         """m and s of windows of which each is two: those of both."""
         first, first_sum, second, second_sum = pairs
         most = t.op("maximum", [first, second], first.type)
@@ -76,7 +74,7 @@ class SumsOfExponentials:
 
 
 def begins_with_nothing(start: ir.Value) -> bool:
-    """Whether a start value is the constant -inf."""
+    """Whether a reduction starts from the constant -inf, the logarithm of an empty sum."""
     if not isinstance(start, ir.OpResult) or start.owner.name != "stablehlo.constant":
         return False
     return bool(np.all(elements.to_array(start.owner.attributes["value"]) == -np.inf))
@@ -91,20 +89,10 @@ def adds_exponentials(region: ir.Region, kind: ir.Type) -> bool:
         inside.update(op.results)
     numbers = np.array(SAMPLES, np.float32)
     a, b = (x.ravel() for x in np.meshgrid(numbers, numbers))
-    module, tensor = ir.Module.create(), ir.RankedTensorType.get([a.size], kind)
-    with ir.InsertionPoint(module.body):
-        block = func.FuncOp("main", ([], [tensor])).add_entry_block()
-    with ir.InsertionPoint(block):
-        func.ReturnOp(applied(region, [constant(a, kind), constant(b, kind)]))
-    made = elements.to_array(stablehlo.eval_module(module, [])[0])
+    (made,) = evaluated(
+        lambda: applied(region, [t.constant(numbers, kind) for numbers in (a, b)]),
+        [ir.RankedTensorType.get([a.size], kind)],
+    )
     with np.errstate(invalid="ignore"):
         wanted = np.logaddexp(a, b, dtype=np.float32)
     return np.allclose(made.astype(np.float32), wanted, rtol=1e-2, atol=1e-2, equal_nan=True)
-
-
-def constant(numbers: elements.Array, kind: ir.Type) -> Any:
-    """A vector of numbers, as a type has them."""
-    stored = numbers.astype(elements.dtype_of(kind))
-    value = elements.to_attribute(stored, kind)
-    tensor = ir.RankedTensorType.get([stored.size], kind)
-    return builder.op("stablehlo.constant", [], [tensor], value=value).result

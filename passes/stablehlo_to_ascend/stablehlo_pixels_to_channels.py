@@ -41,7 +41,7 @@ import numpy as np
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
-from davinci.elements import Array, to_array, to_attribute
+from davinci.elements import Array, to_array
 from davinci.mlir import Op, ir, operations, stablehlo
 from davinci.operators.conv import LENGTHS, MOST_PADDING, Geometry, weight_rows
 from davinci.operators.tensors import ND, NZ, Tensor
@@ -361,7 +361,7 @@ def by_blocks(given: Filter) -> ir.Value:
     rows, columns = lies.windows
     made = t.op(
         "convolution",
-        [x, constant(found.bands, op.operands[1].type.element_type)],
+        [x, t.constant(found.bands, op.operands[1].type.element_type)],
         kind_of([found.images, rows, columns, found.outputs * size], result),
         dimension_numbers=ir.Attribute.parse(
             "#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>"
@@ -388,11 +388,6 @@ def by_blocks(given: Filter) -> ir.Value:
 
 def kind_of(shape: Sequence[int], like: ir.RankedTensorType) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(list(shape), like.element_type)
-
-
-def constant(array: Array, element: ir.Type) -> ir.Value:
-    attr = to_attribute(array, element)
-    return t.op("constant", [], attr.type, value=attr)
 
 
 def reshaped(x: ir.Value, shape: Sequence[int]) -> ir.Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from davinci.elements import scalar_attribute
+from davinci.elements import Array, scalar_attribute, to_attribute
 from davinci.mlir import ir
 from davinci.passes import builder
 
@@ -19,6 +19,12 @@ def full(kind: ir.RankedTensorType, number: float) -> ir.Value:
     """A constant that is `number` everywhere."""
     splat = ir.DenseElementsAttr.get_splat(kind, scalar_attribute(number, kind.element_type))
     return op("constant", [], kind, value=splat)
+
+
+def constant(array: Array, element: ir.Type) -> ir.Value:
+    """A constant of known numbers, of an element type."""
+    value = to_attribute(array, element)
+    return op("constant", [], value.type, value=value)
 
 
 def add(a: ir.Value, b: ir.Value) -> ir.Value:

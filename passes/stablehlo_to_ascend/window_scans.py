@@ -28,7 +28,7 @@ from davinci.passes.stablehlo_to_ascend.exponential_scans import SumsOfExponenti
 from davinci.passes.stablehlo_to_ascend.movement import kind_of_body
 from davinci.passes.stablehlo_to_ascend.reduce_window import Windows, scan_order
 
-Function = Callable[[Sequence[ir.Value]], list[Any]]
+Function = Callable[[Sequence[ir.Value]], list[ir.Value]]
 """Combines tensors with as many others of the same shape."""
 
 
@@ -80,11 +80,11 @@ def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
 
 
 def combined(
-    function: Function, xs: list[Any], dim: int, size: int, step: int, stride: int, count: int
+    function: Function, xs: list[ir.Value], dim: int, size: int, step: int, stride: int, count: int
 ) -> list[Any]:
     """Windows of `size` elements, `step` apart, along a dimension: `count` of them."""
     length, reach = xs[0].type.shape[dim], (count - 1) * stride + 1
-    result: list[Any] | None = None
+    result: list[ir.Value] | None = None
     at, covered = 0, 1
     while True:
         if size & covered:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from davinci import elements
 from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import Op, ir
@@ -126,16 +125,16 @@ def numbers_of_selected(found: WindowSelection, x: ir.Value, compare: Op | None)
     single = ir.RankedTensorType.get(found.windows, ir.F32Type.get())
     met = found.inside(found.positions[0])
     best = position_of(found, image, found.positions[0])
-    number = constant(np.where(met, 0, -1).astype(np.float32), single)
+    number = t.constant(np.where(met, 0, -1).astype(np.float32), single.element_type)
     for count, position in enumerate(found.positions[1:], 1):
         candidate, lies = position_of(found, image, position), found.inside(position)
         pair = [candidate, best] if turned else [best, candidate]
         direction = compare.attributes["comparison_direction"]
         stays = t.op("compare", pair, truths, comparison_direction=direction)
         if not met.all():
-            stays = t.op("and", [stays, constant(met, truths)], truths)
+            stays = t.op("and", [stays, t.constant(met, truths.element_type)], truths)
         if not lies.all():
-            stays = t.op("or", [stays, constant(~lies, truths)], truths)
+            stays = t.op("or", [stays, t.constant(~lies, truths.element_type)], truths)
         best = t.op("select", [stays, best, candidate], best.type)
         number = t.op("select", [stays, number, t.full(single, count)], single)
         met = met | lies
@@ -156,11 +155,6 @@ def position_of(found: WindowSelection, image: ir.Value, position: Place) -> ir.
     ]
     places = {"start_indices": list(position), "limit_indices": limits}
     return t.op("slice", [image], kind, **places, strides=list(found.strides))
-
-
-def constant(array: Array, kind: ir.RankedTensorType) -> ir.Value:
-    value = elements.to_attribute(array, kind.element_type)
-    return t.op("constant", [], kind, value=value)
 
 
 def sum_of(found: WindowSelection, residue: Place, number: ir.Value, source: ir.Value) -> ir.Value:

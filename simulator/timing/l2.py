@@ -304,7 +304,7 @@ class L2:
 
 
 def share_written(blocks: Sequence[Touched]) -> float:
-    """Which part of the lines that blocks have in the L2 they write."""
+    """The part of the lines of the L2 that blocks touch which they also write, 0 to 1."""
     kinds = [block.kinds for block in blocks]
     written = [b.lines[k == STORES] for b, k in zip(blocks, kinds, strict=True)]
     kept = [b.lines[k & DIRECT == 0] for b, k in zip(blocks, kinds, strict=True)]

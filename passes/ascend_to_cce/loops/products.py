@@ -243,7 +243,7 @@ class LoopProducts(TileBuilder):
             shape[:2] = shape[1::-1]
         return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
 
-    def _product(self, product: Factors, left: Any, begins: bool) -> None:
+    def _product(self, product: Factors, left: ir.Value, begins: bool) -> None:
         """A product with a left factor in L0A, or in L0B with the right one in L0A, added to the
         sum unless it begins that."""
         height = self.height

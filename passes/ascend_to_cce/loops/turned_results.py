@@ -34,7 +34,7 @@ class LaneRun:
 
 
 def runs_of(runs: Sequence[LaneRun]) -> list[LaneRun]:
-    """The same, those one that follow each other on both sides."""
+    """Joins runs whose lanes are neighbours in the results and in the buffer that holds rows."""
     found: list[LaneRun] = []
     for run in runs:
         last = found[-1] if found else None

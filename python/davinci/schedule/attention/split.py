@@ -303,18 +303,29 @@ PAIRS = ((2, 2), (1, 2), (2, 1), (1, 1))
 """Buffers of K or Q, and of P or V, the best first."""
 
 
+def ways_of_factors(
+    schedule: SplitAttentionSchedule, room: int, whole: int, cut: int
+) -> list[tuple[int, int, int]]:
+    """Buffers of two factors in one memory, and in how many pieces the keys of the second are cut.
+
+    Args:
+        room: bytes of the memory.
+        whole, cut: fractals of a buffer of the first factor, and of the second with all its keys.
+    """
+    return [
+        (*pair, cuts)
+        for cuts in cuts_of(schedule)
+        for pair in PAIRS
+        if pair[0] * whole + pair[1] * cut // cuts <= room // FRACTAL_BYTES
+    ]
+
+
 def ways_of_left_factors(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
 ) -> list[tuple[int, int, int]]:
     """Buffers of K and of P in L0A, and in how many pieces the keys of P are cut."""
     k, p = schedule.part * attention.fractals.depth, LANES * schedule.rows * schedule.part
-    room = machine.buffer("L0A").bytes // FRACTAL_BYTES
-    return [
-        (*pair, cuts)
-        for cuts in cuts_of(schedule)
-        for pair in PAIRS
-        if pair[0] * k + pair[1] * p // cuts <= room
-    ]
+    return ways_of_factors(schedule, machine.buffer("L0A").bytes, k, p)
 
 
 def ways_of_right_factors(
@@ -323,13 +334,7 @@ def ways_of_right_factors(
     """Buffers of Q and of V and ones in L0B, and in how many pieces the keys of V are cut."""
     q = schedule.rows * attention.fractals.depth
     v = schedule.part * (attention.fractals.columns + 1)
-    room = machine.buffer("L0B").bytes // FRACTAL_BYTES
-    return [
-        (*pair, cuts)
-        for cuts in cuts_of(schedule)
-        for pair in PAIRS
-        if pair[0] * q + pair[1] * v // cuts <= room
-    ]
+    return ways_of_factors(schedule, machine.buffer("L0B").bytes, q, v)
 
 
 def factor_slots(

@@ -216,8 +216,7 @@ def depth_of(products: Sequence[Factors], a: int, schedule: LoopSchedule, machin
 
 def most_fractals(schedule: LoopSchedule, machine: Machine) -> int:
     """Fractals of the largest block of a right factor, which take turns."""
-    room = machine.buffers.L0A if schedule.turned else machine.buffers.L0B
-    return room.bytes // SLOTS // FRACTAL_BYTES
+    return machine.buffer(schedule.space_of_right).bytes // SLOTS // FRACTAL_BYTES
 
 
 def blocks_of(
@@ -356,7 +355,7 @@ def _require_room(
     held += (meeting + 1) * LINE_BYTES if meeting else 0
     needs = (
         ("L1", fractals * FRACTAL_BYTES + left, buffers.L1.bytes),
-        (schedule.space_of_left, left, buffers.L0B.bytes if schedule.turned else buffers.L0A.bytes),
+        (schedule.space_of_left, left, machine.buffer(schedule.space_of_left).bytes),
         ("L0C", sums, buffers.L0C.bytes),
         ("UB", held, buffers.UB.bytes),
     )

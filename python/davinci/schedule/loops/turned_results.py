@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine, prices
 from davinci.schedule.vector.row_steps import DIGITS, Digits
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 LANES = BLOCK_BYTES // 4
@@ -66,12 +66,12 @@ def halves_of(rows: int) -> Iterator[tuple[int, int]]:
 
 def scratch_elements(lanes: int, rows: int) -> int:
     """Elements of f32 between the transpositions of so many lanes."""
-    return len(list(sections_of(lanes))) * len(list(halves_of(rows))) * TURNED
+    return ceil_div(lanes, SECTION) * ceil_div(rows, LANES) * TURNED
 
 
 def turning_cycles(machine: Machine, lanes: int, rows: int) -> float:
     """Estimated cycles of both rounds."""
-    sections, halves = len(list(sections_of(lanes))), len(list(halves_of(rows)))
+    sections, halves = ceil_div(lanes, SECTION), ceil_div(rows, LANES)
     first = prices.vector(
         machine, "scatter_vnchwconv", "b16", 2 * LANES * sections * halves, sections * halves
     )

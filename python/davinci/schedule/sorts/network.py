@@ -32,7 +32,7 @@ difference that is not 0 decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.schedule.vector.steps import View
 from davinci.units import BLOCK_BYTES
@@ -209,19 +209,20 @@ class _Network:
         self._all_places()
         yield from self._negated(self._odd(outer))
         for bit in range(outer, outer + 3):
-            yield from self._turn()
-            self.blocks, self.top = 1 << self.wanted, self.wanted
-            yield from self._bitonic()
-            yield from self._turn_back()
-            self._all_places()
+            yield from self._first_runs()
             yield from self._change_signs(bit, None)
             a, b, low = self._halves(bit, max(LANES, 1 << self.wanted), 2 * LANES << bit)
             yield from self._smaller(a, b, low)
             yield from self._change_signs(None, bit + 1)
+        yield from self._first_runs()
+
+    def _first_runs(self) -> Iterator[NetworkStep]:
+        """Sorts the bitonic run of the wanted length that each eighth begins with."""
         yield from self._turn()
         self.blocks, self.top = 1 << self.wanted, self.wanted
         yield from self._bitonic()
         yield from self._turn_back()
+        self._all_places()
 
     def _halved(self) -> Iterator[NetworkStep]:
         """Of pairs of sorted runs of the wanted length the smaller keys, again and again while keys
@@ -288,15 +289,9 @@ class _Network:
 
     def _exchange(self, bit: int) -> Iterator[NetworkStep]:
         """Compare-exchanges of the keys whose blocks differ in a bit."""
-        run, groups = LANES << bit, self.blocks >> bit + 1
-        shape = (self.tile.planes, groups, run)
-
-        def half(name: str, number: int) -> View:
-            return View(name, shape, (self.tile.elements, 2 * run, 1), number * run)
-
-        a, b = (half(self.source, number) for number in (0, 1))
-        low, high = (half(self.target, number) for number in (0, 1))
-        yield from self._smaller(a, b, low, high)
+        run = LANES << bit
+        a, b, low = self._halves(bit, run, 2 * run)
+        yield from self._smaller(a, b, low, replace(low, offset=run))
 
     def _smaller(
         self, a: View, b: View, low: View, high: View | None = None

@@ -47,6 +47,11 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def start_of(name: str, x: Tensor) -> Tensor:
+    """The number from which a reduction of `x` starts, the neutral one."""
+    return constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
+
+
 def reduce(name: str, x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
     """Over some axes, with `add`, `multiply`, `maximum`, `minimum`, `and` or `or`.
 
@@ -89,7 +94,7 @@ def combined(
     operation: str, name: str, x: Tensor, shape: Sequence[int], **attributes: Any
 ) -> Tensor:
     """An operation that combines elements from the neutral one on."""
-    start = constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
+    start = start_of(name, x)
     scalar = (x.dtype, ())
     body = ([scalar, scalar], lambda a, b: [binary(name, a, b)])
     return emit_all(operation, [x, start], [(x.dtype, shape)], [body], **attributes)[0]
@@ -111,7 +116,7 @@ def extreme_place(name: str, x: Tensor, axis: int) -> Tensor:
 
     gone = axes_of([axis], x.rank)
     shape = [size for d, size in enumerate(x.shape) if d not in gone]
-    start = constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
+    start = start_of(name, x)
     operands = [x, iota(np.int32, x.shape, gone[0]), start, constant(np.int32(0))]
     kinds = [(x.dtype, shape), (np.int32, shape)]
     body = ([(x.dtype, ()), (np.int32, ())] * 2, better)
