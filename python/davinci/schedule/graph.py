@@ -91,6 +91,12 @@ class Graph:
         places = tuple(self.inputs), tuple(self.outputs), tuple(sorted(self.windows.items()))
         return nodes, tuple(self.arrays), *places
 
+    def keyed(self) -> KeyedGraph:
+        """The group as a key of what is kept for it: by what it is, and by the operators of its
+        kernel that it comes from, which reports of it name."""
+        members = tuple(node.members for node in self.nodes)
+        return KeyedGraph((self.key(), members), self)
+
     def rows(self) -> list[list[int]]:
         """Inputs, and outputs, that are neighbouring parts of the rows of one array, in order."""
         return [row for values in (self.inputs, self.outputs) for row in self._rows(values)]

@@ -51,8 +51,7 @@ def prepared(graph: Graph, machine: Machine) -> tuple[PreparedProgram, ...]:
     Raises:
         NoSpace: the vector unit cannot compute the group.
     """
-    members = tuple(node.members for node in graph.nodes)
-    return _prepared(KeyedGraph((graph.key(), members), graph), machine)
+    return _prepared(graph.keyed(), machine)
 
 
 @lru_cache(maxsize=GROUPS_KEPT)

@@ -13,12 +13,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice, TileChoice
-from davinci.schedule.graph import Graph
+from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.vector.chunk_choice import ChunkChoice
 from davinci.schedule.vector.chunks import Run
 from davinci.schedule.vector.interleaving import waiting
@@ -54,6 +55,10 @@ WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 WEIGHED = 6
 """Sizes of tiles that are weighed, from the largest that fits."""
 
+PLANS_KEPT = 512
+"""Plans that are kept: those of the groups of a network, each on the numbers of cores that are
+weighed for it."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -77,17 +82,25 @@ class Plan:
 def plan(
     graph: Graph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None = None
 ) -> Plan:
-    """The best schedule of a group, or that of a choice.
+    """The best schedule of a group, or that of a choice. Plans of the last groups are kept: passes
+    weigh a group again and again, alone, with others in front of it, and when its kernel is built.
 
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel, or not in this way.
     """
-    choosers = _choosers(graph, machine, cores)
+    return _plan(graph.keyed(), machine, cores, choice)
+
+
+@lru_cache(maxsize=PLANS_KEPT)
+def _plan(
+    known: KeyedGraph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None
+) -> Plan:
+    choosers = _choosers(known.graph, machine, cores)
     choosers[0].require_rows()
     chooser, found = _least(
         choosers, lambda each: each.best() if choice is None else each.of(choice)
     )
-    return Plan(graph, chooser.space, chooser.program, found, machine)
+    return Plan(known.graph, chooser.space, chooser.program, found, machine)
 
 
 def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
