@@ -235,6 +235,22 @@ def matmul(
 
 
 @triton.jit
+def product(
+    a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TA: tl.constexpr, TB: tl.constexpr
+):  # fmt: skip
+    i, j, l = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    if TA:
+        x = tl.trans(tl.load(a + l[:, None] * M + i[None, :]))
+    else:
+        x = tl.load(a + i[:, None] * K + l[None, :])
+    if TB:
+        y = tl.trans(tl.load(b + j[:, None] * K + l[None, :]))
+    else:
+        y = tl.load(b + l[:, None] * N + j[None, :])
+    tl.store(c + i[:, None] * N + j[None, :], tl.dot(x, y))
+
+
+@triton.jit
 def matmul_bias_relu(a, b, bias, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     i = tl.program_id(0) * M + tl.arange(0, M)
     j = tl.arange(0, N)

@@ -105,6 +105,8 @@ def read_bits(translator: Translator, view: MemrefView, indices: Indices) -> Any
 
 def write_bits(translator: Translator, view: MemrefView, indices: Indices, value: Any) -> None:
     """Stores the bits of an element; a boolean changes one bit of its byte."""
+    if view.space not in (Space.UB, Space.GM):
+        raise Unsupported(f"elements of {view.space.name} one by one")
     at = offset(view, indices)
     if view.kind != "i1":
         translator.store(view, distance(at, view.kind), value)

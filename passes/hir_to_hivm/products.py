@@ -1,8 +1,9 @@
 """Products: rows into fractals in L1, products of what is in L1, and results out of L0C.
 
 `mmadL1` cuts k into parts that fit half of L0A and L0B, loads the parts in turn into both halves,
-and orders loads and products by flags, as AscendNPU-IR's library does. Parts are loaded fractal by
-fractal here, where the library has one instruction for all of them.
+and orders loads and products by flags, as AscendNPU-IR's library does. Parts are loaded row of
+fractals by row of fractals here, where the library has one instruction for all of them; f32 that is
+transposed on its way takes that one instruction, for no other one transposes f32.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
-from davinci.isa import Instruction, Pipe, Space
+from davinci.isa import Pipe, Space
 from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
 from davinci.passes.builder import IndexLike
@@ -30,7 +31,7 @@ from davinci.passes.hir_to_hivm.views import MemrefView, as_i64, field, folded
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
-PRODUCTS = {"f16": "f162f32", "bf16": "bf162f32"}
+PRODUCTS = {"f16": "f162f32", "bf16": "bf162f32", "f32": "f322f32"}
 WORDS = {1: "b8", 2: "b16", 4: "b32"}
 NO_EVENT = -1
 FEW_FRACTALS = 10
@@ -70,9 +71,9 @@ def lower_rows_to_fractals(translator: Translator, op: Op) -> None:
 def fill_fractals(translator: Translator, dst: MemrefView, bits: Any) -> None:
     """Every element of a buffer in L1 becomes the number whose bits are given."""
     count = dense_elements(dst)
-    if dst.itemsize != 2 or count * dst.itemsize % BLOCK_BYTES:
+    if dst.itemsize not in (2, 4) or count * dst.itemsize % BLOCK_BYTES:
         raise Unsupported(f"vbrc in L1 of {count} elements of {dst.kind}")
-    record = translator.record("create_cbuf_matrix", "b16")
+    record = translator.record("create_cbuf_matrix", WORDS[dst.itemsize])
     blocks = count * dst.itemsize // BLOCK_BYTES
     fields = {"n_burst": 1, "len_burst": blocks, "dst_gap": 0, "value": bits}
     translator.instruction(record, [dst.address], **fields)
@@ -116,19 +117,33 @@ def lower_fixpipe(translator: Translator, op: Op) -> None:
 
 @dataclass(frozen=True)
 class FactorInL1:
-    """A factor in L1 as fractals, and where its parts go.
+    """A factor in L1 as fractals of 16 rows of 32 bytes, and where its parts go.
 
     Attributes:
         view: the fractals, by blocks of the outer and of the inner dimension.
         turned: whether fractals are transposed on their way.
-        record: the instruction that loads them.
-        k_first: whether the blocks of k are the outer dimension in L1.
+        k_first: whether the blocks of k are the outer dimension in L1, whose elements are columns
+            of fractals.
     """
 
     view: MemrefView
     turned: bool
-    record: Instruction
     k_first: bool
+
+    @property
+    def lanes(self) -> int:
+        """Columns of a fractal."""
+        return BLOCK_BYTES // self.view.itemsize
+
+    @property
+    def k_unit(self) -> int:
+        """Elements of k in a block."""
+        return self.lanes if self.k_first else SIDE
+
+    @property
+    def other_unit(self) -> int:
+        """Elements of the other dimension in a block."""
+        return SIDE if self.k_first else self.lanes
 
     @property
     def blocks(self) -> tuple[int, int]:
@@ -136,16 +151,21 @@ class FactorInL1:
         outer, inner = self.view.shape[:2]
         return (outer, inner) if self.k_first else (inner, outer)
 
+    @property
+    def elements(self) -> tuple[int, int]:
+        """Elements of k and of the other dimension, padding among them."""
+        of_k, of_other = self.blocks
+        return of_k * self.k_unit, of_other * self.other_unit
+
     def fractal(self, k: IndexLike, other: IndexLike) -> Shift:
         """Bytes from the first fractal to the one of these blocks."""
-        steps = [step // (SIDE * SIDE) for step in self.view.steps[:2]]
-        of_k, of_other = steps if self.k_first else reversed(steps)
-        number = builder.add(builder.mul(k, of_k), builder.mul(other, of_other))
-        return self.view.step(number, SIDE * SIDE)
+        steps = [self.stride(along_k) for along_k in (True, False)]
+        number = builder.add(builder.mul(k, steps[0]), builder.mul(other, steps[1]))
+        return self.view.step(number, SIDE * self.lanes)
 
     def stride(self, along_k: bool) -> int:
         """Fractals from one block to the next."""
-        return self.view.steps[0 if along_k == self.k_first else 1] // (SIDE * SIDE)
+        return self.view.steps[0 if along_k == self.k_first else 1] // (SIDE * self.lanes)
 
 
 class L1Product:
@@ -162,13 +182,23 @@ class L1Product:
         kind = left.kind
         if kind not in PRODUCTS or not (left.static and right.static):
             raise Unsupported(f"mmadL1 of {kind}, or of a size that the program computes")
+        if "enable_HF32" in op.attributes:
+            raise Unsupported("mmadL1 that rounds f32 to HF32")
         self.record = translator.record("mad", PRODUCTS[kind])
         a_turned, b_turned = "a_transpose" in op.attributes, "b_transpose" in op.attributes
-        load_a = translator.record("load_cbuf_to_ca", "f16")
-        load_b = translator.record("load_cbuf_to_cb", "f16")
-        self.a = FactorInL1(left, a_turned, load_a, k_first=not a_turned)
+        self.a = FactorInL1(left, a_turned, k_first=not a_turned)
         # L0B has fractals of [n, k], L1 those of [k, n] unless B is transposed.
-        self.b = FactorInL1(right, not b_turned, load_b, k_first=b_turned)
+        self.b = FactorInL1(right, not b_turned, k_first=b_turned)
+        bits = "f32" if kind == "f32" else "f16"
+        squares = bits == "f32"
+        names = {
+            Space.L0A: ("ca", squares and self.a.turned),
+            Space.L0B: ("cb", squares and self.b.turned),
+        }
+        self.loads = {
+            space: translator.record(f"{'img2colv2' if whole else 'load'}_cbuf_to_{place}", bits)
+            for space, (place, whole) in names.items()
+        }
         self.m, self.k, self.n = (folded(value) for value in (m, k, n))
         given = [folded(value) for value in events] + [NO_EVENT] * (7 - len(events))
         self.wait_a, self.wait_b, self.free_a, self.free_b, self.turn, *self.back = given
@@ -180,11 +210,11 @@ class L1Product:
             if given == NO_EVENT:
                 self.flag("set_flag", Pipe.M, Pipe.MTE1, event)
         half = self.translator.machine.buffers.L0A.bytes // 2
-        widest = max(self.a.blocks[1], self.b.blocks[1]) * SIDE
+        widest = ceil_div(max(self.a.elements[1], self.b.elements[1]), SIDE) * SIDE
         most = half // self.itemsize // widest // SIDE * SIDE
         if not most:
             raise Unsupported("mmadL1 whose factors do not fit half of L0A or L0B")
-        total = self.k if isinstance(self.k, int) else self.a.blocks[0] * SIDE
+        total = self.k if isinstance(self.k, int) else self.a.elements[0]
         parts = ceil_div(total, most)
         for number in range(parts):
             self.part(number, parts, most, half)
@@ -202,8 +232,6 @@ class L1Product:
         size: IndexLike = minimum(subtract(self.k, number * most), most)
         if not isinstance(self.k, int):
             size = self.translator_max(size)
-        blocks = builder.divided(builder.add(size, SIDE - 1), SIDE)
-        begin = number * most // SIDE
         side, event = self.whose_turn(number, parts)
         self.flag("wait_flag", Pipe.M, Pipe.MTE1, event)
         for waits, frees, factor, space in (
@@ -213,7 +241,11 @@ class L1Product:
             if first and waits != NO_EVENT:
                 self.flag("wait_flag", Pipe.MTE2, Pipe.MTE1, waits)
             at = Address(space, None, self.half(side, half))
-            if space is Space.L0A:
+            blocks = builder.divided(builder.add(size, factor.k_unit - 1), factor.k_unit)
+            begin = number * most // factor.k_unit
+            if factor.turned and factor.view.itemsize == 4:
+                self.load_squares(factor, at, begin, blocks)
+            elif space is Space.L0A:
                 self.load_left(factor, at, begin, blocks)
             else:
                 self.load_right(factor, at, begin, blocks)
@@ -258,6 +290,33 @@ class L1Product:
             return Shift(side * size)
         return Shift(0, arith.MulIOp(side, constant_i64(size)).result)
 
+    def load_squares(self, side: FactorInL1, at: Address, begin: int, blocks: IndexLike) -> None:
+        """f32 that is transposed: an image of height 1 whose pixels are 8 elements of a row of k.
+
+        Its channels, the other dimension, become rows of fractals.
+        """
+        rows = side.stride(along_k=False) * SIDE
+        pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 0)
+        fmatrix = self.translator.record("set_fmatrix")
+        self.translator.instruction(fmatrix, [], l1_w=rows, l1_h=1, **pads)
+        record, taken = self.loads[at.space], side.elements[1]
+        if side is self.b and isinstance(self.n, int):
+            taken = min(taken, ceil_div(self.n, side.lanes) * side.lanes)
+        fields = {
+            f.name: 1 for f in record.fields if f.name.startswith(("stride", "filter", "dil"))
+        }
+        if at.space is Space.L0A:
+            fields["transpose"] = 1
+        self.translator.instruction(
+            record,
+            [at, side.view.address],
+            k_extension=taken,
+            m_extension=field(builder.mul(blocks, SIDE)),
+            k_start=0,
+            m_start=begin * SIDE,
+            **fields,
+        )
+
     def load_left(self, side: FactorInL1, at: Address, begin: int, blocks: IndexLike) -> None:
         """A as rows of fractals: one instruction for each 16 rows."""
         for row in range(side.blocks[1]):
@@ -266,11 +325,15 @@ class L1Product:
             source = side.view.at(side.fractal(begin, row)).address
             fields = {"src_stride": side.stride(along_k=True), "transpose": int(side.turned)}
             self.translator.instruction(
-                side.record, [target, source], start_index=0, repeat=field(blocks), **fields
+                self.loads[Space.L0A],
+                [target, source],
+                start_index=0,
+                repeat=field(blocks),
+                **fields,
             )
 
     def load_right(self, side: FactorInL1, at: Address, begin: int, blocks: IndexLike) -> None:
-        """B as rows of fractals of transposed squares: an instruction for each 16 rows of k."""
+        """B as rows of fractals of [n, k]: an instruction for each block of k."""
         wide = ceil_div(self.n, SIDE) if isinstance(self.n, int) else side.blocks[1]
         wide = min(wide, side.blocks[1])
         fields = {"src_stride": side.stride(along_k=False), "transpose": int(side.turned)}
@@ -279,7 +342,7 @@ class L1Product:
             target = at.plus(fractals(builder.mul(k, wide)))
             source = side.view.at(side.fractal(builder.add(k, begin), 0)).address
             self.translator.instruction(
-                side.record, [target, source], start_index=0, repeat=wide, **fields
+                self.loads[Space.L0B], [target, source], start_index=0, repeat=wide, **fields
             )
 
         if isinstance(blocks, int):
@@ -294,7 +357,7 @@ class L1Product:
         rows = self.c.sizes[1]
         if not isinstance(rows, int):
             raise Unsupported("mmadL1 into a result whose size the program computes")
-        wide = self.n if isinstance(self.n, int) else self.b.blocks[1] * SIDE
+        wide = self.n if isinstance(self.n, int) else self.b.elements[1]
         init: Any = 0
         if first:
             known = folded(self.init) if constant(self.init) else None
@@ -306,6 +369,8 @@ class L1Product:
             Address(Space.L0B, None, self.half(side, half)),
         ]
         fields = {"m": rows * SIDE, "k": field(size), "n": wide, "init": init}
+        if self.record.field_named("k_align"):
+            fields["k_align"] = int(self.a.turned)
         self.translator.instruction(self.record, at, **fields)
         if rows * ceil_div(wide, SIDE) < FEW_FRACTALS:
             self.translator.barrier(Pipe.M)

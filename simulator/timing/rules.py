@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from davinci.isa.core import Instruction, Space, Values, finds_nothing
+from davinci.isa.core import DTYPES, Instruction, Space, Values, finds_nothing
 from davinci.isa.img2col import pixels_of
 from davinci.isa.sort import STRUCTURE_BYTES
 from davinci.machine import Machine, prices
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.simulator.core.regions import Region
 from davinci.simulator.timing.functions import packed
-from davinci.units import FRACTAL_BYTES, ceil_div
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,8 @@ def mte1_load3d(work: UnitWork) -> PipeCycles:
     """A fixed part, and each fractal by the rows of windows and the pixels it is put together from,
     up to a most (a3)."""
     machine, space = work.machine, work.record.operands[0].space
-    rows = pixels_of(work.values, work.fmatrix).rows.tolist()
+    channels = BLOCK_BYTES // DTYPES[work.record.type].itemsize
+    rows = pixels_of(work.values, work.fmatrix, channels).rows.tolist()
     cycles = math.ceil(prices.load3d(machine, space.name, work.values["stride_w"], rows))
     return PipeCycles(cycles, cycles, from_l1=True, overlap=machine.mte1.overlap_cycles)
 

@@ -60,7 +60,8 @@ def test_mad(make_bench, types, m, k, n, init):
     bench.put(Space.L0B, 1024, zn(b, c))
     bench.put(Space.L0C, 2048, nz(old))
     before = bench.memory[Space.L0C].copy()
-    bench.run(f"mad.{types}", a=512, b=1024, c=2048, m=m, k=k, n=n, init=init)
+    aligned = {"k_align": 0} if a_type == "f32" else {}
+    bench.run(f"mad.{types}", a=512, b=1024, c=2048, m=m, k=k, n=n, init=init, **aligned)
 
     exact = a.astype(np.float64) @ b.astype(np.float64) + (0 if init else old.astype(np.float64))
     shape = (whole(n, 16) // 16, whole(m, 16) // 16, 16, 16)
@@ -75,6 +76,22 @@ def test_mad(make_bench, types, m, k, n, init):
     changed = np.flatnonzero(bench.memory[Space.L0C] != before)
     assert changed.size == 0 or changed[0] >= 2048
     assert changed.size == 0 or changed[-1] < 2048 + found.nbytes
+
+
+@given(m=st.integers(1, 40), k=st.integers(1, 40), n=st.integers(1, 40))
+def test_pairs_of_fractals_of_f32(make_bench, m, k, n):
+    """With `k_align` rows of A lie a whole number of pairs of fractals apart; what the last one of
+    an odd number holds does not take part."""
+    bench = make_bench()
+    rng = np.random.default_rng(m + 100 * k + 10000 * n)
+    a = matrix(rng, "f32", whole(m, 16), whole(k, 16))
+    b = matrix(rng, "f32", whole(k, 8), whole(n, 16))
+    bench.put(Space.L0A, 512, zz(a, 8))
+    bench.put(Space.L0B, 1024, zn(b, 8))
+    bench.run("mad.f322f32", a=512, b=1024, c=2048, m=m, k=k, n=n, init=1, k_align=1)
+    exact = nz(a[:, : len(b)].astype(np.float64) @ b.astype(np.float64))
+    found = bench.get(Space.L0C, 2048, exact.shape, np.float32)
+    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("m1,k1,n1", [(1, 1, 1), (1, 7, 3), (5, 1, 2), (2, 12, 1), (4, 4, 4)])

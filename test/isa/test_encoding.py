@@ -83,8 +83,8 @@ def test_flag_inside_one_pipe_is_refused(name):
         INSTRUCTIONS[name].encode({"src_pipe": 1, "dst_pipe": 1, "event": 0})
 
 
-@pytest.mark.parametrize("dtype", ["s8", "u8"])
-def test_transpose_of_bytes_is_refused(dtype):
+@pytest.mark.parametrize("dtype", ["s8", "u8", "f32"])
+def test_transpose_of_other_than_16_bits_is_refused(dtype):
     values = {"dst": 0, "src": 0, "start_index": 0, "src_stride": 1, "transpose": 1, "repeat": 1}
     with pytest.raises(InputError, match=r"transpose is out of range: found 1, expected 0\.\.0"):
         INSTRUCTIONS[f"load_cbuf_to_ca.{dtype}"].encode(values)

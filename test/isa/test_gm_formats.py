@@ -104,21 +104,22 @@ def test_nd2nz(make_bench, dtype, count, n, d, gap, rows):
     assert np.array_equal(bench.memory[Space.L1], expected)
 
 
+@pytest.mark.parametrize("bits", [16, 32])
 @given(
     runs=st.integers(0, 4),
     length=st.integers(0, 5),
     gap=st.integers(0, 3),
-    value=st.integers(0, 65535),
+    data=st.data(),
 )
-def test_fill(make_bench, runs, length, gap, value):
+def test_fill(make_bench, bits, runs, length, gap, data):
+    value = data.draw(st.integers(0, 2**bits - 1))
     bench = make_bench()
     expected = bench.memory[Space.L1].copy()
     for i in range(runs):
         first = 64 + i * (length + gap) * 32
-        expected[first : first + length * 32].view(np.uint16)[:] = value
-    bench.run(
-        "create_cbuf_matrix.b16", dst=64, n_burst=runs, len_burst=length, dst_gap=gap, value=value
-    )
+        expected[first : first + length * 32].view(f"u{bits // 8}")[:] = value
+    fields = {"n_burst": runs, "len_burst": length, "dst_gap": gap, "value": value}
+    bench.run(f"create_cbuf_matrix.b{bits}", dst=64, **fields)
     assert np.array_equal(bench.memory[Space.L1], expected)
 
 

@@ -177,3 +177,34 @@ def test_blocks_are_whole_fractals(field):
     values = {"dst": 0, "src": 0} | {f.name: max(f.minimum, 16) for f in record.fields}
     with pytest.raises(InputError, match=f"{field}: found 17, expected a multiple of 16"):
         record.encode(values | {field: 17})
+
+
+@pytest.mark.parametrize(
+    ("name", "space", "transpose"), [("ca", "L0A", 0), ("ca", "L0A", 1), ("cb", "L0B", None)]
+)
+@pytest.mark.parametrize(("rows", "columns"), [(16, 8), (16, 16), (48, 24), (32, 40)])
+def test_f32_is_transposed(make_bench, name, space, transpose, rows, columns):
+    """Rows of f32 in L1, [columns / 8][rows][8], are an image of height 1: L0A takes them Zz or
+    their transpose Zz, L0B takes them Zn."""
+    bench = make_bench()
+    matrix = np.arange(1, rows * columns + 1, dtype=np.float32).reshape(rows, columns)
+    bench.put(Space.L1, SRC, matrix.reshape(rows, columns // 8, 8).swapaxes(0, 1))
+    ones = ("stride_w", "stride_h", "filter_w", "filter_h", "dilation_w", "dilation_h")
+    fields = dict.fromkeys(ones, 1) | {"k_start": 0, "m_start": 0}
+    fields |= {"k_extension": columns, "m_extension": rows}
+    if transpose is not None:
+        fields["transpose"] = transpose
+    bench.run("set_fmatrix", l1_w=rows, l1_h=1, pad_left=0, pad_right=0, pad_top=0, pad_bottom=0)
+    before = bench.memory[Space[space]].copy()
+    bench.run(f"img2colv2_cbuf_to_{name}.f32", dst=DST, src=SRC, **fields)
+    if transpose == 0:
+        expected = matrix.reshape(rows // 16, 16, columns // 8, 8).transpose(0, 2, 1, 3)
+    else:
+        wide = -(-columns // 16)
+        padded = np.zeros((rows, 16 * wide), np.float32)
+        padded[:, :columns] = matrix
+        parts = padded.reshape(rows // 8, 8, wide, 16)
+        expected = parts.transpose((2, 0, 3, 1) if name == "ca" else (0, 2, 3, 1))
+    after = before.copy()
+    after[DST : DST + expected.nbytes] = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
+    assert np.array_equal(bench.memory[Space[space]], after)

@@ -41,7 +41,7 @@ def test_bursts(make_bench, record, n_burst, len_burst, src_gap, dst_gap, offset
     assert np.array_equal(bench.memory[dst_space], expected)
 
 
-@pytest.mark.parametrize("dtype", ["f16", "s8", "u8"])
+@pytest.mark.parametrize("dtype", ["f16", "s8", "u8", "f32"])
 @pytest.mark.parametrize(("name", "space"), [("ca", Space.L0A), ("cb", Space.L0B)])
 @given(
     repeat=st.integers(0, 5),

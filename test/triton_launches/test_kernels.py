@@ -153,6 +153,27 @@ def test_products_with_tails(m: int, n: int, k: int) -> None:
     np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=1e-2)
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+@pytest.mark.parametrize(("ta", "tb"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 32, 16), (64, 128, 256)])
+def test_products_of_turned_factors(m: int, n: int, k: int, ta: int, tb: int, kind: str) -> None:
+    """Also in parts of k, and f32 as f32: nothing of it is rounded to less."""
+    a, b = numbers(m, k, kind=kind), numbers(k, n, kind=kind)
+    given = (np.ascontiguousarray(a.T) if ta else a), (np.ascontiguousarray(b.T) if tb else b)
+    c = np.zeros((m, n), np.float32)
+    davinci.triton.run(kernels.product, (1,), *given, c, M=m, N=n, K=k, TA=ta, TB=tb)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(70, 33, 50), (16, 17, 13)])
+def test_products_of_f32_with_tails(m: int, n: int, k: int) -> None:
+    a, b, c = numbers(m, k), numbers(k, n), np.zeros((m, n), np.float16)
+    grid = (-(-m // 64) * -(-n // 64),)
+    tiles = {"M": 64, "N": 64, "K": 32}
+    davinci.triton.run(kernels.matmul, grid, a, b, c, m, n, k, k, 1, n, 1, n, 1, **tiles)
+    np.testing.assert_allclose(c, a @ b, rtol=2e-3, atol=1e-2)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_on_cube_and_vector_cores(causal: bool) -> None:
     q, k, v = (numbers(2, 128, 64, kind="float16") for _ in range(3))

@@ -33,7 +33,7 @@ from davinci.native import (
     spread,
     unrolled,
 )
-from davinci.units import BLOCK_BYTES, ceil_div
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FIELDS = (
@@ -42,6 +42,14 @@ FIELDS = (
     Field("n", 24, 35, doc="columns of B and C, in elements; 0: no operation"),
     Field("init", 63, 63, doc="1: C = A*B; 0: C += A*B"),
 )
+
+K_ALIGN = Field(
+    "k_align",
+    61,
+    61,
+    doc="1: rows of A in L0A have whole pairs of fractals, of which the last one may not take part",
+)
+"""Of f32 only: what transposing loads of squares of 16 x 16 leave in L0A."""
 
 EXACT_FRACTALS = 16
 """Fractals of k, 32 bytes each, up to which sums of products of bytes need at most the 24 bits that
@@ -53,7 +61,7 @@ class Product:
 
     A is [m1, k1, 16 m, c k], B [k1, n1, 16 n, c k], C [n1, m1, 16 m, 16 n], where c is 32 bytes'
     worth of elements and m, k, n are rounded up to whole fractals. With `a_nz` A is Nz,
-    [k1, m1, 16 m, c k].
+    [k1, m1, 16 m, c k]. With the field `k_align` k1 is even in A, and only there.
     """
 
     def __init__(self, a: str, b: str, c: str, a_nz: bool = False) -> None:
@@ -68,10 +76,18 @@ class Product:
             return 0, 0, 0
         return ceil_div(m, SIDE), ceil_div(k, self.columns), ceil_div(n, SIDE)
 
+    @staticmethod
+    def pitch(values: Values, k1: int) -> int:
+        """Fractals from one row of fractals of A in L0A to the next."""
+        return k1 + k1 % 2 if values.get("k_align") else k1
+
     def regions(self, values: Values, registers: Registers) -> Accesses:
         m1, k1, n1 = self.sizes(values)
         fractal = SIDE * self.columns
-        a = Access(Space.L0A, values["a"], (), m1 * k1 * fractal, self.a)
+        pitch = self.pitch(values, k1)
+        dims = ((m1, pitch * FRACTAL_BYTES),) if pitch != k1 else ()
+        count = k1 * fractal if dims else m1 * k1 * fractal
+        a = Access(Space.L0A, values["a"], dims, count, self.a)
         b = Access(Space.L0B, values["b"], (), k1 * n1 * fractal, self.b)
         c = Access(Space.L0C, values["c"], (), m1 * n1 * SIDE * SIDE, self.c)
         return ([a, b] if values["init"] else [a, b, c]), [c]
@@ -232,7 +248,7 @@ def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, *, sourc
                 Operand("a", Space.L0A, False, f"A, {layout}"),
                 Operand("b", Space.L0B, False, f"B, Zn: [{k}][n/16][16 n][k]"),
             ),
-            fields=FIELDS,
+            fields=(*FIELDS, K_ALIGN) if a == "f32" else FIELDS,
             accesses=product.regions,
             compute=product.compute,
             timing="cube",

@@ -11,10 +11,12 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
+    Compute,
     Field,
     Instruction,
     Operand,
     Pipe,
+    Regions,
     Registers,
     Space,
     Values,
@@ -22,41 +24,49 @@ from davinci.isa.core import (
 )
 from davinci.units import BLOCK_BYTES
 
-ELEMENT = DTYPES["u16"]
-
 FIELDS = (
     Field("n_burst", 0, 14, doc="number of bursts; 0: no operation"),
     Field("len_burst", 16, 30, doc="length of a burst in 32-byte blocks; 0: no operation"),
     Field("dst_gap", 32, 46, doc="32-byte blocks from the end of a burst to the next one"),
-    Field("value", 0, 15, word=1, doc="the 16 bits that are written"),
 )
 
 
-def regions(values: Values, registers: Registers) -> Accesses:
+def regions_of(element: np.dtype[np.generic]) -> Regions:
     """Nothing is read; bursts of L1 are written."""
-    length = values["len_burst"]
-    dims = ((values["n_burst"], (length + values["dst_gap"]) * BLOCK_BYTES),)
-    run = length * BLOCK_BYTES // ELEMENT.itemsize
-    return [], [Access(Space.L1, values["dst"], dims, run, ELEMENT)]
+
+    def regions(values: Values, registers: Registers) -> Accesses:
+        length = values["len_burst"]
+        dims = ((values["n_burst"], (length + values["dst_gap"]) * BLOCK_BYTES),)
+        run = length * BLOCK_BYTES // element.itemsize
+        return [], [Access(Space.L1, values["dst"], dims, run, element)]
+
+    return regions
 
 
-def filled(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+def filled(element: np.dtype[np.generic]) -> Compute:
     """`compute`: the number, as often as it is written."""
-    run = values["len_burst"] * BLOCK_BYTES // ELEMENT.itemsize
-    return [np.full((values["n_burst"], run), values["value"], ELEMENT)]
+
+    def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+        run = values["len_burst"] * BLOCK_BYTES // element.itemsize
+        return [np.full((values["n_burst"], run), values["value"], element)]
+
+    return compute
 
 
-define(
-    Instruction(
-        name="create_cbuf_matrix",
-        type="b16",
-        pipe=Pipe.MTE2,
-        operands=(Operand("dst", Space.L1, True),),
-        fields=FIELDS,
-        accesses=regions,
-        compute=filled,
-        timing="l1_fill",
-        doc="Fills bursts of L1 with a number of 16 bits.",
-        source="docs/hardware.md c (Fill)",
+for bits in (16, 32):
+    element = DTYPES[f"u{bits}"]
+    value = Field("value", 0, bits - 1, word=1, doc=f"the {bits} bits that are written")
+    define(
+        Instruction(
+            name="create_cbuf_matrix",
+            type=f"b{bits}",
+            pipe=Pipe.MTE2,
+            operands=(Operand("dst", Space.L1, True),),
+            fields=(*FIELDS, value),
+            accesses=regions_of(element),
+            compute=filled(element),
+            timing="l1_fill",
+            doc=f"Fills bursts of L1 with a number of {bits} bits.",
+            source="docs/hardware.md c (Fill)",
+        )
     )
-)

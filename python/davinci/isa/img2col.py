@@ -13,12 +13,14 @@ ends where windows would reach beyond the padding on the right; later rows begin
 the left. Windows below the image are padding.
 
 load3dv1 (910, 310) names a first window and one direction. load3dv2 (910B) takes a rectangle of
-windows and kernel elements, counted from the first window at the padding above and on the left.
+windows and kernel elements, counted from the first window at the padding above and on the left. Of
+f32 it can turn the rectangle on its way, which makes it the transposing load of matrices whose rows
+lie in L1 as fractals of 16 x 8: an image of height 1 whose pixels are the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -29,6 +31,7 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
+    Compute,
     Field,
     Instruction,
     Operand,
@@ -40,7 +43,7 @@ from davinci.isa.core import (
     define,
     no_regions,
 )
-from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 SOURCE = "docs/hardware.md a3 (rates), c (load3d); layout of the words assumed"
@@ -154,7 +157,10 @@ FIELDS = (
 )
 
 CHANNELS = BLOCK_BYTES // 2
-"""Channels of f16 of a pixel in a block: load3dv2 counts kernel elements by them."""
+"""Channels of f16 of a pixel in a block."""
+
+SINGLES = BLOCK_BYTES // 4
+"""Channels of f32 of a pixel in a block."""
 
 BLOCK_FIELDS = (
     Field("k_extension", 0, 15, doc="channels of kernel elements that are taken; 0: no operation"),
@@ -162,6 +168,10 @@ BLOCK_FIELDS = (
     Field("k_start", 32, 47, doc="channel of the first kernel element"),
     Field("m_start", 48, 63, doc="first window"),
     *(field for field in FIELDS if field.name.startswith(("stride", "filter", "dilation"))),
+)
+
+TRANSPOSE = Field(
+    "transpose", 44, 44, word=1, doc="1: rows of L0A are channels, its columns are windows"
 )
 
 PLACE_BITS = 16
@@ -188,13 +198,17 @@ def check(values: Values) -> str:
     return ""
 
 
-def check_block(values: Values) -> str:
-    """Whole fractals."""
-    for name, unit in (("k", CHANNELS), ("m", SIDE)):
-        for part in ("extension", "start"):
-            if (found := values[f"{name}_{part}"]) % unit:
-                return f"{name}_{part}: found {found}, expected a multiple of {unit}"
-    return ""
+def whole_fractals(channels: int) -> Callable[[Values], str]:
+    """`check` of load3dv2: extensions and starts are whole fractals of so many channels."""
+
+    def check_block(values: Values) -> str:
+        for name, unit in (("k", channels), ("m", SIDE)):
+            for part in ("extension", "start"):
+                if (found := values[f"{name}_{part}"]) % unit:
+                    return f"{name}_{part}: found {found}, expected a multiple of {unit}"
+        return ""
+
+    return check_block
 
 
 @dataclass(frozen=True)
@@ -212,17 +226,21 @@ class Pixels:
     rows: Array
 
 
-def pixels_of(values: Values, fmatrix: int) -> Pixels:
-    """The pixels that an instruction takes, of the image that FMATRIX describes."""
+def pixels_of(values: Values, fmatrix: int, channels: int = CHANNELS) -> Pixels:
+    """The pixels that an instruction takes, of the image that FMATRIX describes.
+
+    Args:
+        channels: of a pixel in a block; load3dv2 counts kernel elements by them.
+    """
     names = BLOCK_FIELDS if "k_extension" in values else FIELDS
-    return _pixels(tuple((f.name, values[f.name]) for f in names), fmatrix)
+    return _pixels(tuple((f.name, values[f.name]) for f in names), fmatrix, channels)
 
 
 @lru_cache(maxsize=4096)
-def _pixels(fields: tuple[tuple[str, int], ...], fmatrix: int) -> Pixels:
+def _pixels(fields: tuple[tuple[str, int], ...], fmatrix: int, channels: int) -> Pixels:
     at, image = dict(fields), Image.of(fmatrix)
     if "k_extension" in at:
-        return _block(at, image)
+        return _block(at, image, channels)
     repeat, by_windows = at["repeat"], at["repeat_mode"]
     left, top = signed(at["left_top_w"]), signed(at["left_top_h"])
     window, turn = np.arange(SIDE), np.arange(repeat)[:, None]
@@ -232,12 +250,12 @@ def _pixels(fields: tuple[tuple[str, int], ...], fmatrix: int) -> Pixels:
     return _taken(at, image, (left, top), number, first_element + turn * (1 - by_windows))
 
 
-def _block(at: Mapping[str, int], image: Image) -> Pixels:
+def _block(at: Mapping[str, int], image: Image, channels: int) -> Pixels:
     """The pixels that load3dv2 takes: the kernel elements of 16 windows one after the other, then
     those of the next 16."""
-    deep, high = at["k_extension"] // CHANNELS, at["m_extension"] // SIDE
+    deep, high = at["k_extension"] // channels, at["m_extension"] // SIDE
     number = at["m_start"] + SIDE * np.arange(high)[:, None, None] + np.arange(SIDE)
-    element = at["k_start"] // CHANNELS + np.arange(deep)[None, :, None]
+    element = at["k_start"] // channels + np.arange(deep)[None, :, None]
     shape = high, deep, SIDE
     numbers, elements = np.broadcast_to(number, shape), np.broadcast_to(element, shape)
     return _taken(
@@ -288,28 +306,61 @@ def regions(dst: Space, dtype: str) -> Regions:
     lanes = BLOCK_BYTES // element.itemsize
 
     def accesses(values: Values, registers: Registers) -> Accesses:
-        pixels = pixels_of(values, registers.fmatrix)
+        pixels = pixels_of(values, registers.fmatrix, lanes)
         first, taken = touched(pixels)
         dims = ((taken.size, BLOCK_BYTES),)
         place = values["src"] + first * BLOCK_BYTES
         read = Access(Space.L1, place, dims, lanes, element, taken[:, None])
-        steps = ((len(pixels.rows), values.get("jump_stride", 1) * FRACTAL_BYTES),)
+        count = len(pixels.rows)
+        if turns(values, dst, lanes):
+            high = values["m_extension"] // SIDE
+            # A square of 16 x 16 takes two fractals, also where only one holds channels.
+            count = 2 * high * ceil_div(count, 2 * high) if high else 0
+        steps = ((count, values.get("jump_stride", 1) * FRACTAL_BYTES),)
         return [read], [Access(dst, values["dst"], steps, SIDE * lanes, element)]
 
     return accesses
 
 
+def turns(values: Values, dst: Space, lanes: int) -> bool:
+    """Whether a load transposes: of f32 to L0B always, to L0A if it says so."""
+    return lanes == SINGLES and (dst is Space.L0B or bool(values["transpose"]))
+
+
 def columns(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
     """`compute`: [pixels][c] to [repeats][16 c]."""
     (source,) = arrays
-    pixels = pixels_of(values, registers.fmatrix)
-    first, _ = touched(pixels)
     lanes, kind = source.shape[1], source.dtype
+    pixels = pixels_of(values, registers.fmatrix, lanes)
+    first, _ = touched(pixels)
     bits = registers.padding & ((1 << 8 * kind.itemsize) - 1)
     padding = np.array([bits], dtype=f"u{kind.itemsize}").view(kind)
     found: Array = np.broadcast_to(padding, (*pixels.inside.shape, lanes)).copy()
     found[pixels.inside] = source[pixels.place[pixels.inside] - first]
     return [found.reshape(-1, SIDE * lanes)]
+
+
+def turned(dst: Space) -> Compute:
+    """`compute` of loads of f32: fractals of the transposed matrix, Zz in L0A and Zn in L0B.
+
+    Channels are the rows of fractals then, whose missing half is zeros where they are an odd
+    multiple of 8 (assumed: no result that is used depends on it).
+    """
+
+    def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+        (found,) = columns(values, registers, arrays)
+        if not turns(values, dst, SINGLES) or not found.size:
+            return [found]
+        high = values["m_extension"] // SIDE
+        blocks = found.reshape(high, -1, SIDE, SINGLES)
+        deep = blocks.shape[1]
+        blocks = np.pad(blocks, ((0, 0), (0, deep % 2), (0, 0), (0, 0)))
+        # [windows / 8, 8][channels / 16, 16]
+        parts = blocks.transpose(0, 2, 1, 3).reshape(2 * high, SINGLES, -1, SIDE)
+        order = (2, 0, 3, 1) if dst is Space.L0A else (0, 2, 3, 1)
+        return [parts.transpose(order).reshape(-1, SIDE * SINGLES)]
+
+    return compute
 
 
 for name, dst in [("img2col_cbuf_to_ca", Space.L0A), ("img2col_cbuf_to_cb", Space.L0B)]:
@@ -353,6 +404,29 @@ for name, dst in [("img2colv2_cbuf_to_ca", Space.L0A), ("img2colv2_cbuf_to_cb", 
             "as set_fmatrix says, windows begin at the padding above and on the left of it. "
             "Transposing and a second FMATRIX do not exist.",
             source=SOURCE,
-            check=check_block,
+            check=whole_fractals(CHANNELS),
+        )
+    )
+    to_left = dst is Space.L0A
+    rows = "16 windows x 8 channels, or transposed" if to_left else "16 channels x 8 windows"
+    define(
+        Instruction(
+            name=name,
+            type="f32",
+            pipe=Pipe.MTE1,
+            operands=(
+                Operand("dst", dst, True, f"fractals of {rows}"),
+                Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
+            ),
+            fields=(*BLOCK_FIELDS, TRANSPOSE) if to_left else BLOCK_FIELDS,
+            accesses=regions(dst, "f32"),
+            compute=turned(dst),
+            timing="mte1_load3d",
+            doc=f"Makes fractals of windows of an image in L1 (load3dv2) in {dst.name}. "
+            + ("With `transpose` they are" if to_left else "They are")
+            + " those of the transposed matrix, so that channels are rows of fractals. The image "
+            "is as wide and as high as set_fmatrix says. A second FMATRIX does not exist.",
+            source="docs/hardware.md a3 (rates; transposing assumed to be as fast), c (load3dv2)",
+            check=whole_fractals(SINGLES),
         )
     )

@@ -125,7 +125,7 @@ def load_fractals(values: Values, registers: Registers, arrays: Sequence[Array])
 
 
 for name, dst in [("load_cbuf_to_ca", Space.L0A), ("load_cbuf_to_cb", Space.L0B)]:
-    for dtype in ("f16", "s8", "u8"):
+    for dtype in ("f16", "s8", "u8", "f32"):
         swaps = DTYPES[dtype].itemsize == 2
         define(
             Instruction(
