@@ -227,7 +227,7 @@ class PartPlan:
             if form.loose:
                 form.record.compute(form.fields(words[at]), registers, ())
                 loaded = True
-            elif not form.sync:
+            elif not (form.sync or form.summary):
                 if loaded:
                     self.items.append(RegisterLoad(registers))
                     loaded = False

@@ -161,9 +161,12 @@ class Tables:
 
     def any_unseen(self, steps: Ints) -> bool:
         """Whether any of these steps touches what its record does not tell: it sums up scalar
-        accesses, or its data names what it reads."""
+        accesses, of which there are some, or its data names what it reads."""
         forms = self._forms[self._steps[steps, StepColumn.FORM]]
-        return bool(forms[:, [FormColumn.SUMMARY, FormColumn.FINDS]].any())
+        if forms[:, FormColumn.FINDS].any():
+            return True
+        summaries = set(steps[forms[:, FormColumn.SUMMARY] != 0].tolist())
+        return any(self.scalar_accesses[step] for step in summaries)
 
     def without_gm(self, records: Records, steps: Ints) -> Records:
         """A copy of records, executed as these steps, without addresses in global memory."""

@@ -13,6 +13,7 @@ from davinci.errors import DeviceFault
 from davinci.isa import Pipe
 from davinci.simulator import Device
 from davinci.simulator.checks.checker import Checker
+from davinci.simulator.core.coupled import finding
 from fuzz.random_order import SPACE_BYTES, random_program
 
 GM_BYTES = 1 << 16
@@ -127,6 +128,16 @@ def test_what_the_scalar_unit_stores_is_looked_at_again(
         asm.emit("scalar_access", space=6, stores=1, store_low=64, store_high=68)
         verdict(device, gm, np.concatenate([asm.array(), copies(new_asm(), gm, gm + 64)]))
     assert counted == [0]
+
+
+def test_operations_without_accesses_are_passed_over(
+    new_asm: Callable[[], Any], counted: list[int]
+) -> None:
+    """A phase of a launch begins with some: its core looks for the kernel of its block."""
+    device, gm = fresh()
+    for place in (gm, gm + 128):
+        verdict(device, gm, np.concatenate([finding(0), copies(new_asm(), place, place + 64)]))
+    assert counted == [3]
 
 
 COPIES = 4
