@@ -89,6 +89,7 @@ CCE = [
         "",
     ),
     ("set_core_flag", [], 'flag = 3 : i64, pipe = "MTE3"'),
+    ("set_core_flag", [], 'of_all, flag = 3 : i64, pipe = "FIX"'),
     ("wait_core_flag", [], "flag = 2 : i64"),
     ("clear_l1", [memref("2x32", "f16", "L1")], "bits = 15360 : i64"),
     ("set_flag", [], FLAG),

@@ -27,14 +27,14 @@ class Split:
         self.device = Device(machine.load("ascend910b"), 1 << 24)
         self.gm = self.device.allocate(1 << 20)
         self.device.write(self.gm, np.zeros(1 << 20, np.uint8))
-        self._new = new_asm
+        self.new = new_asm
 
     def run(
         self, blocks: int = 1, timeline: bool = False, foreign: bool = False, **builds: Build
     ) -> LaunchProfile:
         def program(build: Build) -> Any:
             def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
-                asm = self._new()
+                asm = self.new()
                 build(asm, block, core.sub_block)
                 core.consume(asm.array())
 

@@ -80,12 +80,17 @@ def meetings(executable: Executable) -> list[int]:
 
 
 @pytest.mark.parametrize("size", [(1, 15, 17), (33, 64, 1), (257, 129, 300)])
-@pytest.mark.parametrize("cores", [1, 3, 32])
-def test_kernels_compute_the_same_in_one_launch(size: tuple[int, int, int], cores: int) -> None:
+@pytest.mark.parametrize(
+    ("machine", "cores"),
+    [("ascend910", 1), ("ascend910", 3), ("ascend910", 32), ("ascend910b", 3), ("ascend910b", 24)],
+)
+def test_kernels_compute_the_same_in_one_launch(
+    size: tuple[int, int, int], machine: str, cores: int
+) -> None:
     """The same kernels on as many cores; a second run counts on."""
     m, k, n = size
     text = CHAIN.format(m=m, k=k, n=n)
-    many, joined = pair(text, cores=cores, core_choice="all")
+    many, joined = pair(text, machine=machine, cores=cores, core_choice="all")
     joined.poison = True
     for seed in range(2):
         arrays = inputs(many, seed)
@@ -192,12 +197,49 @@ def test_processes_and_files(tmp_path: Path) -> None:
         assert executable.profile["time_us"] == time_us
 
 
-def test_machines_with_cores_of_two_kinds_have_many_launches() -> None:
-    executable = davinci.compile(
-        CHAIN.format(m=64, k=256, n=128), machine="ascend910b", launches="joined"
-    )
-    executable.run(*inputs(executable))
-    assert executable.profile["launches"] == executable.profile["ops"]["total"]
+def test_cores_of_two_kinds_meet_by_flags() -> None:
+    """All kernels are phases of one launch on cube cores and their vector cores, which pays its
+    price once; each meeting takes what the schedules expect."""
+    many, joined = pair(CHAIN.format(m=64, k=256, n=128), machine="ascend910b")
+    arrays = inputs(joined)
+    (y, z), a = joined.run(*arrays).values(), [array.astype(np.float64) for array in arrays]
+    np.testing.assert_allclose(y, a[0] @ a[1] @ a[2], atol=1)
+    np.testing.assert_allclose(z, y.sum(axis=1), rtol=0.01, atol=0.1)
+    many.run(*arrays)
+    record, machine = joined.profile, joined.machine
+    assert record["time_us"] < many.profile["time_us"]
+    assert record["launches"] == 1 < record["ops"]["total"]
+    kinds = {kind for each in joined.launches for kind in each.launch_kinds}
+    assert kinds == {"AIC", "AIV"} == joined.launches[0].launch_kinds
+    (cores,) = {each.launch_cores for each in joined.launches}
+    assert cores >= max(each.cores for each in joined.launches)
+    assert cores % 3 == 0
+    launching = machine.launch.us(cores / (3 * machine.cores), True) + machine.launch.mixed_us
+    met = meetings(joined)
+    assert record["launch_overhead_us"] == pytest.approx(launching + sum(met) / machine.clock_mhz)
+    assert met == pytest.approx([meeting_cycles(machine, cores // 3)] * len(met), rel=1 / 6)
+
+
+def test_phases_of_vector_cores_alone() -> None:
+    text = """
+    func.func @main(%a: tensor<70x300xf32>) -> (tensor<300x70xf32>, tensor<70xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %b = stablehlo.transpose %a, dims = [1, 0] : (tensor<70x300xf32>) -> tensor<300x70xf32>
+      %c = stablehlo.exponential %b : tensor<300x70xf32>
+      %d = stablehlo.reduce(%c init: %zero) applies stablehlo.add across dimensions = [0]
+          : (tensor<300x70xf32>, tensor<f32>) -> tensor<70xf32>
+      return %c, %d : tensor<300x70xf32>, tensor<70xf32>
+    }"""
+    _, joined = pair(text, machine="ascend910b", fusion="none", core_choice="all")
+    arrays = inputs(joined)
+    c, d = joined.run(*arrays).values()
+    np.testing.assert_allclose(c, np.exp(arrays[0].T), rtol=1e-4)
+    np.testing.assert_allclose(d, np.exp(arrays[0]).sum(axis=1), rtol=1e-3)
+    assert joined.profile["launches"] == 1 < joined.profile["ops"]["total"]
+    assert {each.launch_kinds for each in joined.launches} == {frozenset({"AIV"})}
+    met = meetings(joined)
+    seen = machines.for_vector(joined.machine)
+    assert met == pytest.approx([meeting_cycles(seen, 48)] * len(met), rel=1 / 6)
 
 
 @pytest.mark.parametrize("cores", [2, 3, 8, 31])
@@ -228,6 +270,78 @@ def test_price_of_meetings(cores: int) -> None:
 def test_phases_that_cannot_be(calls: tuple[str, ...], message: str) -> None:
     with pytest.raises(CompileError, match=message):
         davinci.compile(PHASES.format(calls="\n    ".join(calls)))
+
+
+SPLIT_PHASES = """
+module {{
+  func.func @main(%x: memref<64xf32>, %y: memref<64xf32> {{ascend.output}})
+      attributes {{ascend.entry}} {{
+    {calls}
+    return
+  }}
+  func.func private @cube(memref<64xf32>, memref<64xf32>)
+      attributes {{ascend.launch = @kernels::@cube}}
+  func.func private @vector(memref<64xf32>, memref<64xf32>)
+      attributes {{ascend.launch = @kernels::@vector}}
+  func.func private @meet() attributes {{ascend.launch = [@kernels::@cubes, @kernels::@vectors]}}
+  func.func private @vectors_meet() attributes {{ascend.launch = @kernels::@vectors}}
+  module @kernels {{
+    func.func @cube(%x: memref<64xf32>, %y: memref<64xf32>)
+        attributes {{ascend.kernel, ascend.core = "aic"}} {{
+      return
+    }}
+    func.func @vector(%x: memref<64xf32>, %y: memref<64xf32>)
+        attributes {{ascend.kernel, ascend.core = "aiv"}} {{
+      return
+    }}
+    func.func @cubes() attributes {{ascend.kernel, ascend.core = "aic"}} {{
+      return
+    }}
+    func.func @vectors() attributes {{ascend.kernel, ascend.core = "aiv"}} {{
+      return
+    }}
+  }}
+}}
+"""
+
+
+def on(kernel: str, blocks: int) -> str:
+    """A call of a kernel of `SPLIT_PHASES`."""
+    return (
+        f"call @{kernel}(%x, %y) {{ascend.blocks = {blocks} : i64}}"
+        " : (memref<64xf32>, memref<64xf32>) -> ()"
+    )
+
+
+def meet_by(kernel: str, number: int = -1) -> str:
+    """A call of a meeting of four of its cores."""
+    marks = f"{{ascend.blocks = 4 : i64, ascend.meeting = {number} : i64}}"
+    return f"call @{kernel}() {marks} : () -> ()"
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ((on("cube", 4), meet_by("meet"), on("vector", 8)), ""),
+        ((on("cube", 4), meet_by("meet"), on("vector", 9)), "more cores; found 9 blocks of vector"),
+        ((on("cube", 5), meet_by("meet"), on("vector", 8)), "more cores; found 5 blocks of cube"),
+        ((on("vector", 4), meet_by("vectors_meet"), on("cube", 4)), "on other kinds of cores; fo"),
+        (
+            (on("vector", 1), meet_by("vectors_meet"), on("vector", 1), meet_by("meet")),
+            "behind which no phase comes",
+        ),
+        ((on("cube", 4), meet_by("meet", 0), on("cube", 4)), "no argument of the number"),
+    ],
+)
+def test_phases_of_two_kinds_of_cores(calls: tuple[str, ...], message: str) -> None:
+    text = SPLIT_PHASES.format(calls="\n    ".join(calls))
+    if not message:
+        executable = davinci.compile(text, machine="ascend910b", timing_only=True)
+        executable.run()
+        assert executable.profile["launches"] == 1
+        return
+    with pytest.raises(CompileError, match=message):
+        davinci.compile(text, machine="ascend910b")
 
 
 def test_auto_is_many_where_launches_cost_nothing(tmp_path: Path) -> None:

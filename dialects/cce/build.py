@@ -215,8 +215,8 @@ def sync_and_copy(lines: Value, number: Value, scratch: Value, src: Value, dst: 
     operation("sync_and_copy", (lines, number, scratch, src, dst))
 
 
-def set_core_flag(*, pipe: str, flag: int) -> None:
-    operation("set_core_flag", (), pipe=pipe, flag=flag)
+def set_core_flag(*, pipe: str, flag: int, of_all: bool = False) -> None:
+    operation("set_core_flag", (), pipe=pipe, flag=flag, of_all=of_all or None)
 
 
 def wait_core_flag(*, flag: int) -> None:

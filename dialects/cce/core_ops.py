@@ -12,7 +12,7 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import integer, one_of, verifier
+from davinci.dialects.base import FLAG, integer, one_of, verifier
 from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.cce.checks import PIPES, check_copy, require_contiguous, require_space
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
@@ -125,10 +125,17 @@ class SetCoreFlagOp(Cce.Operation, name="set_core_flag"):
     complete: that of a cube core counts on each of its vector cores, those of all its vector cores
     together count on the cube core.
 
+    With `of_all`, the flag is one between the cores of the launch that are of the setter's kind: it
+    counts on each of them once all of them have set it.
+
     C1 `pipe` is a pipe other than S. C2 `flag` is the number of a flag between cores.
     """
 
-    ATTRIBUTES = {"pipe": one_of(*(p for p in PIPES if p != "S")), "flag": CORE_FLAG}  # noqa: RUF012
+    ATTRIBUTES = {  # noqa: RUF012
+        "pipe": one_of(*(p for p in PIPES if p != "S")),
+        "flag": CORE_FLAG,
+        "of_all": FLAG,
+    }
 
     @verifier
     def verify_invariants(self) -> None:

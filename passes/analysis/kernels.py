@@ -26,7 +26,7 @@ UNIT = "ascend.unit"
 MEETING = "ascend.meeting"
 """Of a call of a kernel in which all cores of a launch wait for each other: the calls behind it are
 another phase of the launch before it. It is the number of the argument that the host raises from
-meeting to meeting."""
+meeting to meeting, -1 if there is none: cores of a split machine meet by flags."""
 
 LAUNCHED_ALONE = "ascend.launched_alone"
 """Of a module whose kernels take less time with a launch each than as phases of one."""
@@ -68,14 +68,18 @@ def kernels(root: Op) -> list[Any]:
     return found
 
 
-def launched_kernels(root: Any) -> dict[str, str]:
-    """Kernel names by the names of the declarations that stand for them in the host's part."""
-    found: dict[str, str] = {}
+def launched_programs(root: Any) -> dict[str, list[str]]:
+    """Names of kernels, the programs of two kinds of cores or only one, by the names of the
+    declarations that stand for them in the host's part."""
+    found: dict[str, list[str]] = {}
     for function in operations(root, "func.func"):
         launch = function.attributes.get("ascend.launch", None)
-        if isinstance(launch, ir.ArrayAttr):
-            # The programs of two kinds of cores: a report knows them by the first one.
-            launch = launch[0]
-        if isinstance(launch, ir.SymbolRefAttr | ir.FlatSymbolRefAttr):
-            found[symbol_name(function)] = ir.SymbolRefAttr(launch).value[-1]
+        if launch is not None:
+            parts = list(launch) if isinstance(launch, ir.ArrayAttr) else [launch]
+            found[symbol_name(function)] = [ir.SymbolRefAttr(part).value[-1] for part in parts]
     return found
+
+
+def launched_kernels(root: Any) -> dict[str, str]:
+    """As `launched_programs`, of which a report knows two by the first one."""
+    return {name: programs[0] for name, programs in launched_programs(root).items()}

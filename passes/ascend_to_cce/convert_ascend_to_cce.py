@@ -22,7 +22,7 @@ Needs kernels on memrefs (`ascend-bufferize`). The lowering of each operator lie
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
@@ -36,13 +36,11 @@ from davinci.passes.analysis.kernels import (
     UNIT,
     kernels,
     launched_kernels,
-    seen_by,
-    takes_both,
 )
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.given_choices import KEY
 from davinci.passes.ascend_to_cce.groups import is_group, lower_group
-from davinci.passes.ascend_to_cce.joined_cores import with_shared_cores
+from davinci.passes.ascend_to_cce.joined_cores import seen, with_shared_cores
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import (
     AUTO,
@@ -87,7 +85,7 @@ class ConvertAscendToCcePass(Pass):
             given=file.by_key() if file is not None else {},
             schedules=self.schedules,
         )
-        if self.launches != MANY and not (machine.split or target.all_cores):
+        if self.launches != MANY and not target.all_cores:
             target = with_shared_cores(op, target, weigh_many=self.launches == AUTO)
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
@@ -102,16 +100,6 @@ class ConvertAscendToCcePass(Pass):
             update_launches(op, blocks)
         if file is not None:
             require_used(op, file, self.schedules)
-
-
-def seen(kernel: ir.Operation, target: Target) -> Target:
-    """The target with the cores that run a kernel, on a machine with several kinds of them; all of
-    the machine for attention, which both kinds share."""
-    if takes_both(kernel, target.machine):
-        return target
-    machine = seen_by(kernel, target.machine)
-    cores = target.cores * machine.cores // target.machine.cores
-    return replace(target, machine=machine, cores=cores)
 
 
 def core_of(kernel: ir.Operation) -> str:

@@ -20,34 +20,42 @@ one too. Kernels are joined where that takes less time (`davinci.schedule.meetin
 `ascend.meeting` says that what follows belongs to the launch before it; it is the number of the
 argument that the host raises from meeting to meeting, from run to run.
 
+On a machine with cube and vector cores a launch has both if its phases do, and its cores meet by
+flags, with -1 in the place of an argument: vector cores tell their cube core, cube cores each other
+and then their vector cores (`davinci.passes.cce.meeting_kernels`).
+
 Kernels whose scalar unit stores to global memory have a launch of their own, and those whose scalar
 unit loads from it are first phases: it has a cache that a meeting does not refresh. Kernels that
-were not made of operators have launches of their own, and all on machines with cube and vector
-cores, whose kinds do not meet. Needs kernels with blocks
-(`convert-ascend-to-cce`); host functions with meetings are left alone, and modules with
-`ascend.launched_alone`, whose kernels were weighed with a launch each and as phases.
+were not made of operators have launches of their own, and on machines with cube and vector cores
+those whose cores meet, for a flag of all cores of a kind waits for those without work, too. Needs
+kernels with blocks (`convert-ascend-to-cce`); host functions with meetings are left alone, and
+modules with `ascend.launched_alone`, whose kernels were weighed with a launch each and as phases.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
-from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
-from davinci.isa.counters import LINE_BYTES
-from davinci.mlir import Op, arith, func, ir, memref, operations, symbol_name, symbols, unique
-from davinci.passes import builder
-from davinci.passes.analysis.kernels import LAUNCHED_ALONE, MEETING, STAGE, launched_kernels
+from davinci.machine import Machine
+from davinci.mlir import Op, ir, operations, symbols
+from davinci.passes.analysis.kernels import (
+    CORE,
+    LAUNCHED_ALONE,
+    MEETING,
+    STAGE,
+    launched_programs,
+)
+from davinci.passes.analysis.meetings import meetings_in
+from davinci.passes.cce.meeting_kernels import BLOCKS, MeetingBuilder
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.meetings import joining_pays
-
-BLOCKS = "ascend.blocks"
-
-LANES = LINE_BYTES // 4
+from davinci.units import ceil_div
 
 
 @register_pass
@@ -62,48 +70,86 @@ class JoinLaunchesPass(Pass):
     def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         main = dict(symbols(op)).get("main")
-        if machine.split or main is None or LAUNCHED_ALONE in op.attributes:
+        if main is None or LAUNCHED_ALONE in op.attributes:
             return
         calls = operations(main, "func.call")
         if any(MEETING in call.attributes for call in calls):
             return
         made = MeetingBuilder(op, main)
-        for phases in runs_of(op, calls):
-            blocks = [sum(attribute(call, BLOCKS, 1) for call in phase) for phase in phases]
-            if joining_pays(machine, blocks) and max(blocks) <= machine.cores:
+        for phases in runs_of(op, calls, machine):
+            if (launch := joined(phases, machine)) is not None:
                 for phase in phases[1:]:
-                    made.build(phase[0], max(blocks))
+                    made.build(phase.calls[0], launch.cores, launch.kinds)
 
 
-def runs_of(root: Op, calls: list[Any]) -> list[list[list[Any]]]:
+@dataclass(frozen=True)
+class LaunchPhase:
+    """Calls of kernels that may be a phase, and the kinds of the cores that run them."""
+
+    calls: list[Any]
+    kinds: frozenset[str]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of all its kernels."""
+        return sum(attribute(call, BLOCKS, 1) for call in self.calls)
+
+
+@dataclass(frozen=True)
+class JoinedLaunch:
+    """A launch in phases: how many cores it has, and of which kinds."""
+
+    cores: int
+    kinds: frozenset[str]
+
+
+def joined(phases: Sequence[LaunchPhase], machine: Machine) -> JoinedLaunch | None:
+    """The launch of some phases; None where they take no longer with a launch each."""
+    kinds = frozenset[str]().union(*(phase.kinds for phase in phases))
+    seen = machines.for_kinds(machine, kinds)
+    cores = [
+        ceil_div(phase.blocks, machines.blocks_a_core(machine, phase.kinds, kinds))
+        for phase in phases
+    ]
+    apart = sum(
+        machines.for_kinds(machine, phase.kinds).queued_cycles(phase.blocks) for phase in phases
+    )
+    if joining_pays(seen, cores, apart) and max(cores) <= seen.cores:
+        return JoinedLaunch(max(cores), kinds)
+    return None
+
+
+def runs_of(root: Op, calls: list[Any], machine: Machine) -> list[list[LaunchPhase]]:
     """Calls of kernels that may be phases of one launch: the launches one after the other, each of
     the calls that share it."""
-    kernels_of = launched_kernels(root)
-    kernels = {symbol_name(op): op for op in _kernels(root)}
-    runs: list[list[list[Any]]] = [[]]
+    programs_of = launched_programs(root)
+    kernels = _kernels(root)
+    runs: list[list[LaunchPhase]] = [[]]
     stage = None
     for call in calls:
-        name = kernels_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, "")
-        role = role_of(kernels[name]) if name in kernels else PhaseRole.ALONE
+        names = programs_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, [])
+        programs = [kernels[name] for name in names if name in kernels]
+        role = max((role_of(each, machine) for each in programs), default=PhaseRole.ALONE)
+        kinds = frozenset(attribute(each, CORE, "aicore").upper() for each in programs)
         own = attribute(call, STAGE, None)
         if role == PhaseRole.PHASE and own is not None and own == stage and runs[-1]:
-            runs[-1][-1].append(call)
+            runs[-1][-1].calls.append(call)
         else:
             if role != PhaseRole.PHASE:
                 runs.append([])
-            runs[-1].append([call])
+            runs[-1].append(LaunchPhase([call], kinds))
             if role == PhaseRole.ALONE:
                 runs.append([])
         stage = own
     return runs
 
 
-def _kernels(root: Op) -> list[Any]:
+def _kernels(root: Op) -> Mapping[str, Any]:
     module = dict(symbols(root)).get("kernels")
-    return [op for _, op in symbols(module)] if module is not None else []
+    return dict(symbols(module)) if module is not None else {}
 
 
-class PhaseRole(Enum):
+class PhaseRole(IntEnum):
     """What a kernel may be: any phase of a launch, the first one, or a launch of its own."""
 
     PHASE = auto()
@@ -111,10 +157,11 @@ class PhaseRole(Enum):
     ALONE = auto()
 
 
-def role_of(kernel: Op) -> PhaseRole:
+def role_of(kernel: Op, machine: Machine) -> PhaseRole:
     """What a kernel may be: scalar units load from global memory through caches of their own, which
-    a meeting does not refresh, so only in the first phase, and none stores there in a phase."""
-    if "ascend.members" not in kernel.attributes:
+    a meeting does not refresh, so only in the first phase, and none stores there in a phase. Flags
+    of a split machine have all cores of the launch meet, with or without blocks."""
+    if "ascend.members" not in kernel.attributes or (machine.split and meetings_in(kernel)):
         return PhaseRole.ALONE
     found = PhaseRole.PHASE
     for access in operations(kernel, "memref.load", "memref.store"):
@@ -124,63 +171,3 @@ def role_of(kernel: Op) -> PhaseRole:
                 return PhaseRole.ALONE
             found = PhaseRole.FIRST
     return found
-
-
-class MeetingBuilder:
-    """Builds calls of meetings, a kernel and counters for each number of cores."""
-
-    def __init__(self, root: Op, main: Op) -> None:
-        self._root, self._main = root, main
-        self._made: dict[int, tuple[str, Any, Any]] = {}
-
-    def build(self, call: Op, cores: int) -> None:
-        """A meeting in front of a call."""
-        if cores not in self._made:
-            self._made[cores] = self._parts(cores)
-        callee, lines, number = self._made[cores]
-        with ir.InsertionPoint(call), call.location:
-            marks = {BLOCKS: cores, MEETING: 1}
-            name = ir.FlatSymbolRefAttr.get(callee)
-            builder.op("func.call", [lines, number], [], callee=name, **marks)
-
-    def _parts(self, cores: int) -> tuple[str, Any, Any]:
-        """The name of the function that stands for the kernel, and its arguments."""
-        known = dict(symbols(self._root))
-        module = known["kernels"]
-        kernel = unique(f"meeting_of_{cores}", {**known, **dict(symbols(module))})
-        counters = unique("counters", known)
-        i32, i64 = (ir.IntegerType.get_signless(width) for width in (32, 64))
-        kind = ir.MemRefType.get([cores, LANES], i32)
-        with ir.Location.unknown():
-            with ir.InsertionPoint(self._main):
-                declared = func.FuncOp(kernel, ([kind, i64], []), visibility="private")
-                declared.attributes["ascend.launch"] = ir.SymbolRefAttr.get(["kernels", kernel])
-                builder.global_of_zeros(counters, kind)
-            with ir.InsertionPoint(module.regions[0].blocks[0]):
-                _build_kernel(kernel, kind, cores)
-            with ir.InsertionPoint.at_block_begin(self._main.regions[0].blocks[0]):
-                lines = memref.GetGlobalOp(kind, ir.FlatSymbolRefAttr.get(counters)).result
-                number = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, 0)).result
-        return kernel, lines, number
-
-
-def _build_kernel(name: str, kind: Any, cores: int) -> None:
-    """The kernel of a meeting: of the counters in global memory and the number to reach."""
-    i32, i64 = (ir.IntegerType.get_signless(width) for width in (32, 64))
-    kernel = func.FuncOp(name, ([kind, i64], []))
-    marks = {"ascend.op": "meeting", "ascend.unit": "vector", "ascend.label": f"meeting of {cores}"}
-    for key, value in marks.items():
-        kernel.attributes[key] = builder.as_attribute(value)
-    kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
-    block = kernel.add_entry_block()
-    with ir.InsertionPoint(block):
-        lines, number = block.arguments
-        cce.pipe_barrier(pipe="ALL")
-        scratch = builder.alloc([cores + 1, LANES], i32, "UB")
-        zero = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 0)).result
-        cce.vector_dup(zero, builder.subview(scratch, [cores, 0], [1, LANES]))
-        cce.set_flag(src="V", dst="S", event=0)
-        cce.wait_flag(src="V", dst="S", event=0)
-        reached = arith.TruncIOp(i32, number).result
-        cce.sync_cores(lines, reached, scratch)
-        func.ReturnOp([])

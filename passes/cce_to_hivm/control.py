@@ -5,7 +5,7 @@ from __future__ import annotations
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Pipe, Space
-from davinci.isa.cross_core import CUBE_AND_VECTOR_CORES
+from davinci.isa.cross_core import ALL_OF_A_KIND, CUBE_AND_VECTOR_CORES
 from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
 from davinci.passes.cce_to_hivm import lowering
@@ -41,7 +41,7 @@ def lower_block_number(emitter: Emitter, op: Op) -> None:
 def lower_set_core_flag(emitter: Emitter, op: Op) -> None:
     fields = {
         "pipe": int(Pipe[attribute(op, "pipe")]),
-        "mode": CUBE_AND_VECTOR_CORES,
+        "mode": ALL_OF_A_KIND if "of_all" in op.attributes else CUBE_AND_VECTOR_CORES,
         "flag": attribute(op, "flag"),
     }
     hivm.build("ffts_cross_core_sync", "", [], fields)

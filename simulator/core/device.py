@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from davinci.errors import DeviceFault, InputError, shipped
 from davinci.isa.core import Array
+from davinci.isa.cross_core import BY_FLAGS
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.core import processes
@@ -201,7 +202,9 @@ class Device:
             DeviceFault: the program did something illegal.
         """
         if self.machine.split:
-            split = SplitLaunch(self.machine, launch.kernels[0], kept[0], self.cores)
+            if launch.meeting == BY_FLAGS:
+                return [self._meetings.by_flags(launch, self.cores, self._l2, self.checks)]
+            split = SplitLaunch(self.machine, launch, kept[0], self.cores)
             split.run(self.checks)
             return [split.settle(self._l2)]
         if launch.kernels[0].talks:

@@ -52,14 +52,17 @@ class Launch:
 
     Attributes:
         kernels: mostly one.
-        launch_cores: of a launch in phases, in all of them together; 0 for one without.
+        launch_cores: of a launch in phases, in all of them together; 0 for one without. On a split
+            machine a cube core and its vector cores are one where both kinds are in the launch.
+        launch_kinds: kinds of the cores of a launch in phases.
         continues: whether it is a phase of the launch before it.
         meeting: of a phase in which the cores do nothing but meet, the number of the argument that
-            their counters have to reach; None for all others.
+            their counters have to reach, `BY_FLAGS` if they need none; None for all others.
     """
 
     kernels: tuple[KernelCall, ...]
     launch_cores: int = 0
+    launch_kinds: frozenset[str] = frozenset()
     continues: bool = False
     meeting: int | None = None
 

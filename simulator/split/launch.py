@@ -3,16 +3,22 @@
 A block of a launch with a program for the cube cores takes a cube core, and its vector cores if
 there is a program for them too; a block of a launch of vector cores alone takes one of those. The
 blocks that the machine has room for run at the same time, the next ones after them.
+
+A phase of a launch has the cores of the launch, of which some may have no block: their flags are
+not set, so a phase that waits for all cores of a kind has blocks for all of them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Container, Sequence
 
 from davinci.errors import DeviceFault
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
-from davinci.simulator.core.launch import KernelCall, Pool
+from davinci.simulator.core.coupled import finding
+from davinci.simulator.core.launch import Launch, Pool
 from davinci.simulator.split.coroutines import Coroutine, take_turns
 from davinci.simulator.split.cross_core import Flags, Link, Seat, Turns
 from davinci.simulator.timing.collect import Collector, Done
@@ -26,13 +32,15 @@ class SplitLaunch:
 
     Args:
         machine: with cube and vector cores.
-        launch: of one kernel, with programs for "AIC", "AIV" or both.
+        whole: of one kernel, with programs for "AIC", "AIV" or both.
         kept: blocks whose rows are kept, the first ones.
         pool: the machine's cores.
     """
 
-    def __init__(self, machine: Machine, launch: KernelCall, kept: int, pool: Pool) -> None:
-        self._machine, self._launch, self._kept, self._pool = machine, launch, kept, pool
+    def __init__(self, machine: Machine, whole: Launch, kept: int, pool: Pool) -> None:
+        (launch,) = whole.kernels
+        self._machine, self._whole, self._launch = machine, whole, launch
+        self._kept, self._pool = kept, pool
         self._name, self._blocks, self._programs = launch.name, launch.blocks, launch.programs
         self._vectors = machine.core_types["AIV"].count
         both = len(self._programs) > 1
@@ -41,7 +49,15 @@ class SplitLaunch:
         self._turns: Turns = {}
         self._seats = 0
         cores = min(self._blocks, self._at_once) * (1 + self._vectors if both else 1)
-        profile = LaunchProfile(self._name, self._blocks, cores)
+        of_launch = sum(machine.core_types[kind].count for kind in whole.launch_kinds)
+        profile = LaunchProfile(
+            self._name,
+            self._blocks,
+            cores,
+            launch_cores=whole.launch_cores * (of_launch if len(whole.launch_kinds) > 1 else 1),
+            launch_kinds=whole.launch_kinds,
+            continues=whole.continues,
+        )
         self._collector = Collector([profile], machine, [launch.locations])
 
     def run(self, checks: bool) -> None:
@@ -79,13 +95,24 @@ class SplitLaunch:
 
     def seats(self, block: int) -> list[Seat]:
         """Where the programs of a block run."""
+        return self._seats_of(block, self._programs)
+
+    def _idle(self, at_work: Sequence[Seat]) -> list[Seat]:
+        """Cores of the launch that have no block in this phase."""
+        places = {seat.place for seat in at_work}
+        blocks = range(self._whole.launch_cores)
+        there = [seat for b in blocks for seat in self._seats_of(b, self._whole.launch_kinds)]
+        return [seat for seat in there if seat.place not in places]
+
+    def _seats_of(self, block: int, kinds: Container[str]) -> list[Seat]:
+        """Where the programs of a block for these kinds of cores run."""
         slot = block % self._at_once
         width = 1 + self._vectors
-        if "AIC" not in self._programs:
+        if "AIC" not in kinds:
             group, which = divmod(slot, self._vectors)
             return [self._seat("AIV", block, 0, group, group * width + 1 + which)]
         seats = [self._seat("AIC", block, 0, slot, slot * width)]
-        if "AIV" in self._programs:
+        if "AIV" in kinds:
             for i in range(self._vectors):
                 seats.append(self._seat("AIV", block, i, slot, slot * width + 1 + i))
         return seats
@@ -105,7 +132,7 @@ class SplitLaunch:
         seats = [seat for block in group for seat in self.seats(block)]
         limits = self._machine.cross_core
         assert limits is not None, "split machines have flags between cores"
-        flags = Flags(seats, limits, self._turns)
+        flags = Flags([*seats, *self._idle(seats)], limits, self._turns)
         at_work = {kind: sum(seat.core == kind for seat in seats) for kind in self._programs}
         rates = {kind: rates_of(self._machine, count) for kind, count in at_work.items()}
         ends = dict.fromkeys(group, 0)
@@ -135,6 +162,8 @@ class SplitLaunch:
                     queued_flags=self._launch.foreign,
                     alone=not self._launch.crosses,
                 )
+                if self._whole.in_phases:
+                    core.consume(finding(0))
                 program = self._programs[seat.core]
                 program(self._launch.arguments, seat.block, self._blocks, core)
                 done = Done.of(core)

@@ -2,7 +2,7 @@
 
 A meeting issues the same each time but for the number that counters have to reach. So its programs
 run when there is something new to find out; another time of which the L2 serves all transfers as it
-did before is as long, and leaves nothing but larger counters.
+did before is as long, and leaves nothing but larger counters. By flags all are as the first one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from davinci.machine import Machine
 from davinci.simulator.core.coupled import KIND
 from davinci.simulator.core.launch import Launch, Pool
 from davinci.simulator.core.memory import GlobalMemory
+from davinci.simulator.split.launch import SplitLaunch
 from davinci.simulator.split.talking import TalkingLaunch
 from davinci.simulator.timing.l2 import L2, Served, Touched
 from davinci.simulator.timing.profile import LaunchProfile
@@ -37,15 +38,30 @@ class KnownMeeting:
 
 
 class Meetings:
-    """The meetings of launches on a coupled machine.
+    """The meetings of launches.
 
     Args:
-        memory: in which the counters are.
+        memory: in which the counters of a coupled machine are.
     """
 
     def __init__(self, machine: Machine, memory: GlobalMemory) -> None:
         self._machine, self._memory = machine, memory
         self._known: dict[Hashable, KnownMeeting] = {}
+        self._by_flags: dict[Hashable, LaunchProfile] = {}
+
+    def by_flags(self, launch: Launch, cores: Pool, l2: L2, checks: bool) -> LaunchProfile:
+        """The profile of a meeting by flags of a split machine, which touches no memory.
+
+        Raises:
+            DeviceFault: its programs did something illegal, or wait for each other.
+        """
+        (call,) = launch.kernels
+        key = tuple(call.programs.values()), tuple(call.arguments), call.blocks, launch.launch_cores
+        if key not in self._by_flags:
+            split = SplitLaunch(self._machine, launch, 0, cores)
+            split.run(checks)
+            self._by_flags[key] = split.settle(l2)
+        return replace(self._by_flags[key])
 
     def run(self, launch: Launch, cores: Pool, l2: L2, checks: bool) -> LaunchProfile:
         """The profile of a meeting.

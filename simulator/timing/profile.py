@@ -69,6 +69,7 @@ class LaunchProfile:
         begins_launch: whether it is the first kernel of its launch, or of a phase; the others share
             the launch of the profile before them, and begin with it.
         launch_cores: of a launch in phases, in all of them together; 0 for one without.
+        launch_kinds: kinds of the cores of a launch in phases on a split machine.
         continues: whether it is of a phase behind others of the same launch.
         meeting: of the cores of its launch in front of its phase; None where there is none, and of
             kernels behind the first one of a phase.
@@ -96,6 +97,7 @@ class LaunchProfile:
     begins_run: bool = False
     begins_launch: bool = True
     launch_cores: int = 0
+    launch_kinds: frozenset[str] = frozenset()
     continues: bool = False
     meeting: LaunchProfile | None = None
     fetches: tuple[Fetch, ...] = ()

@@ -25,6 +25,9 @@ from davinci.isa.core import (
 )
 
 ALL_OF_A_KIND, VECTOR_CORES_OF_A_GROUP, CUBE_AND_VECTOR_CORES = range(3)
+BY_FLAGS = -1
+"""In the place of the number of a counter's argument: the cores of a launch meet by flags."""
+
 FLAG_DOC = "flag id; the machine file says how many exist"
 
 

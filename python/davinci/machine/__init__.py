@@ -14,19 +14,31 @@ from davinci.machine.reader import (
 )
 from davinci.machine.schema import CrossCore, Machine, OnChipMemory, Vector
 from davinci.machine.vector_cores import SUFFIX as VECTOR_SUFFIX
-from davinci.machine.views import for_cube, for_vector, vector_cores_for
+from davinci.machine.views import (
+    CUBE_CORE,
+    VECTOR_CORE,
+    blocks_a_core,
+    for_cube,
+    for_kinds,
+    for_vector,
+    vector_cores_for,
+)
 
 __all__ = [
+    "CUBE_CORE",
     "DIRECTORY",
+    "VECTOR_CORE",
     "VECTOR_SUFFIX",
     "CrossCore",
     "Machine",
     "OnChipMemory",
     "Vector",
     "VectorFunctions",
+    "blocks_a_core",
     "check_cores",
     "check_host_link",
     "for_cube",
+    "for_kinds",
     "for_vector",
     "load",
     "names",

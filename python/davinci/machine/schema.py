@@ -455,8 +455,10 @@ class Machine(Section):
         return int(self.launch.overhead_us * self.clock_mhz)
 
     def queued_cycles(self, blocks: int) -> float:
-        """Cycles in front of a kernel of so many blocks that is queued on the device."""
-        return self.launch.us(blocks / self.cores, by_host=False) * self.clock_mhz
+        """Cycles in front of a kernel of so many blocks that is queued on the device; on a split
+        machine, whose cores of one kind are machines of their own, each block is one of both."""
+        mixed_us = self.launch.mixed_us if self.split else 0.0
+        return (self.launch.us(blocks / self.cores, by_host=False) + mixed_us) * self.clock_mhz
 
     @property
     def core_types(self) -> dict[str, CoreType]:

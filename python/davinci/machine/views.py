@@ -7,6 +7,7 @@ A coupled machine is seen as it is.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from functools import lru_cache
 
 from davinci.isa import BY_NAME
@@ -54,6 +55,21 @@ def for_cube(machine: Machine) -> Machine:
     core = machine.core_types[CUBE_CORE]
     made = machine.model_copy(update={"kind": "coupled", "core": CoreTypes(AICORE=core)})
     return made.model_copy(update={"intrinsics": legal_intrinsics(made)})
+
+
+def for_kinds(machine: Machine, kinds: Set[str]) -> Machine:
+    """The machine as a kernel for these kinds of cores sees it: as it is for both of a split one,
+    whose cores are cube cores with their vector cores then."""
+    if len(kinds) > 1:
+        return machine
+    return for_cube(machine) if CUBE_CORE in kinds else for_vector(machine)
+
+
+def blocks_a_core(machine: Machine, kinds: Set[str], of_launch: Set[str]) -> int:
+    """Blocks that a kernel for some kinds of cores may have for each core of a launch: where that
+    is a cube core with its vector cores, each of those has a block of a kernel for them alone."""
+    alone = kinds == {VECTOR_CORE} and CUBE_CORE in of_launch
+    return machine.core_types[VECTOR_CORE].count if alone else 1
 
 
 def vector_cores_for(machine: Machine, cores: int) -> int:

@@ -18,6 +18,7 @@ from davinci import report
 from davinci.dialects.base import attribute
 from davinci.elements import to_array
 from davinci.errors import CompileError, InputError
+from davinci.isa.cross_core import BY_FLAGS
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.narrow import from_stored, stored_dtype, to_stored
@@ -89,7 +90,7 @@ class HostProgram:
         code: the module without the values of its constants, as bytecode.
         states: inputs that outputs are the next values of.
         initial: what states hold at first, by name, where the module says it.
-        meetings: arguments of the calls in which cores meet, and the places of those that grow.
+        meetings: arguments of the calls in which cores count, and the places of those that grow.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class HostProgram:
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
             self._visit(view.operation)
-        check_phases(self.launches, main)
+        check_phases(self.launches, main, machine)
         phases = [launch for launch in self.launches if not launch.meets]
         names = [call.name for launch in phases for call in launch.kernels]
         self.firsts = {names.index(name) for name in set(names)}
@@ -438,7 +439,9 @@ class HostProgram:
         places = library.locations
         call = KernelCall(name, programs, arguments, blocks, places, alone, talks, foreign, crosses)
         if MEETING in op.attributes:
-            self.meetings.append((arguments, add_meeting(self.launches, op, call)))
+            counted = add_meeting(self.launches, op, call)
+            if counted != BY_FLAGS:
+                self.meetings.append((arguments, counted))
             return
         # What a scalar unit accesses is not compared with what other kernels do.
         stage = attribute(op, STAGE, None) if not alone else None

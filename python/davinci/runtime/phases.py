@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from davinci.dialects.base import attribute
+from davinci.isa.cross_core import BY_FLAGS
+from davinci.machine import Machine, blocks_a_core
 from davinci.mlir import Op
 from davinci.passes.analysis.kernels import MEETING
 from davinci.passes.pipeline.base import fail
@@ -19,7 +21,7 @@ def add_meeting(launches: list[Launch], op: Op, call: KernelCall) -> int:
         launches: those before it, the last of which becomes a phase.
 
     Returns:
-        The number of the argument that its cores count to.
+        The number of the argument that its cores count to; `BY_FLAGS` if they count to none.
 
     Raises:
         CompileError: no phase of a launch stands in front of it, or it has no such argument.
@@ -27,17 +29,20 @@ def add_meeting(launches: list[Launch], op: Op, call: KernelCall) -> int:
     place: int = attribute(op, MEETING)
     if not launches or launches[-1].meets:
         fail(op, "is a meeting that no phase of a launch stands in front of")
-    if not 0 <= place < len(call.arguments):
+    if place != BY_FLAGS and not 0 <= place < len(call.arguments):
         most = len(call.arguments) - 1
         message = f"has no argument of the number {MEETING}"
-        fail(op, message, found=str(place), expected=f"0 to {most}")
+        expected = f"0 to {most}, or {BY_FLAGS} where cores meet by flags"
+        fail(op, message, found=str(place), expected=expected)
     first = len(launches) - 1
     while launches[first].continues:
         first -= 1
     launches.append(Launch((call,), continues=True, meeting=place))
-    cores = max(launch.blocks for launch in launches[first:] if launch.meets)
+    meet = [launch for launch in launches[first:] if launch.meets]
+    cores = max(launch.blocks for launch in meet)
+    kinds = frozenset().union(*(launch.kernels[0].programs for launch in meet))
     for number in range(first, len(launches)):
-        launches[number] = replace(launches[number], launch_cores=cores)
+        launches[number] = replace(launches[number], launch_cores=cores, launch_kinds=kinds)
     return place
 
 
@@ -49,24 +54,34 @@ def add_call(launches: list[Launch], call: KernelCall, beside: bool) -> None:
     """
     before = launches[-1] if launches else None
     if before is not None and before.meets:
-        launches.append(Launch((call,), before.launch_cores, continues=True))
+        launches.append(replace(before, kernels=(call,), continues=True, meeting=None))
     elif before is not None and beside:
         launches[-1] = replace(before, kernels=(*before.kernels, call))
     else:
         launches.append(Launch((call,)))
 
 
-def check_phases(launches: Sequence[Launch], main: Op) -> None:
+def check_phases(launches: Sequence[Launch], main: Op, machine: Machine) -> None:
     """Checks that all blocks of phases meet.
 
     Raises:
-        CompileError: a phase has more blocks than a meeting, or none stands behind one.
+        CompileError: a phase has more blocks than a meeting, or cores of a kind that does not meet,
+            or no phase stands behind a meeting.
     """
     if launches and launches[-1].meets:
         fail(main, "has a meeting behind which no phase comes")
     for launch in launches:
-        if launch.in_phases and launch.blocks > launch.launch_cores:
-            expected = f"at most {launch.launch_cores}, the blocks of its meetings"
+        if not launch.in_phases:
+            continue
+        kinds = frozenset().union(*(kernel.programs for kernel in launch.kernels))
+        if not kinds <= launch.launch_kinds or (launch.meets and kinds != launch.launch_kinds):
+            expected = " and ".join(sorted(launch.launch_kinds))
+            found = f"{' and '.join(sorted(kinds))} of {launch.name}"
+            message = "has a phase of a launch on other kinds of cores"
+            fail(main, message, found=found, expected=f"{expected}, the kinds of its meetings")
+        room = launch.launch_cores * blocks_a_core(machine, kinds, launch.launch_kinds)
+        if launch.blocks > room:
+            expected = f"at most {room}, the blocks of its meetings"
             found = f"{launch.blocks} blocks of {launch.name}"
             fail(main, "has a phase of a launch on more cores", found=found, expected=expected)
 

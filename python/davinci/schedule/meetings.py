@@ -1,20 +1,26 @@
 """What a meeting of the cores of a launch takes, by which phases of a launch are weighed.
 
-A launch of several phases has a meeting of all its cores between them (`cce.sync_cores`): each core
-stores its counter, and loads those of all others until they have come.
+A launch of several phases has a meeting of all its cores between them. On a coupled machine
+(`cce.sync_cores`) each core stores its counter, and loads those of all others until they have come.
+Cores that have flags for each other meet by them, on a split machine those of both kinds in three
+steps: vector cores tell their cube core, cube cores all others, and they their vector cores.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.isa.counters import LINE_BYTES
-from davinci.machine import Machine, prices
+from davinci.machine import CrossCore, Machine, prices
 from davinci.units import ceil_div
 
 FLAGS_OF_STORE, FLAGS_OF_LOOK = 3, 2
 """Flags between pipes that a core waits for until its counter is in memory, and in each look at the
 counters of others."""
+
+STEPS_OF_BOTH_KINDS = 3
+"""Steps of a meeting of cube and vector cores."""
 
 LOOKS = 1.2
 """Looks at the counters, on average over cores, of which some look before the last counter is
@@ -27,6 +33,8 @@ def meeting_cycles(machine: Machine, cores: int, loaded: int = 0) -> float:
     Args:
         loaded: bytes that each look loads behind the counters (`cce.sync_and_copy`).
     """
+    if machine.cross_core is not None:
+        return _meeting_by_flags(machine, machine.cross_core)
     flag = machine.sync.flag_cycles
     access = prices.scalar_accesses(machine, 1, "UB")
     store = access + FLAGS_OF_STORE * flag + prices.writing(machine).result(machine.gm.line_bytes)
@@ -35,6 +43,14 @@ def meeting_cycles(machine: Machine, cores: int, loaded: int = 0) -> float:
     if loaded:
         seen = max(seen, machine.sync.barrier_cycles + prices.reading(machine).result(loaded))
     return store + LOOKS * (prices.reading(machine).result(lines) + seen)
+
+
+def _meeting_by_flags(machine: Machine, flags: CrossCore) -> float:
+    """Cycles of a meeting by flags, in one step or, of both kinds of cores, three: of each a set
+    and a wait are issued, and the flag comes."""
+    steps = STEPS_OF_BOTH_KINDS if machine.split else 1
+    step = 2 * machine.scalar.issue_cycles + flags.flag_cycles
+    return machine.sync.barrier_cycles + steps * step
 
 
 def lines_looked_at(machine: Machine, cores: int) -> int:
@@ -91,11 +107,11 @@ class LaunchPrice:
         return 2 * self.machine.queued_cycles(cores) if self.phases > 1 else 0.0
 
 
-def joining_pays(machine: Machine, blocks: list[int]) -> bool:
-    """Whether kernels on so many cores each take less time as phases of one launch than with a
-    launch each."""
-    if len(blocks) < 2 or not can_meet(machine):
+def joining_pays(machine: Machine, cores: Sequence[int], apart: float) -> bool:
+    """Whether kernels take less time as phases of one launch, on so many of its cores each, than
+    with launches of their own, which take `apart` cycles together."""
+    if len(cores) < 2 or not can_meet(machine):
         return False
-    most = max(blocks)
-    joined = machine.queued_cycles(most) + (len(blocks) - 1) * meeting_cycles(machine, most)
-    return joined < sum(map(machine.queued_cycles, blocks))
+    most = max(cores)
+    joined = machine.queued_cycles(most) + (len(cores) - 1) * meeting_cycles(machine, most)
+    return joined < apart

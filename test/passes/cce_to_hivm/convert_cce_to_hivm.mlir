@@ -238,6 +238,7 @@ func.func @repeat_lanes() attributes {ascend.kernel} {
 // CHECK: "hivm.get_sub_block_idx"
 // CHECK: "hivm.wait_flag_dev"() {flag = 2 : i64}
 // CHECK: "hivm.ffts_cross_core_sync"() {flag = 3 : i64, mode = 2 : i64, pipe = 5 : i64}
+// CHECK: "hivm.ffts_cross_core_sync"() {flag = 4 : i64, mode = 0 : i64, pipe = 5 : i64}
 func.func @core_flags(%x: memref<2x64xf32>) attributes {ascend.kernel} {
   %u = memref.alloc() {cce.address = 0 : i64} : memref<64xf32, #cce.space<"UB">>
   %i = "cce.get_sub_block_idx"() : () -> index
@@ -245,6 +246,7 @@ func.func @core_flags(%x: memref<2x64xf32>) attributes {ascend.kernel} {
   "cce.wait_core_flag"() {flag = 2 : i64} : () -> ()
   "cce.copy"(%u, %v) : (memref<64xf32, #cce.space<"UB">>, memref<64xf32, strided<[1], offset: ?>>) -> ()
   "cce.set_core_flag"() {flag = 3 : i64, pipe = "MTE3"} : () -> ()
+  "cce.set_core_flag"() {of_all, flag = 4 : i64, pipe = "MTE3"} : () -> ()
   return
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.core import header
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.forms import Decoder
+from davinci.simulator.core.launch import KernelCall, Launch
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.cross_core import Count, Flags, Link, Seat
@@ -64,6 +66,26 @@ def test_deadlock_names_who_waits_for_what(split: Split) -> None:
     assert f"AIV 0 of block 0 {where} 1, which nobody has set; AIC of block 0, AIV 1 of" in text
     assert f"beside it: AIV 1 of block 0 {where} 1" in text
     assert threading.active_count() == threads
+
+
+def test_cores_without_a_block_in_a_phase_set_no_flags(split: Split) -> None:
+    """A flag of all cores of a kind is one of all that the launch has."""
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        signal(asm, ALL, 1)
+        wait(asm, 1)
+
+    def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        asm = split.new()
+        vector(asm, block, 0)
+        core.consume(asm.array())
+
+    call = KernelCall("meet", {"AIV": program}, [], 3, (), alone=True)
+    whole = Launch((call,), launch_cores=3, launch_kinds=frozenset({"AIV"}))
+    ((profile,),) = split.device.run([whole], [[0]]) or [[]]
+    assert (profile.launch_cores, profile.cores) == (3, 3)
+    with pytest.raises(DeviceFault, match=r"AIV 0 of block 2 set, but not .*block 3.* has ended"):
+        split.device.run([replace(whole, launch_cores=4)], [[0]])
 
 
 def test_deadlock_names_who_has_not_set(split: Split) -> None:
