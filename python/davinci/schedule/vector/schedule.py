@@ -55,8 +55,8 @@ WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 WEIGHED = 6
 """Sizes of tiles that are weighed, from the largest that fits."""
 
-PLANS_KEPT = 512
-"""Plans that are kept: those of the groups of a network, each on the numbers of cores that are
+BEST_KEPT = 512
+"""Schedules that are kept: those of the groups of a network, each on the numbers of cores that are
 weighed for it."""
 
 
@@ -82,25 +82,27 @@ class Plan:
 def plan(
     graph: Graph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None = None
 ) -> Plan:
-    """The best schedule of a group, or that of a choice. Plans of the last groups are kept: passes
-    weigh a group again and again, alone, with others in front of it, and when its kernel is built.
+    """The best schedule of a group, or that of a choice.
 
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel, or not in this way.
     """
-    return _plan(graph.keyed(), machine, cores, choice)
-
-
-@lru_cache(maxsize=PLANS_KEPT)
-def _plan(
-    known: KeyedGraph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None
-) -> Plan:
-    choosers = _choosers(known.graph, machine, cores)
+    choosers = _choosers(graph, machine, cores)
     choosers[0].require_rows()
-    chooser, found = _least(
-        choosers, lambda each: each.best() if choice is None else each.of(choice)
-    )
-    return Plan(known.graph, chooser.space, chooser.program, found, machine)
+    if choice is None:
+        chooser, found = _best(graph.keyed(), machine, cores)
+    else:
+        chooser, found = _least(choosers, lambda each: each.of(choice))
+    return Plan(graph, chooser.space, chooser.program, found, machine)
+
+
+@lru_cache(maxsize=BEST_KEPT)
+def _best(
+    known: KeyedGraph, machine: Machine, cores: int
+) -> tuple[_Chooser, VectorSchedule | PhasedSchedule]:
+    """The best schedule of a group that may still grow, and who chose it. The last ones are kept:
+    passes weigh a group when it grows, alone, as a part of others, and when its kernel is built."""
+    return _least(_choosers(known.graph, machine, cores), lambda each: each.best())
 
 
 def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
@@ -120,7 +122,7 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
     Raises:
         NoSpace: no group that contains it can be computed in one kernel.
     """
-    _, found = _least(_choosers(graph, machine, cores), lambda each: each.best())
+    _, found = _best(graph.keyed(), machine, cores)
     return found.cycles
 
 
