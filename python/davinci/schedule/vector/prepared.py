@@ -54,17 +54,31 @@ def prepared(graph: Graph, machine: Machine) -> tuple[PreparedProgram, ...]:
     return _prepared(graph.keyed(), machine)
 
 
+def first_prepared(graph: Graph, machine: Machine) -> PreparedProgram:
+    """The first of the programs of a group, for those who only ask about how much a group does.
+
+    Raises:
+        NoSpace: as of `prepared`.
+    """
+    return _first(graph.keyed(), machine)
+
+
 @lru_cache(maxsize=GROUPS_KEPT)
-def _prepared(known: KeyedGraph, machine: Machine) -> tuple[PreparedProgram, ...]:
+def _first(known: KeyedGraph, machine: Machine) -> PreparedProgram:
     graph = known.graph
     space = space_of(graph)
     if any(axis.size == 0 for axis in space.axes):
         raise NoSpace("a group of nothing")
-    programs = [program_of(graph, space)]
-    choices = any(step.name == "vcmpsel" for step in programs[0].steps)
+    return _in_order(graph, space, program_of(graph, space), machine)
+
+
+@lru_cache(maxsize=GROUPS_KEPT)
+def _prepared(known: KeyedGraph, machine: Machine) -> tuple[PreparedProgram, ...]:
+    graph, found = known.graph, [_first(known, machine)]
+    space = found[0].space
+    choices = any(step.name == "vcmpsel" for step in found[0].program.steps)
     if choices and machine.intrinsics.keys() >= OF_MASKS:
-        programs.append(program_of(graph, space, masks=True))
-    found = [_in_order(graph, space, program, machine) for program in programs]
+        found.append(_in_order(graph, space, program_of(graph, space, masks=True), machine))
     orders = [interleaved(each.program) for each in found]
     more = [_in_order(graph, space, order, machine) for order in orders if order is not None]
     return (*found, *more)

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
@@ -24,7 +24,7 @@ from davinci.schedule.vector.chunk_choice import ChunkChoice
 from davinci.schedule.vector.chunks import Run
 from davinci.schedule.vector.interleaving import waiting
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
-from davinci.schedule.vector.prepared import PreparedProgram, prepared
+from davinci.schedule.vector.prepared import PreparedProgram, first_prepared, prepared
 from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.space import NoSpace, Space
@@ -90,19 +90,24 @@ def plan(
     choosers = _choosers(graph, machine, cores)
     choosers[0].require_rows()
     if choice is None:
-        chooser, found = _best(graph.keyed(), machine, cores)
+        known = graph.keyed()
+        ways = [partial(_best, known, machine, cores, n) for n in range(len(choosers))]
     else:
-        chooser, found = _least(choosers, lambda each: each.of(choice))
+        ways = [partial(chooser.of, choice) for chooser in choosers]
+    number, found = _least(ways)
+    chooser = choosers[number]
     return Plan(graph, chooser.space, chooser.program, found, machine)
 
 
 @lru_cache(maxsize=BEST_KEPT)
 def _best(
-    known: KeyedGraph, machine: Machine, cores: int
-) -> tuple[_Chooser, VectorSchedule | PhasedSchedule]:
-    """The best schedule of a group that may still grow, and who chose it. The last ones are kept:
-    passes weigh a group when it grows, alone, as a part of others, and when its kernel is built."""
-    return _least(_choosers(known.graph, machine, cores), lambda each: each.best())
+    known: KeyedGraph, machine: Machine, cores: int, number: int
+) -> VectorSchedule | PhasedSchedule:
+    """The best schedule of one of a group's programs. The last ones are kept: passes weigh a group
+    when it grows, alone, as a part of others, and when its kernel is built."""
+    graph = known.graph
+    program = prepared(graph, machine)[number] if number else first_prepared(graph, machine)
+    return _Chooser(graph, program, machine, cores).best()
 
 
 def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
@@ -117,13 +122,13 @@ def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | P
 
 
 def estimate(graph: Graph, machine: Machine, cores: int) -> int:
-    """Cycles of a group that may still grow: statistics may be its inputs and outputs.
+    """Cycles of a group that may still grow, by the first of its programs: statistics may be its
+    inputs and outputs.
 
     Raises:
         NoSpace: no group that contains it can be computed in one kernel.
     """
-    _, found = _best(graph.keyed(), machine, cores)
-    return found.cycles
+    return _best(graph.keyed(), machine, cores, 0).cycles
 
 
 def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_Chooser]:
@@ -132,18 +137,17 @@ def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_Chooser]:
 
 
 def _least(
-    choosers: Sequence[_Chooser],
-    schedule_of: Callable[[_Chooser], VectorSchedule | PhasedSchedule],
-) -> tuple[_Chooser, VectorSchedule | PhasedSchedule]:
-    """The chooser whose schedule takes least time, and that schedule.
+    ways: Sequence[Callable[[], VectorSchedule | PhasedSchedule]],
+) -> tuple[int, VectorSchedule | PhasedSchedule]:
+    """The number of the way whose schedule takes least time, and that schedule.
 
     Raises:
         NoSpace: none of them has one.
     """
     found, refusal = [], NoSpace("a group without a program")
-    for chooser in choosers:
+    for number, way in enumerate(ways):
         try:
-            found.append((chooser, schedule_of(chooser)))
+            found.append((number, way()))
         except NoSpace as reason:
             refusal = refusal if found else reason
     if not found:
