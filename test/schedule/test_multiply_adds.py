@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from davinci import machine
 from davinci.operators.vector_program import Value
@@ -82,3 +83,29 @@ def test_results_keep_their_bits() -> None:
         y,
     )
     assert np.array_equal(found, y - (-x * np.abs(y) + x) * np.abs(y))
+
+
+@pytest.mark.parametrize(("rows", "half"), [(16, 64), (37, 40), (3, 16)])
+@pytest.mark.parametrize("name", ["ascend910", "ascend910b"])
+def test_parts_that_are_stored_together(rows: int, half: int, name: str) -> None:
+    """A rotary embedding: the halves of a row of the result lie beside each other, where only one
+    of them is a product and a sum; it cannot lie in the place of an operand."""
+    whole, part = f"tensor<{rows}x{2 * half}xf32>", f"tensor<{rows}x{half}xf32>"
+    text = f"""func.func @main(%x: {whole}, %c: {part}, %s: {part}) -> {whole} {{
+      %a = stablehlo.slice %x [0:{rows}, 0:{half}] : ({whole}) -> {part}
+      %b = stablehlo.slice %x [0:{rows}, {half}:{2 * half}] : ({whole}) -> {part}
+      %ac = stablehlo.multiply %a, %c : {part}
+      %bs = stablehlo.multiply %b, %s : {part}
+      %bc = stablehlo.multiply %b, %c : {part}
+      %as = stablehlo.multiply %a, %s : {part}
+      %u = stablehlo.subtract %ac, %bs : {part}
+      %w = stablehlo.add %bc, %as : {part}
+      %r = stablehlo.concatenate %u, %w, dim = 1 : ({part}, {part}) -> {whole}
+      return %r : {whole}
+    }}"""
+    rng = np.random.default_rng(rows)
+    x = rng.standard_normal((rows, 2 * half)).astype(np.float32)
+    c, s = rng.standard_normal((2, rows, half)).astype(np.float32)
+    (found,) = run_text(text, x, c, s, machine=name, precision="fp32")
+    a, b = x[:, :half], x[:, half:]
+    np.testing.assert_array_equal(found, np.concatenate([a * c - b * s, b * c + a * s], 1))

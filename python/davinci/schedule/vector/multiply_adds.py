@@ -20,15 +20,21 @@ from davinci.operators.vector_program import Step, Value, joined
 from davinci.schedule.vector.tile_program import MOVED, REDUCE, VIEW, TileProgram
 
 
-def fuse_multiply_adds(program: TileProgram, machine: Machine) -> None:
+def fuse_multiply_adds(
+    program: TileProgram, machine: Machine, kept: Set[Value] = frozenset()
+) -> None:
     """Fuses the products and sums of a program whose steps are all elementwise.
 
     Reductions split a program into phases, in which values are made again, and steps that are done
     together have their operands beside each other: such programs are left as they are.
+
+    Args:
+        kept: values that are not written over, and whose steps stay as they are: what lies beside
+            others in one buffer cannot lie where an operand does.
     """
     apart = any(step.name == REDUCE or step.name in MOVED for step in program.steps)
     if not apart and not program.together:
-        _Fusion(program, machine).run()
+        _Fusion(program, machine, kept).run()
 
 
 def fuse_late_products(program: TileProgram, machine: Machine, kept: Set[Value]) -> None:

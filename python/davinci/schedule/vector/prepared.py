@@ -90,7 +90,7 @@ def _in_order(
     """A program with steps on parts of rows together, views of bits and fused multiply-adds."""
     beside = beside_each_other(graph, space, program)  # reorders steps
     view_bits(program)
-    fuse_multiply_adds(program, machine)
+    fuse_multiply_adds(program, machine, frozenset().union(*beside))
     return PreparedProgram(space, program, beside, _alike(program, beside))
 
 
