@@ -7,6 +7,7 @@ goes on otherwise, what was passed over is noted first.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Space
@@ -36,14 +37,15 @@ class Checker:
         self._tables, self._memories = tables, memories
         self.races = Races(Pipe[name] for name in tables.machine.sync.sequential_pipes)
 
-    def begin(self, queued_flags: bool = False, shared: Mapping[Space, int] | None = None) -> None:
+    def begin(self, foreign: bool = False, shared: Mapping[Space, int] | None = None) -> None:
         """Starts a block.
 
         Args:
-            queued_flags: see `KernelCall`.
+            foreign: see `KernelCall`.
             shared: memories that other cores reach too, see `shared_memory.shared_places`.
         """
-        self.races.reset(queued_flags)
+        self.races.reset(foreign)
+        self._foreign = foreign
         self._places = {Space.GM: 0, **(shared or {})}
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
@@ -177,6 +179,7 @@ class Checker:
     def _note_gm(self, party: Party, words: list[int], number: int) -> None:
         known = self.races.foreign
         first = len(self.gm_reads)
+        stored = self._stored(party, words) if self._foreign else ""
         for ports, log in zip(
             (party.form.reads, party.form.writes), (self.gm_reads, self.gm_writes), strict=True
         ):
@@ -184,9 +187,25 @@ class Checker:
                 place = self._places.get(port.space)
                 if place is not None:
                     address = place + words[port.word] + port.offset
-                    log.append(GmAccess(port.region, address, party, number, known))
+                    log.append(GmAccess(port.region, address, party, number, known, stored))
         if self.races.is_behind_poll(int(party.form.pipe)):
             self._acquiring += range(first, len(self.gm_reads))
+
+    def _stored(self, party: Party, words: list[int]) -> str:
+        """What a copy from UB to global memory is about to leave there, for `GmAccess`."""
+        form = party.form
+        if form.adds or len(form.reads) != 1 or len(form.writes) != 1:
+            return ""
+        (source,), (target,) = form.reads, form.writes
+        if (source.space, target.space) != (Space.UB, Space.GM):
+            return ""
+        region, total = target.region, 0
+        records = party.records.tolist() if isinstance(party, InstructionRun) else [words]
+        for record in records:
+            at = record[source.word] + source.offset
+            found = self._memories[Space.UB].view(source.region, at)
+            total = zlib.crc32(found.tobytes(), total)
+        return f"{len(records)} {region.low} {region.dims} {region.run_bytes} {total:x}"
 
     def _catch_up(self, end: int | None = None) -> None:
         """Notes what was passed over; of the present part what is before instruction `end`."""

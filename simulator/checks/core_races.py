@@ -8,7 +8,8 @@ this one either are unordered: a window of them, since both grow in program orde
 
 Where a launch says so, reads of a program that nothing leaves are no party to a race: AscendNPU-IR
 has the second vector core of a block do all that the first one does but for the stores, and what it
-reads stays with it.
+reads stays with it. Stores that leave the same at the same place are none, either: both vector
+cores of a block hand the cube core the same scalar.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from davinci.errors import DeviceFault
 from davinci.isa import Space
 from davinci.isa.counters import LINE_BYTES
 from davinci.simulator.checks.block_races import merged
-from davinci.simulator.checks.races import GmAccess, add_alike
+from davinci.simulator.checks.races import GmAccess, add_alike, store_alike
 from davinci.simulator.checks.shared_memory import in_words
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.regions import Ints
@@ -194,7 +195,7 @@ class CoreRaces:
         near = (log.lows[part] < high) & (log.highs[part] > low)
         for j in (np.flatnonzero(near) + window.start).tolist():
             before = log.accesses[j]
-            if add_alike(before.party, late.party):
+            if add_alike(before.party, late.party) or store_alike(before, late):
                 continue
             common = late.region.overlaps(late.address, before.region, before.address)
             if common is not None:

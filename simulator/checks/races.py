@@ -63,6 +63,11 @@ def add_alike(one: Party, other: Party) -> bool:
     return one.form.adds != "" and one.form.adds == other.form.adds
 
 
+def store_alike(one: GmAccess, other: GmAccess) -> bool:
+    """Whether both leave the same at the same place, so that their order decides on nothing."""
+    return one.stored != "" and (one.address, one.stored) == (other.address, other.stored)
+
+
 def members(region: Region, address: int, party: Party) -> Iterator[LogEntry]:
     """The region, address and instruction of an access, or of each access of a run."""
     if not isinstance(party, InstructionRun) or not isinstance(region, Repeated):
@@ -80,6 +85,8 @@ class GmAccess(NamedTuple):
         party: the instruction.
         number: of the instruction in its pipe.
         known: what it knew of other cores.
+        stored: of a store where the same of two cores is no race, which bytes of the region it
+            wrote, and a checksum of them; "" for any other access.
     """
 
     region: Region
@@ -87,6 +94,7 @@ class GmAccess(NamedTuple):
     party: Party
     number: int
     known: Knowledge
+    stored: str = ""
 
 
 Clock = Sequence[int]

@@ -95,7 +95,7 @@ class Core:
         keep_rows: bool,
         link: Link | None = None,
         counters: CounterLink | None = None,
-        queued_flags: bool = False,
+        foreign: bool = False,
         alone: bool = False,
     ) -> None:
         """Starts a block with nothing in the on-chip memories.
@@ -107,7 +107,7 @@ class Core:
             keep_rows: keep the time line's rows.
             link: flags between the cores of a split machine.
             counters: by which blocks of a coupled machine wait for each other.
-            queued_flags, alone: `KernelCall.foreign`, and that it does not cross.
+            foreign, alone: see `KernelCall`; and that it does not cross.
         """
         # Instructions write through their forms, the scalar unit only UB. What others reach too is
         # forgotten for the group as a whole.
@@ -124,7 +124,7 @@ class Core:
         self.registers = Registers()
         self._parts.begin(alone=alone or (link is None and counters is None))
         if self._checker is not None:
-            self._checker.begin(queued_flags, shared_places(self._shared, block))
+            self._checker.begin(foreign, shared_places(self._shared, block))
         self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
         sizes = int(self.timeline.state[Word.SIZES])
         for space in Space:

@@ -88,7 +88,7 @@ class CoupledLaunch:
             self._rates,
             kernel.locations,
             keep_rows,
-            queued_flags=kernel.foreign,
+            foreign=kernel.foreign,
         )
         if len(self.launch.kernels) > 1 or self.launch.in_phases:
             core.consume(finding(number))

@@ -26,7 +26,7 @@ class KernelCall:
         foreign: code of AscendNPU-IR, with what it relies on. A flag may be set again before the
             wait for it is over, and waits answer sets in order; what is published leaves that
             undefined. A vector core that stores nothing may read what another one writes, and
-            blocks may store the same to the same bytes.
+            blocks and vector cores may store the same to the same bytes.
         crosses: programs may set flags of other cores of a split machine, or wait for them.
     """
 

@@ -159,7 +159,7 @@ class SplitLaunch:
                     locations,
                     keep,
                     link,
-                    queued_flags=self._launch.foreign,
+                    foreign=self._launch.foreign,
                     alone=not self._launch.crosses,
                 )
                 if self._whole.in_phases:

@@ -53,3 +53,39 @@ def test_a_loop_without_iterations_and_one_with_some() -> None:
     """Only the first lacks the order: who tests with one iteration never sees it."""
     report = Report(Path(__file__).parent / "reports" / "ptoas_533.txt")
     run(report, twin=False, n=1)
+
+
+HANDED_OVER = """in x f32 16
+out s f32 8
+out y f32 16
+core aic
+l1 a 0 f32 1x1x16x16
+await MTE2 1
+core aiv
+sub half
+ub a 0 f32 8
+for i 2
+- load x[half*8] a
++ load x[i*8] a
+set MTE2 MTE3 0
+wait MTE2 MTE3 0
+store a s !
+set MTE3 MTE2 0
+wait MTE3 MTE2 0
+end
+signal MTE3 1
+barrier ALL
+"""
+
+
+def test_both_vector_cores_may_hand_over_the_same(tmp_path: Path) -> None:
+    """As the other compiler does with a scalar for the cube core; not two different ones."""
+    path = tmp_path / "handed_over.txt"
+    path.write_text(HANDED_OVER.replace("for i 2\n", "").replace("end\n", "").replace("i*8", "0"))
+    report = Report(path)
+    assert np.array_equal(run(report, twin=True)["s"], inputs_of(report)["x"][:8])
+    with pytest.raises(DeviceFault, match="race between cores: AIV 1 of block 0 writes"):
+        run(report, twin=False)
+    path.write_text(HANDED_OVER)
+    with pytest.raises(DeviceFault, match="race between cores"):
+        run(report, twin=True)
