@@ -18,6 +18,7 @@ import triton
 import davinci.triton
 import triton_kernels as kernels
 from davinci.errors import CompileError, DeviceFault, InputError
+from davinci.runtime.executable import Executable
 from davinci.triton import toolchain
 from davinci.triton.launch import text_key
 
@@ -224,3 +225,31 @@ def test_what_a_text_is_kept_for(first: dict[str, Any], second: dict[str, Any], 
     ]
     kernel = SimpleNamespace(cache_key="kernel", params=params)
     assert (text_key(kernel, first) == text_key(kernel, second)) == same
+
+
+def test_the_same_launch_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever measures launches repeats them; one with other bytes is another one."""
+    x, out = np.arange(200, dtype=np.float32), np.zeros(200, np.float32)
+    ran: list[int] = []
+    run = Executable.run
+
+    def counted(self: Executable, *args: Any, **named: Any) -> dict[str, np.ndarray]:
+        ran.append(1)
+        return run(self, *args, **named)
+
+    monkeypatch.setattr(Executable, "run", counted)
+
+    def launched() -> int:
+        out[:] = 0
+        report = davinci.triton.run(kernels.persistent_copy, (1,), x, out, 200, BLOCK=64)
+        np.testing.assert_array_equal(out, 2 * x)
+        return report.cycles
+
+    cycles = launched()
+    assert launched() == cycles
+    assert len(ran) == 1
+    x[7] = -0.0
+    launched()
+    x[7] = 0.0
+    launched()
+    assert len(ran) == 3

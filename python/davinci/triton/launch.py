@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from davinci.compiler import compile
 from davinci.errors import InputError
@@ -66,12 +67,44 @@ class LaunchReport:
         return self.executable.what_if(question)
 
 
+@dataclass(frozen=True)
+class LastRun:
+    """The launch that was simulated last. One more with the same bytes leaves the same, and takes
+    as long: loops that measure launches need not wait for it.
+
+    Attributes:
+        executable: that ran it.
+        inputs: copies of what it was given, arrays that it stores to among them.
+        outputs: what it left.
+    """
+
+    executable: Executable
+    inputs: Mapping[str, npt.NDArray[Any]]
+    outputs: Mapping[str, npt.NDArray[Any]]
+
+    def repeats(self, executable: Executable, inputs: Mapping[str, npt.NDArray[Any]]) -> bool:
+        """Whether a launch with these inputs is the same."""
+        return executable is self.executable and all(
+            same_bytes(array, inputs[name]) for name, array in self.inputs.items()
+        )
+
+
+def same_bytes(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Whether arrays of one type and size have the same bytes, NaNs and signs of zeros too."""
+    one, other = one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8)
+    whole = one.size // 8 * 8
+    return np.array_equal(one[whole:], other[whole:]) and np.array_equal(
+        one[:whole].view(np.uint64), other[:whole].view(np.uint64)
+    )
+
+
 class CompiledKernels:
-    """What was compiled, to be found again."""
+    """What was compiled, to be found again, and the last run."""
 
     def __init__(self) -> None:
         self.texts: dict[Any, str] = {}
         self.executables: dict[Any, Executable] = {}
+        self.last: LastRun | None = None
 
 
 COMPILED = CompiledKernels()
@@ -236,7 +269,11 @@ def launched(
         else:
             kind = executable_dtype(executable, each.name)
             inputs[each.name] = np.asarray(call.scalars[each.name]).astype(kind)
-    outputs = executable.run(inputs)
+    if COMPILED.last is None or not COMPILED.last.repeats(executable, inputs):
+        COMPILED.last = None
+        copies = {name: array.copy() for name, array in inputs.items()}
+        COMPILED.last = LastRun(executable, copies, executable.run(inputs))
+    outputs = COMPILED.last.outputs
     for output, array in outputs.items():
         np.copyto(memory[output].flat, array)
     return LaunchReport(name, sizes, executable, text, executable.profile)
