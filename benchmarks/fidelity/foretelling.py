@@ -279,7 +279,8 @@ def foretold(seen: Sequence[Row]) -> Iterator[str]:
     """Lines of Markdown: the errors of each group with its numbers and without them.
 
     Args:
-        seen: all rows, with the machine file as it is.
+        seen: all rows of the machine, with its file as it is; groups that gave no number stand
+            last.
     """
     yield "| group | rows | numbers it gave | median error, fitted | worst | foretold | worst |"
     yield "|---|---:|---|---:|---:|---:|---:|"
@@ -292,6 +293,11 @@ def foretold(seen: Sequence[Row]) -> Iterator[str]:
             f"| {group} | {len(own)} | {names} | {median(own):.1%} | {max(own):.1%} | "
             f"{median(new):.1%} | {max(new):.1%} |"
         )
+    for group in dict.fromkeys(row.group for row in seen):
+        if group not in GROUPS:
+            own = [abs(row.error) for row in seen if row.group == group]
+            errors = f"{median(own):.1%} | {max(own):.1%}"
+            yield f"| {group} | {len(own)} | none | {errors} | {errors} |"
 
 
 def changes(data: Mapping[str, Any], numbers: Sequence[Number]) -> Iterator[str]:

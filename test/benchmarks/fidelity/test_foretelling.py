@@ -46,3 +46,15 @@ def test_a_group_without_its_numbers(script: Any) -> None:
         for d in (script.published.MACHINE.model_dump(), data)
     )
     assert after.simulated > before.simulated
+
+
+def test_groups_that_gave_no_number_are_foretold_as_they_stand(
+    script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script, "GROUPS", {})
+    rows = [
+        script.Row("a group", name, "us", 100, found, 0.1)
+        for name, found in (("a", 90), ("b", 120))
+    ]
+    *_, line = script.foretold(rows)
+    assert line == "| a group | 2 | none | 15.0% | 20.0% | 15.0% | 20.0% |"

@@ -93,3 +93,13 @@ def test_rows_are_counted_by_mark(published: Any) -> None:
         "| all | 2 | 2 | 1 |",
     ]
     assert said.endswith("; 1 rows are outside.")
+
+
+def test_a_product_with_k_split(published: Any) -> None:
+    """Its cube and vector cores end, and parts of k are as many as steps or cores."""
+    split = importlib.import_module("published_split")
+    assert [how.parts for how, _ in split.MEASURED] == [2, 4, 8, 16, 20, 5]
+    for how, measured in (split.MEASURED[3], split.MEASURED[4]):
+        assert split.task(how) == pytest.approx(measured, rel=0.15)
+        steps = [step for part in range(how.parts) for step in how.steps(part)]
+        assert steps == list(range(how.depth // split.STEP_K))
