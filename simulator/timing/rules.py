@@ -157,9 +157,8 @@ def mte1_load3d(work: UnitWork) -> PipeCycles:
 
 
 def mte1_scales(work: UnitWork) -> PipeCycles:
-    """Fractals of scales, one a cycle, and a fixed part an instruction."""
-    fractals = work.values["x_step"] * work.values["y_step"]
-    cycles = math.ceil(prices.load_scales(work.machine, fractals))
+    """Bytes of scales at the rate of their path, and a fixed part an instruction."""
+    cycles = math.ceil(prices.load_scales(work.machine, work.bytes_of(work.writes)))
     return PipeCycles(cycles, cycles, from_l1=True)
 
 

@@ -32,6 +32,8 @@ NEEDS = (
     ("copy_ubuf_to_cbuf", "mte3", "ub_to_l1_bytes_per_cycle"),
     ("load_cbuf_to_ca_mx", "buffers", "L0A_MX"),
     ("load_cbuf_to_cb_mx", "buffers", "L0B_MX"),
+    ("load_cbuf_to_ca_mx", "mte1", "scales"),
+    ("load_cbuf_to_cb_mx", "mte1", "scales"),
     ("copy_ubuf_to_cbuf", "mte3", "on_chip_start_cycles"),
 )
 """Instructions, some of one type only, that need an optional section or key of a section."""

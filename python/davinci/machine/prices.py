@@ -140,9 +140,11 @@ def load2d(machine: Machine, space: str, size_bytes: float, instructions: float 
     return instructions * unit.fixed_cycles + size_bytes / rate
 
 
-def load_scales(machine: Machine, fractals: float, instructions: float = 1) -> float:
-    """MTE1, fractals of scales of 32 bytes, one a cycle."""
-    return instructions * machine.mte1.fixed_cycles + fractals
+def load_scales(machine: Machine, size_bytes: float, instructions: float = 1) -> float:
+    """MTE1, scales from L1 to the memory beside L0A or L0B."""
+    unit = machine.mte1.scales
+    assert unit is not None, "checked with the instructions that need it"
+    return instructions * unit.fixed_cycles + size_bytes / unit.bytes_per_cycle
 
 
 def load3d(machine: Machine, space: str, stride: int, rows: Iterable[int]) -> float:

@@ -277,6 +277,18 @@ class Load3d(Section):
         return (cycles + more * self.of_fractal(stride, rows + 2)) / of_row
 
 
+class LoadScales(Section):
+    """Loads of scales from L1 to the memories beside L0A and L0B.
+
+    Attributes:
+        fixed_cycles: of an instruction besides its bytes.
+        bytes_per_cycle: of a path of its own.
+    """
+
+    fixed_cycles: Cycles
+    bytes_per_cycle: Positive
+
+
 class Mte1(Section):
     """Loads from L1.
 
@@ -285,7 +297,7 @@ class Mte1(Section):
         l0a_bytes_per_cycle, l0b_bytes_per_cycle, l1_to_ub_bytes_per_cycle: by destination.
         overlap_cycles: of them that pass while the load before it ends, if it waits in the queue.
         stall_bytes: that come into L1 for each cycle that a load under way waits.
-        load3d: what loads of windows take.
+        load3d, scales: what loads of windows and of scales take.
     """
 
     fixed_cycles: Cycles
@@ -295,6 +307,7 @@ class Mte1(Section):
     l0b_bytes_per_cycle: Positive
     l1_to_ub_bytes_per_cycle: Positive | None = None
     load3d: Load3d | None = None
+    scales: LoadScales | None = None
 
 
 class Mte2(Section):
