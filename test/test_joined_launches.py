@@ -163,6 +163,24 @@ def test_network_against_its_reference() -> None:
     assert executable.profile["launches"] < executable.profile["ops"]["total"] / 4
 
 
+@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
+def test_a_decode_step_writes_its_cache_in_place_in_one_launch(machine: str) -> None:
+    """The scalar unit loads where a cache is written from a constant, which needs no launch of its
+    own."""
+    sizes = "hidden=64,heads=4,kv_heads=2,intermediate=96,seq=1,past=15,batch=3"
+    network = zoo.find(f"llama,{sizes},kept=1")
+    executable = davinci.compile(network, machine=machine)
+    arrays = network.inputs(0)
+    wanted = davinci.compile(zoo.find(f"llama,{sizes}"), machine=machine).run(
+        {k: v[:, :, :15].astype(np.float32) if k != "x" else v for k, v in arrays.items()}
+    )
+    found = executable.run(arrays)
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, atol=0.02)
+    assert all(state["in_place"] for state in executable.profile["state"])
+    assert executable.profile["launches"] == 1
+
+
 def test_one_launch_after_the_other_where_that_is_asked_for() -> None:
     text = CHAIN.format(m=64, k=256, n=128)
     for options in ({"plan": "sequential"}, {"launches": "many"}):

@@ -3,8 +3,9 @@
     python benchmarks/speed/decode_steps.py [MODEL ...] [--machine NAME]
 
 The bound is what the memory takes for the weights of the layer and the keys and values before the
-token, in f16. The cache is an input and an output of the network, as the zoo has it, in f32: it is
-joined with the new token by a copy, which the bound leaves out. Nothing is computed: times only.
+token, in f16. The cache is a state in f16 with room for the new token, which is written in place;
+with `--copied` it is an input and an output in f32, as networks without states have it, which are
+joined with the new token by a copy, and the bound leaves that out. Nothing is computed: times only.
 The product with the vocabulary is no part of a layer.
 """
 
@@ -40,10 +41,11 @@ class Model:
     batch: int = 1
     wanted: float | None = None
 
-    @property
-    def network(self) -> str:
+    def network(self, kept: bool) -> str:
+        """A layer in the zoo, with a cache that is written in place or one that is copied."""
         sizes = ("hidden", "heads", "kv_heads", "intermediate", "past", "batch")
-        return ",".join(["llama", "layers=1", "seq=1", *(f"{x}={getattr(self, x)}" for x in sizes)])
+        given = (f"{x}={getattr(self, x)}" for x in sizes)
+        return ",".join(["llama", "layers=1", "seq=1", *given, f"kept={int(kept)}"])
 
     @property
     def cache_bytes(self) -> int:
@@ -67,9 +69,10 @@ def bound_us(record: dict[str, Any], model: Model, machine: Machine) -> float:
     return float(size / (machine.cores * machine.gm.read_bytes_per_cycle) / machine.clock_mhz)
 
 
-def line(model: Model, machine: str) -> str:
+def line(model: Model, machine: str, kept: bool) -> str:
     """The figures of one layer."""
-    executable = davinci.compile(zoo.find(model.network), machine=machine, timing_only=True)
+    network = zoo.find(model.network(kept))
+    executable = davinci.compile(network, machine=machine, timing_only=True)
     executable.run()
     record = executable.profile
     bound = bound_us(record, model, load(machine))
@@ -88,13 +91,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("models", nargs="*", help=", ".join(model.name for model in MODELS))
     parser.add_argument("--machine", default="ascend910b")
+    parser.add_argument("--copied", action="store_true", help="copy the cache, in f32")
     options = parser.parse_args()
     unknown = set(options.models) - {model.name for model in MODELS}
     if unknown:
         parser.error(f"unknown models: {', '.join(sorted(unknown))}")
     for model in MODELS:
         if not options.models or model.name in options.models:
-            print(line(model, options.machine), flush=True)
+            print(line(model, options.machine, not options.copied), flush=True)
     return 0
 
 

@@ -101,6 +101,8 @@ class Rearranged:
     @property
     def channels(self) -> int | None:
         """The dimension of the value that is the image's channels; None if there is none."""
+        if not self.sizes:
+            return None
         whole = [Factor(self.sizes[-1], 1)]
         return self.lies.index(whole) if whole in self.lies else None
 

@@ -25,11 +25,13 @@ flags, with -1 in the place of an argument: vector cores tell their cube core, c
 and then their vector cores (`davinci.passes.cce.meeting_kernels`).
 
 Kernels whose scalar unit stores to global memory have a launch of their own, and those whose scalar
-unit loads from it are first phases: it has a cache that a meeting does not refresh. Kernels that
-were not made of operators have launches of their own, and on machines with cube and vector cores
-those whose cores meet, for a flag of all cores of a kind waits for those without work, too. Needs
-kernels with blocks (`convert-ascend-to-cce`); host functions with meetings are left alone, and
-modules with `ascend.launched_alone`, whose kernels were weighed with a launch each and as phases.
+unit loads from it are first phases: it has a cache that a meeting does not refresh. Where it loads
+what no kernel writes, constants and arguments of the host, there is nothing to refresh. Kernels
+that were not made of operators have launches of their own, and on machines with cube and vector
+cores those whose cores meet, for a flag of all cores of a kind waits for those without work, too.
+Needs kernels with blocks (`convert-ascend-to-cce`); host functions with meetings are left alone,
+and modules with `ascend.launched_alone`, whose kernels were weighed with a launch each and as
+phases.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations, symbols
+from davinci.mlir import Op, ir, operations, root_of, symbols
 from davinci.passes.analysis.kernels import (
     CORE,
     LAUNCHED_ALONE,
@@ -51,6 +53,7 @@ from davinci.passes.analysis.kernels import (
     STAGE,
     launched_programs,
 )
+from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.analysis.meetings import meetings_in
 from davinci.passes.cce.meeting_kernels import BLOCKS, MeetingBuilder
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -129,7 +132,7 @@ def runs_of(root: Op, calls: list[Any], machine: Machine) -> list[list[LaunchPha
     for call in calls:
         names = programs_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, [])
         programs = [kernels[name] for name in names if name in kernels]
-        role = max((role_of(each, machine) for each in programs), default=PhaseRole.ALONE)
+        role = max((role_of(each, call, machine) for each in programs), default=PhaseRole.ALONE)
         kinds = frozenset(attribute(each, CORE, "aicore").upper() for each in programs)
         own = attribute(call, STAGE, None)
         if role == PhaseRole.PHASE and own is not None and own == stage and runs[-1]:
@@ -157,17 +160,48 @@ class PhaseRole(IntEnum):
     ALONE = auto()
 
 
-def role_of(kernel: Op, machine: Machine) -> PhaseRole:
-    """What a kernel may be: scalar units load from global memory through caches of their own, which
-    a meeting does not refresh, so only in the first phase, and none stores there in a phase. Flags
-    of a split machine have all cores of the launch meet, with or without blocks."""
+def role_of(kernel: Op, call: Op, machine: Machine) -> PhaseRole:
+    """What a call of a kernel may be: scalar units load from global memory through caches of their
+    own, which a meeting does not refresh, so what kernels write only in the first phase, and none
+    stores there in a phase. Flags of a split machine have all cores of the launch meet, with or
+    without blocks."""
     if "ascend.members" not in kernel.attributes or (machine.split and meetings_in(kernel)):
         return PhaseRole.ALONE
     found = PhaseRole.PHASE
     for access in operations(kernel, "memref.load", "memref.store"):
         load = access.name == "memref.load"
-        if space_name(access.operands[0 if load else 1].type) == "GM":
+        array = access.operands[0 if load else 1]
+        if space_name(array.type) == "GM":
             if not load:
                 return PhaseRole.ALONE
-            found = PhaseRole.FIRST
+            if not is_never_written(call, array):
+                found = PhaseRole.FIRST
     return found
+
+
+def is_never_written(call: Op, array: ir.Value) -> bool:
+    """Whether an array of a kernel is, in this call of it, a constant or an argument of the host's
+    function that is neither an output nor becomes one, as states do."""
+    argument = behind_views(array)
+    if not isinstance(argument.owner, ir.Block):
+        return False
+    value = behind_views(call.operands[ir.BlockArgument(argument).arg_number])
+    if not isinstance(value.owner, ir.Block):
+        get = value.owner.operation
+        return get.name == "memref.get_global" and "constant" in _global_of(get).attributes
+    marks = attribute(call.parent, "arg_attrs", ())
+    number = ir.BlockArgument(value).arg_number
+    states = {mark.get("ascend.state") for mark in marks}
+    return bool(marks) and "ascend.output" not in marks[number] and number not in states
+
+
+def _global_of(get: Op) -> Op:
+    """The global that an operation gets."""
+    return dict(symbols(root_of(get)))[ir.FlatSymbolRefAttr(get.attributes["name"]).value]
+
+
+def behind_views(value: ir.Value) -> ir.Value:
+    """The buffer or argument that a view is of."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
+        value = value.owner.operands[0]
+    return value

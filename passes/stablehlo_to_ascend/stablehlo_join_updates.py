@@ -9,7 +9,8 @@ after:
 An update at a computed place is a kernel of the scalar unit; a concatenation is moved by the DMA.
 Chains of updates are what an unrolled scan leaves of the array that collects its results: as long
 as each has one use and they do not overlap, they become one concatenation, with slices of the
-operand between them where they leave gaps.
+operand between them where they leave gaps. An update of an argument whose next value it is stays:
+it is written in place.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
@@ -42,8 +44,22 @@ class StablehloJoinUpdatesPass(Pass):
 
 
 def is_needed(update: Any) -> bool:
-    """Whether an update is used, outside of loops, which are kernels of the scalar unit."""
-    return bool(list(update.result.uses)) and update.parent.name == "func.func"
+    """Whether an update is used, outside of loops, which are kernels of the scalar unit, and is not
+    one of a state."""
+    used = bool(list(update.result.uses)) and update.parent.name == "func.func"
+    return used and not is_of_state(update)
+
+
+def is_of_state(update: Any) -> bool:
+    """Whether an update is the next value of its operand, an argument of the function."""
+    marks = attribute(update.parent, "res_attrs", [])
+    arguments = update.parent.regions[0].blocks[0].arguments
+    for use in update.result.uses:
+        if use.owner.name == "func.return" and use.operand_number < len(marks):
+            number = marks[use.operand_number].get("ascend.state")
+            if number is not None and update.operands[0] == arguments[number]:
+                return True
+    return False
 
 
 @dataclass(frozen=True)

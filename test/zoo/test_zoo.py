@@ -63,6 +63,10 @@ def run(model: zoo.Model) -> list[np.ndarray]:
             [(1, 2, 24), (1, 1, 5, 8), (1, 1, 5, 8)],
         ),
         (
+            "llama,hidden=24,heads=3,kv_heads=1,intermediate=13,seq=2,past=3,kept=1",
+            [(1, 2, 24), (1, 1, 5, 8), (1, 1, 5, 8)],
+        ),
+        (
             "mixtral,hidden=24,heads=3,kv_heads=3,intermediate=13,seq=2,experts=3",
             [(1, 2, 24), (1, 3, 2, 8), (1, 3, 2, 8)],
         ),

@@ -55,10 +55,12 @@ class OnnxGraph:
         self.inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         return name
 
-    def output(self, value: str, name: str, shape: Sequence[int]) -> None:
-        """Makes a float value an output of the graph under the name `name`."""
+    def output(
+        self, value: str, name: str, shape: Sequence[int], dtype: int = TensorProto.FLOAT
+    ) -> None:
+        """Makes a value an output of the graph under the name `name`."""
         self.nodes.append(helper.make_node("Identity", [value], [name], name=f"Identity_{name}"))
-        self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
+        self.outputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:

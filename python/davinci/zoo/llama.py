@@ -31,9 +31,10 @@ ROTARY_BASE = 10000.0
 @dataclass(frozen=True)
 class Llama:
     """Parameters: blocks, hidden size, heads, those of keys and values, width of the gated part,
-    tokens, those in the cache before them, batch.
+    tokens, those in the cache before them, batch, and 1 for caches that are kept.
 
-    Keys and values of all tokens are outputs, those of the `past` ones inputs.
+    Keys and values of all tokens are outputs, those of the `past` ones inputs. Kept ones are inputs
+    of f16 with room for all tokens, of which the outputs are the next values, written in place.
     """
 
     layers: int = 1
@@ -44,6 +45,7 @@ class Llama:
     seq: int = 64
     past: int = 0
     batch: int = 1
+    kept: int = 0
     seed: int = 0
 
     NAME: ClassVar[str] = "llama"
@@ -78,9 +80,13 @@ class Llama:
 
         head = self.hidden // self.heads
         names = [f"past_{kind}_{i}" for i in range(self.layers) for kind in ("key", "value")]
-        cache = {name: normal(self.batch, self.kv_heads, self.past, head) for name in names}
+        there = self.past + self.seq if self.kept else self.past
+        dtype = np.float16 if self.kept else np.float32
+        cache = {
+            name: normal(self.batch, self.kv_heads, there, head).astype(dtype) for name in names
+        }
         x = {"x": normal(self.batch, self.seq, self.hidden)}
-        return {**x, **(cache if self.past else {})}
+        return {**x, **(cache if self.past or self.kept else {})}
 
     def _turns(self, graph: OnnxGraph) -> tuple[str, str]:
         """Cosines and sines [1, 1, seq, head] of the places of the tokens."""
@@ -114,8 +120,8 @@ class Llama:
         )
         query, key = (turned(graph, part, turns, sizes.head) for part in (query, key))
         shape = [self.batch, self.kv_heads, self.seq, sizes.head]
-        key = after_past(graph, f"key_{number}", key, shape, self.past)
-        value = after_past(graph, f"value_{number}", value, shape, self.past)
+        key = after_past(graph, f"key_{number}", key, shape, self.past, bool(self.kept))
+        value = after_past(graph, f"value_{number}", value, shape, self.past, bool(self.kept))
         key, value = (self._shared(graph, part) for part in (key, value))
         key = graph.node("Transpose", key, perm=[0, 1, 3, 2])
         made = merge_heads(graph, attention(graph, query, key, value, sizes.head, mask), sizes)

@@ -97,14 +97,27 @@ def causal_mask(graph: OnnxGraph, seq: int, past: int) -> str:
     return graph.constant(later[None, None])
 
 
-def after_past(graph: OnnxGraph, name: str, new: str, shape: Sequence[int], past: int) -> str:
+def after_past(
+    graph: OnnxGraph, name: str, new: str, shape: Sequence[int], past: int, kept: bool = False
+) -> str:
     """Keys or values of all tokens [batch, heads, past + seq, head], an output of the graph that
     the next step takes as an input.
 
     Args:
         shape: [batch, heads, seq, head] of `new`.
+        kept: whether the input is f16 and has room for the new ones, so that both may be one state
+            that is written in place.
     """
     batch, heads, seq, head = shape
+    if kept:
+        whole = [batch, heads, past + seq, head]
+        seen = graph.input(f"past_{name}", TensorProto.FLOAT16, whole)
+        places = np.indices([batch, heads, seq])
+        places[2] += past
+        new = graph.node("Cast", new, to=TensorProto.FLOAT16)
+        new = graph.node("ScatterND", seen, graph.constant(np.moveaxis(places, 0, -1)), new)
+        graph.output(new, f"present_{name}", whole, TensorProto.FLOAT16)
+        return graph.node("Cast", new, to=TensorProto.FLOAT)
     if past:
         seen = graph.input(f"past_{name}", TensorProto.FLOAT, [batch, heads, past, head])
         new = graph.node("Concat", seen, new, axis=2)

@@ -115,6 +115,18 @@ def test_scatter_of_a_slice(known: bool) -> None:
     against_onnxruntime(*node_model("ScatterND", *operands, known=[1] if known else []))
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (2, 3, 1, 4), (1, 1, 9, 1)])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_scatter_of_a_box(shape: tuple[int, ...], axis: int) -> None:
+    """Steps that a cache is written with at known places; some are counted from the end."""
+    size = [min(2, n) if i == axis else n for i, n in enumerate(shape[:3])]
+    first = [n - s if i == axis else 0 for i, (n, s) in enumerate(zip(shape, size, strict=False))]
+    tuples = np.moveaxis(np.indices(size), 0, -1) + first
+    for places in (tuples, tuples - np.array(shape[:3]), tuples[::-1]):
+        operands = (values(*shape), places, values(*size, *shape[3:]))
+        against_onnxruntime(*node_model("ScatterND", *operands, known=[1]))
+
+
 def test_scatter_of_constants() -> None:
     """A mask of windows, as Swin's: its indices are a range, whose numbers are no shape."""
     nodes = [

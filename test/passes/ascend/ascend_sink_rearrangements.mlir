@@ -91,3 +91,13 @@ func.func @others(%x: tensor<12x16xf32>) -> tensor<16x12xf32> {
   %1 = "ascend.relu"(%0) : (tensor<16x12xf32>) -> tensor<16x12xf32>
   return %1 : tensor<16x12xf32>
 }
+
+// Numbers that are joined are no images.
+// CHECK-LABEL: func.func @numbers
+// CHECK: "ascend.concat"
+func.func @numbers(%x: tensor<f32>, %y: tensor<f32>) -> tensor<2xf32> {
+  %0 = "ascend.reshape"(%x) : (tensor<f32>) -> tensor<1xf32>
+  %1 = "ascend.reshape"(%y) : (tensor<f32>) -> tensor<1xf32>
+  %2 = "ascend.concat"(%0, %1) {dim = 0 : i64} : (tensor<1xf32>, tensor<1xf32>) -> tensor<2xf32>
+  return %2 : tensor<2xf32>
+}

@@ -47,3 +47,16 @@ func.func @others(%x: tensor<5x5xf32>, %a: tensor<2x2xf32>, %b: tensor<1x5xf32>,
   %1 = stablehlo.dynamic_update_slice %x, %b, %i, %c : (tensor<5x5xf32>, tensor<1x5xf32>, tensor<i32>, tensor<i32>) -> tensor<5x5xf32>
   return %0, %1 : tensor<5x5xf32>, tensor<5x5xf32>
 }
+
+// What becomes the next value of the argument that it updates is written in place.
+// CHECK-LABEL: func.func @state(
+// CHECK: stablehlo.dynamic_update_slice %arg0, %arg1
+// CHECK: stablehlo.concatenate
+func.func @state(%x: tensor<3x4xf32>, %a: tensor<1x4xf32>, %y: tensor<3x4xf32>)
+    -> (tensor<3x4xf32> {ascend.state = 0 : i64}, tensor<3x4xf32> {ascend.state = 0 : i64}) {
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %c1 = stablehlo.constant dense<1> : tensor<i32>
+  %0 = stablehlo.dynamic_update_slice %x, %a, %c1, %c0 : (tensor<3x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<3x4xf32>
+  %1 = stablehlo.dynamic_update_slice %y, %a, %c1, %c0 : (tensor<3x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<3x4xf32>
+  return %0, %1 : tensor<3x4xf32>, tensor<3x4xf32>
+}

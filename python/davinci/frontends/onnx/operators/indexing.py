@@ -156,11 +156,35 @@ def lower_scatter_nd(node: Call) -> Tensor:
     depth = indices.shape[-1]
     if indices.known is None and depth and reduction(node) is REDUCTIONS["none"]:
         return scatter_blocks(x, indices, updates)
+    box = box_of(indices, x.shape) if reduction(node) is REDUCTIONS["none"] else None
+    if box is not None:
+        starts, sizes = box
+        block = [*sizes, *x.shape[depth:]]
+        whole = [*starts, *[0] * (x.rank - depth)]
+        return ops.update_slice(x, ops.reshape(updates, block), whole)
     rows = tuple_numbers(x, indices)
     behind = x.shape[depth:]
     table = ops.reshape(x, [math.prod(x.shape[:depth]), *behind])
     new = ops.reshape(updates, [rows.count, *behind])
     return ops.reshape(scatter_rows(table, rows, new, reduction(node)), x.shape)
+
+
+def box_of(indices: Tensor, shape: Sequence[int]) -> tuple[list[int], list[int]] | None:
+    """Where a box begins and how large it is whose places known tuples name in order, as those of a
+    cache that a step writes; None if they are no box, or one of several dimensions' parts."""
+    depth = indices.shape[-1]
+    if indices.known is None or not 0 < depth <= len(shape) or not indices.count:
+        return None
+    tuples = indices.known.reshape(-1, depth)
+    tuples = np.where(tuples < 0, tuples + np.array(shape[:depth]), tuples)
+    first, sizes = tuples[0], tuples[-1] - tuples[0] + 1
+    inside = first.min() >= 0 and (tuples[-1] < shape[:depth]).all()
+    if not inside or sizes.min() < 1 or np.prod(sizes) != len(tuples):
+        return None
+    if (sizes < shape[:depth]).sum() > 1:
+        return None
+    ordered = np.indices(sizes).reshape(depth, -1).T + first
+    return (first.tolist(), sizes.tolist()) if np.array_equal(ordered, tuples) else None
 
 
 def scatter_blocks(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:

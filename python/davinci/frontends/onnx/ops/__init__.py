@@ -28,7 +28,13 @@ from davinci.frontends.onnx.ops.arithmetic import (
     tanh,
     where,
 )
-from davinci.frontends.onnx.ops.indexing import gather, scatter, take, wrap_indices
+from davinci.frontends.onnx.ops.indexing import (
+    gather,
+    scatter,
+    take,
+    update_slice,
+    wrap_indices,
+)
 from davinci.frontends.onnx.ops.places import (
     ROW_ELEMENTS,
     along,
@@ -132,6 +138,7 @@ __all__ = [
     "tanh",
     "transpose",
     "unstack",
+    "update_slice",
     "where",
     "while_loop",
     "wrap_indices",

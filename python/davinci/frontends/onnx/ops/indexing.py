@@ -51,6 +51,12 @@ def wrap_indices(indices: Tensor, size: int, dtype: Any = np.int32) -> Tensor:
     return where(compare("LT", indices, 0), indices + size, indices)
 
 
+def update_slice(x: Tensor, update: Tensor, starts: Sequence[int]) -> Tensor:
+    """`x` with `update` in place of its box of that shape which begins there."""
+    places = [constant(np.array(start, np.int32)) for start in starts]
+    return emit("dynamic_update_slice", [x, update, *places], x.dtype, x.shape)
+
+
 def scatter(
     x: Tensor,
     indices: Tensor,
