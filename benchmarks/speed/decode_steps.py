@@ -1,12 +1,13 @@
-"""One layer of a decode step of language models, against what the memory needs for it.
+"""Layers of a decode step of language models, against what the memory needs for them.
 
-    python benchmarks/speed/decode_steps.py [MODEL ...] [--machine NAME]
+    python benchmarks/speed/decode_steps.py [MODEL ...] [--machine NAME] [--layers N]
 
-The bound is what the memory takes for the weights of the layer and the keys and values before the
-token, in f16. The cache is a state in f16 with room for the new token, which is written in place;
-with `--copied` it is an input and an output in f32, as networks without states have it, which are
-joined with the new token by a copy, and the bound leaves that out. Nothing is computed: times only.
-The product with the vocabulary is no part of a layer.
+One layer, N of them, or with `--layers 0` all that the model has. The bound is what the memory
+takes for the weights of the layers and the keys and values before the token, in f16. The cache is a
+state in f16 with room for the new token, which is written in place; with `--copied` it is an input
+and an output in f32, as networks without states have it, which are joined with the new token by a
+copy, and the bound leaves that out. Nothing is computed: times only. The product with the
+vocabulary is no part of the layers.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import davinci
 from davinci import zoo
 from davinci.machine import Machine, load
+from davinci.report.names import plural
 
 HALF_BYTES = 2
 
@@ -41,11 +43,11 @@ class Model:
     batch: int = 1
     wanted: float | None = None
 
-    def network(self, kept: bool) -> str:
-        """A layer in the zoo, with a cache that is written in place or one that is copied."""
+    def network(self, layers: int, kept: bool) -> str:
+        """Layers in the zoo, with caches that are written in place or ones that are copied."""
         sizes = ("hidden", "heads", "kv_heads", "intermediate", "past", "batch")
         given = (f"{x}={getattr(self, x)}" for x in sizes)
-        return ",".join(["llama", "layers=1", "seq=1", *given, f"kept={int(kept)}"])
+        return ",".join(["llama", f"layers={layers}", "seq=1", *given, f"kept={int(kept)}"])
 
     @property
     def cache_bytes(self) -> int:
@@ -63,27 +65,27 @@ SHARE = 1.28
 """Times the memory's bound that a layer may take at batch 1."""
 
 
-def bound_us(record: dict[str, Any], model: Model, machine: Machine) -> float:
-    """Microseconds in which the memory gives the weights and the cache to all cores."""
-    size = record["memory"]["weights_bytes"] + model.cache_bytes
+def bound_us(record: dict[str, Any], model: Model, layers: int, machine: Machine) -> float:
+    """Microseconds in which the memory gives the weights and the caches to all cores."""
+    size = record["memory"]["weights_bytes"] + layers * model.cache_bytes
     return float(size / (machine.cores * machine.gm.read_bytes_per_cycle) / machine.clock_mhz)
 
 
-def line(model: Model, machine: str, kept: bool) -> str:
-    """The figures of one layer."""
-    network = zoo.find(model.network(kept))
+def line(model: Model, machine: str, layers: int, kept: bool) -> str:
+    """The figures of some layers."""
+    network = zoo.find(model.network(layers, kept))
     executable = davinci.compile(network, machine=machine, timing_only=True)
     executable.run()
     record = executable.profile
-    bound = bound_us(record, model, load(machine))
+    bound = bound_us(record, model, layers, load(machine))
     found = record["time_us"]
     kernels = record["total_cycles"] / record["clock_mhz"]
-    wanted = model.wanted or SHARE * bound
+    wanted = model.wanted * layers if model.wanted is not None else SHARE * bound
     return (
-        f"{model.name:14} {found:8.1f} us a layer in {record['launches']} launches, kernels "
-        f"{kernels:.1f} us, bound {bound:.1f} us ({found / bound:.2f}, kernels "
-        f"{kernels / bound:.2f}), wanted {wanted:.0f} us; {model.layers} layers "
-        f"{model.layers * found / 1000:.2f} ms"
+        f"{model.name:14} {plural(layers, 'layer', 'layers')} {found:8.1f} us in "
+        f"{plural(record['launches'], 'launch', 'launches')}, kernels {kernels:.1f} us, bound "
+        f"{bound:.1f} us ({found / bound:.2f}, kernels {kernels / bound:.2f}), wanted "
+        f"{wanted:.0f} us"
     )
 
 
@@ -91,6 +93,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("models", nargs="*", help=", ".join(model.name for model in MODELS))
     parser.add_argument("--machine", default="ascend910b")
+    parser.add_argument("--layers", type=int, default=1, help="how many; 0: all of the model")
     parser.add_argument("--copied", action="store_true", help="copy the cache, in f32")
     options = parser.parse_args()
     unknown = set(options.models) - {model.name for model in MODELS}
@@ -98,7 +101,8 @@ def main() -> int:
         parser.error(f"unknown models: {', '.join(sorted(unknown))}")
     for model in MODELS:
         if not options.models or model.name in options.models:
-            print(line(model, options.machine, not options.copied), flush=True)
+            layers = options.layers or model.layers
+            print(line(model, options.machine, layers, not options.copied), flush=True)
     return 0
 
 
