@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -225,6 +225,24 @@ class Pixels:
     inside: Array
     rows: Array
 
+    @cached_property
+    def touched(self) -> tuple[int, Array]:
+        """The first pixel that is read, and which of those from there on to the last one are."""
+        places = self.place[self.inside]
+        if not places.size:
+            return 0, np.zeros(0, dtype=bool)
+        first = int(places.min())
+        taken = np.zeros(int(places.max()) - first + 1, dtype=bool)
+        taken[places - first] = True
+        return first, taken
+
+    @cached_property
+    def sources(self) -> Array:
+        """Of each pixel its number among those from the first that is read on, [repeats][16]; the
+        number behind the last one stands for padding."""
+        first, taken = self.touched
+        return np.where(self.inside, self.place - first, taken.size)
+
 
 def pixels_of(values: Values, fmatrix: int, channels: int = CHANNELS) -> Pixels:
     """The pixels that an instruction takes, of the image that FMATRIX describes.
@@ -289,17 +307,6 @@ def _taken(
     return Pixels(place, inside, row[:, -1] - row[:, 0] + 1)
 
 
-def touched(pixels: Pixels) -> tuple[int, Array]:
-    """The first pixel that is read, and which of those from there on to the last one are."""
-    places = pixels.place[pixels.inside]
-    if not places.size:
-        return 0, np.zeros(0, dtype=bool)
-    first = int(places.min())
-    taken = np.zeros(int(places.max()) - first + 1, dtype=bool)
-    taken[places - first] = True
-    return first, taken
-
-
 def regions(dst: Space, dtype: str) -> Regions:
     """Whole pixels of L1, and fractals at the jump stride; of load3dv2 one behind the other."""
     element = DTYPES[dtype]
@@ -307,7 +314,7 @@ def regions(dst: Space, dtype: str) -> Regions:
 
     def accesses(values: Values, registers: Registers) -> Accesses:
         pixels = pixels_of(values, registers.fmatrix, lanes)
-        first, taken = touched(pixels)
+        first, taken = pixels.touched
         dims = ((taken.size, BLOCK_BYTES),)
         place = values["src"] + first * BLOCK_BYTES
         read = Access(Space.L1, place, dims, lanes, element, taken[:, None])
@@ -332,12 +339,11 @@ def columns(values: Values, registers: Registers, arrays: Sequence[Array]) -> Se
     (source,) = arrays
     lanes, kind = source.shape[1], source.dtype
     pixels = pixels_of(values, registers.fmatrix, lanes)
-    first, _ = touched(pixels)
     bits = registers.padding & ((1 << 8 * kind.itemsize) - 1)
-    padding = np.array([bits], dtype=f"u{kind.itemsize}").view(kind)
-    found: Array = np.broadcast_to(padding, (*pixels.inside.shape, lanes)).copy()
-    found[pixels.inside] = source[pixels.place[pixels.inside] - first]
-    return [found.reshape(-1, SIDE * lanes)]
+    read: Array = np.empty((len(source) + 1, lanes), kind)
+    read[:-1] = source
+    read[-1] = np.array([bits], dtype=f"u{kind.itemsize}").view(kind)
+    return [read.take(pixels.sources, axis=0).reshape(-1, SIDE * lanes)]
 
 
 def turned(dst: Space) -> Compute:
