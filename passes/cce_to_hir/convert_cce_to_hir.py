@@ -22,18 +22,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
 from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.pipeline.base import Pass, register_pass
-from davinci.units import ceil_div
+from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.units import BLOCK_BYTES, ceil_div, round_up
 
 BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")
 WITH_SCALAR = {"vadds": "vadd", "vmuls": "vmul"}
 UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu")
+BITWISE = ("vand", "vor", "vnot")
+MULTIPLY_ADDS = ("vmla", "vmadd", "vaxpy")
+"""A product and a sum here, which round like the one instruction."""
+
 NUMBERS = ("get_block_idx", "get_block_num", "get_sub_block_idx")
 ROUNDS = {
     "none": "rint",
@@ -64,28 +69,34 @@ class ConvertCceToHirPass(Pass):
 
     NAME = "convert-cce-to-hir"
 
+    machine: str = option("ascend910b", "machine file that gives the size of UB")
+
     def run(self, op: Op) -> None:
         op.context.allow_unregistered_dialects = True
         for kernel in kernels(op):
             if operations(kernel, "cce"):
-                convert(kernel)
+                convert(kernel, self.machine)
 
 
-def convert(kernel: Op) -> None:
+def convert(kernel: Op, machine: str) -> None:
     """Converts the operations of a kernel, then the types of its buffers; a barrier ends it, as the
     vendor's kernels have one.
+
+    Args:
+        machine: whose UB has the buffers; behind them it is free.
 
     Raises:
         CompileError: some have no counterpart; all of them are named.
     """
     refused: Counter[str] = Counter()
+    room = FreeRoom.of(kernel, machines.load(machine).buffers.UB.bytes)
     core = attribute(kernel, "ascend.core", "")
     if core != VECTOR_CORE:
         refused[f"a program of {core or 'one kind of'} cores"] += 1
     for op in operations(kernel, "cce", "memref.alloc", "memref.alloca"):
         with ir.InsertionPoint(op), op.location:
             try:
-                replace(op)
+                replace(op, room)
             except NoCounterpart as reason:
                 refused[str(reason)] += 1
                 continue
@@ -106,8 +117,11 @@ def convert(kernel: Op) -> None:
     retype(kernel)
 
 
-def replace(op: Op) -> None:
+def replace(op: Op, room: FreeRoom) -> None:
     """Builds what does the same in front of an operation of cce.
+
+    Args:
+        room: that no buffer of the kernel takes.
 
     Raises:
         NoCounterpart: nothing does.
@@ -122,6 +136,11 @@ def replace(op: Op) -> None:
         build(*transfer(*operands))
     elif name in (*BINARY, *UNARY, *WITH_SCALAR, "vconv"):
         replace_elementwise(op, name, operands)
+    elif name in BITWISE:
+        element = ir.MemRefType(operands[-1].type).element_type
+        replace_elementwise(op, name, [seen_as(operand, element) for operand in operands])
+    elif name in MULTIPLY_ADDS:
+        replace_multiply_add(op, name, operands, room)
     elif name == "vector_dup":
         scalar, target = operands
         build("vbrc", {"broadcast_dims": "array<i64>"}, [scalar, filled(op, target)])
@@ -157,6 +176,100 @@ def replace_elementwise(op: Op, name: str, operands: Sequence[ir.Value]) -> None
         mode = ROUNDS[attribute(op, "round", "none")]
         attributes["round_mode"] = f"#hir.round_mode<{mode}>"
     build(WITH_SCALAR.get(name, name), attributes, [*given, target])
+
+
+def replace_multiply_add(op: Op, name: str, operands: Sequence[ir.Value], room: FreeRoom) -> None:
+    """A product and a sum: in the result where that is a factor, else by way of a buffer behind all
+    others.
+
+    Raises:
+        NoCounterpart: UB has no room for it.
+    """
+    first, second, result = operands
+    barrier = {"pipe": "#hir.pipe<PIPE_V>"}
+    build("pipe_barrier", barrier, [])
+    if name == "vmadd":
+        replace_elementwise(op, "vmul", [result, first, result])
+        build("pipe_barrier", barrier, [])
+        replace_elementwise(op, "vadd", [result, second, result])
+        return
+    product = room.buffer(result)
+    replace_elementwise(op, "vmuls" if name == "vaxpy" else "vmul", [first, second, product])
+    build("pipe_barrier", barrier, [])
+    replace_elementwise(op, "vadd", [product, result, result])
+
+
+@dataclass(frozen=True)
+class FreeRoom:
+    """The part of UB behind all buffers of a kernel.
+
+    Attributes:
+        begin, end: addresses in bytes.
+    """
+
+    begin: int
+    end: int
+
+    @staticmethod
+    def of(kernel: Op, ub_bytes: int) -> FreeRoom:
+        """What the buffers of a kernel leave."""
+        allocs = operations(kernel, "memref.alloc")
+        ends = [
+            attribute(alloc, "cce.address", 0) + bytes_in(alloc.results[0])
+            for alloc in allocs
+            if space_of(alloc.results[0]) == "ub"
+        ]
+        return FreeRoom(round_up(max(ends, default=0), BLOCK_BYTES), ub_bytes)
+
+    def buffer(self, like: ir.Value) -> ir.Value:
+        """A buffer as large as a view, without its gaps.
+
+        Raises:
+            NoCounterpart: it does not fit.
+        """
+        if self.begin + bytes_in(like) > self.end:
+            raise NoCounterpart("a product and a sum without room for the product")
+        kind = ir.MemRefType(like.type)
+        dense = ir.MemRefType.get(kind.shape, kind.element_type, None, kind.memory_space)
+        return pointer_cast(self.begin, dense)
+
+
+def bytes_in(value: ir.Value) -> int:
+    """Bytes of the elements of a buffer or view of a static shape."""
+    buffer = buffer_of(value)
+    return buffer.size * buffer.itemsize
+
+
+def pointer_cast(address: int, kind: ir.Type) -> ir.Value:
+    """A buffer at an address."""
+    i64 = ir.IntegerType.get_signless(64)
+    at = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, address))
+    sizes = {"operandSegmentSizes": "array<i32: 1, 0>"}
+    return build("pointer_cast", sizes, [at.result], kind).result
+
+
+def seen_as(value: ir.Value, element: ir.Type) -> ir.Value:
+    """A view of UB with elements of another type of the same size.
+
+    Raises:
+        NoCounterpart: it is made by something else than views of a buffer at an address.
+    """
+    kind = ir.MemRefType(value.type)
+    if kind.element_type == element:
+        return value
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        raise NoCounterpart("bits of an argument")
+    changed = ir.MemRefType.get(kind.shape, element, kind.layout, kind.memory_space)
+    if owner.name == "hir.pointer_cast":
+        attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
+        return ir.Operation.create(owner.name, [changed], list(owner.operands), attributes).result
+    if owner.name not in (*VIEWS, "memref.cast"):
+        raise NoCounterpart(f"bits of what {owner.name} makes")
+    source, *others = owner.operands
+    attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
+    operands = [seen_as(source, element), *others]
+    return ir.Operation.create(owner.name, [changed], operands, attributes).result
 
 
 def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
@@ -276,11 +389,7 @@ def replace_buffer(op: Op) -> None:
     address = attribute(op, "cce.address", None)
     if address is None:
         raise NoCounterpart("memref.alloc without an address")
-    i64 = ir.IntegerType.get_signless(64)
-    at = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, address))
-    kind = op.results[0].type
-    made = build("pointer_cast", {"operandSegmentSizes": "array<i32: 1, 0>"}, [at.result], kind)
-    op.results[0].replace_all_uses_with(made.result)
+    op.results[0].replace_all_uses_with(pointer_cast(address, op.results[0].type))
 
 
 def retype(kernel: Op) -> None:

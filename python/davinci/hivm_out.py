@@ -77,7 +77,7 @@ def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenMod
     for kernel in kernels(module.operation):
         name, blocks = symbol_name(kernel), int(attribute(kernel, "ascend.blocks", 1))
         try:
-            convert(kernel)
+            convert(kernel, machine)
         except CompileError as error:
             refused[name] = error.found
             continue

@@ -40,6 +40,25 @@ MODELS = {
         "%q = stablehlo.broadcast_in_dim %1, dims = [1] : (tensor<96xf32>) -> T\n"
         "%r = stablehlo.add %a, %q : T",
     ),
+    "the larger of two, chosen by bits": (
+        "1000xf32",
+        "%c = stablehlo.compare GE, %a, %b : (T, T) -> C\n%r = stablehlo.select %c, %a, %b : C, T",
+    ),
+    "a product and a sum with it": (
+        "1000xf32",
+        "%0 = stablehlo.multiply %a, %b : T\n%1 = stablehlo.exponential %a : T\n"
+        "%r = stablehlo.add %0, %1 : T",
+    ),
+    "a product and a sum in its place": (
+        "37x45xf32",
+        "%0 = stablehlo.negate %a : T\n%1 = stablehlo.exponential %b : T\n"
+        "%2 = stablehlo.multiply %0, %1 : T\n%r = stablehlo.add %2, %b : T",
+    ),
+    "a scaled sum": (
+        "5000xf16",
+        "%c = stablehlo.constant dense<0.3> : T\n%0 = stablehlo.multiply %a, %c : T\n"
+        "%1 = stablehlo.exponential %b : T\n%r = stablehlo.add %0, %1 : T",
+    ),
     "gelu": (
         "40x777xf32",
         "%c = stablehlo.constant dense<1.702> : T\n%0 = stablehlo.multiply %a, %c : T\n"
@@ -51,7 +70,8 @@ MODELS = {
 def model(kind: str, body: str) -> str:
     arguments = "%a: T, %b: T" if "%b" in body else "%a: T"
     text = f"func.func @main({arguments}) -> T {{\n{body}\nreturn %r : T }}"
-    return re.sub(r"\bT\b", f"tensor<{kind}>", text)
+    booleans = f"tensor<{kind.rpartition('x')[0]}xi1>"
+    return re.sub(r"\bC\b", booleans, re.sub(r"\bT\b", f"tensor<{kind}>", text))
 
 
 @pytest.mark.parametrize("name", MODELS)

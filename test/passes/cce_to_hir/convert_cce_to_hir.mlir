@@ -44,3 +44,28 @@ func.func @k(%x: memref<100xf32>, %y: memref<17xf32>) attributes {ascend.kernel,
 func.func @empty(%x: memref<100xf32>) attributes {ascend.kernel, ascend.core = "aiv"} {
   return
 }
+
+// A multiply-add is a product behind all buffers and a sum, or both in the place of the result; bits
+// of two types are those of one.
+// CHECK: func.func @adds()
+// CHECK: [[A:%.+]] = "hir.pointer_cast"
+// CHECK: [[M:%.+]] = "hir.pointer_cast"{{.*}} -> memref<64xi32, "ub">
+// CHECK: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
+// CHECK: [[END:%.+]] = arith.constant 1280 : i64
+// CHECK-NEXT: [[T:%.+]] = "hir.pointer_cast"([[END]])
+// CHECK-NEXT: "hir.vmul"([[A]], [[A]], [[T]])
+// CHECK-NEXT: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
+// CHECK-NEXT: "hir.vadd"([[T]], [[A]], [[A]])
+// CHECK: "hir.vmul"([[A]], [[A]], [[A]])
+// CHECK-NEXT: "hir.pipe_barrier"
+// CHECK-NEXT: "hir.vadd"([[A]], [[A]], [[A]])
+// CHECK: [[F:%.+]] = "hir.pointer_cast"{{.*}} -> memref<64xf32, "ub">
+// CHECK-NEXT: "hir.vand"([[A]], [[F]], [[A]])
+func.func @adds() attributes {ascend.kernel, ascend.core = "aiv"} {
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<64xf32, #cce.space<"UB">>
+  %m = memref.alloc() {cce.address = 1024 : i64} : memref<64xi32, #cce.space<"UB">>
+  "cce.vmla"(%a, %a, %a) : (memref<64xf32, #cce.space<"UB">>, memref<64xf32, #cce.space<"UB">>, memref<64xf32, #cce.space<"UB">>) -> ()
+  "cce.vmadd"(%a, %a, %a) : (memref<64xf32, #cce.space<"UB">>, memref<64xf32, #cce.space<"UB">>, memref<64xf32, #cce.space<"UB">>) -> ()
+  "cce.vand"(%a, %m, %a) : (memref<64xf32, #cce.space<"UB">>, memref<64xi32, #cce.space<"UB">>, memref<64xf32, #cce.space<"UB">>) -> ()
+  return
+}
