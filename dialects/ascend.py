@@ -12,7 +12,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute_of, python_value, verifier
 from davinci.errors import require
-from davinci.mlir import ext, ir, type_text
+from davinci.mlir import Op, ext, ir, type_text
 from davinci.operators import OPERATORS, Call, Operator, Tensor
 
 Operand = ext.Operand
@@ -34,12 +34,12 @@ class LayoutAttr(Ascend.Attribute, name="layout"):
     layout: ir.StringAttr
 
 
-def record_of(op: Any) -> Operator:
+def record_of(op: Op) -> Operator:
     """The record of an ascend operation."""
     return OPERATORS[op.operation.name.removeprefix("ascend.")]
 
 
-def call_of(op: Any) -> Call:
+def call_of(op: Op) -> Call:
     """An ascend operation as plain data.
 
     Raises:
@@ -57,7 +57,8 @@ def call_of(op: Any) -> Call:
         tensor = not isinstance(value.type, ir.MemRefType)
         require(tensor, "operand or result type", value.type, "a tensor")
     *operands, result = (tensor_of(value.type) for value in values)
-    given = {name: attribute_of(op, name) for name in op.attributes}
+    found = ((name, attribute_of(op, name)) for name in op.attributes)
+    given = {name: attr for name, attr in found if attr is not None}
     return Call(
         tuple(operands),
         (result,),
@@ -66,7 +67,7 @@ def call_of(op: Any) -> Call:
     )
 
 
-def type_of(attr: Any) -> Tensor | None:
+def type_of(attr: ir.Attribute) -> Tensor | None:
     """The type of an attribute, None if it has none."""
     kind = getattr(attr, "type", None)
     if isinstance(kind, ir.ShapedType):

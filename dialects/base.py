@@ -15,17 +15,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.errors import Invalid, did_you_mean, require
-from davinci.mlir import ext, ir
+from davinci.mlir import Op, ext, ir
 
 
 def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
     """Wraps a check that raises `Invalid` into the form that MLIR calls."""
 
     @functools.wraps(check)
-    def verify_invariants(self: Any) -> bool:
+    def verify_invariants(self: Op) -> bool:
         operation = self.operation
-        key = None if _checked.found is None else _likeness(self, operation)
-        if key is not None and key in _checked.found:
+        found = _checked.found
+        key = None if found is None else _likeness(self, operation)
+        if found is not None and key in found:
             return True
         try:
             # A module may be parsed where no context is current, but checks make types.
@@ -36,8 +37,8 @@ def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
         except Invalid as error:
             operation.location.emit_error(f"'{operation.name}' op {error}")
             return False
-        if key is not None:
-            _checked.found.add(key)
+        if found is not None and key is not None:
+            found.add(key)
         return True
 
     return verify_invariants
@@ -46,7 +47,7 @@ def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
 class _Checked(threading.local):
     """Likenesses of operations that were found to be valid; None outside of `alike_once`."""
 
-    found: Any = None
+    found: set[Hashable] | None = None
 
 
 _checked = _Checked()
@@ -64,7 +65,7 @@ def alike_once() -> Iterator[None]:
         _checked.found = before
 
 
-def _likeness(op: Any, operation: Any) -> Hashable | None:
+def _likeness(op: Op, operation: Op) -> Hashable | None:
     """What the check of an operation looks at, so that equal ones are checked once; None if it
     looks at values or regions, too."""
     attributes, values = operation.attributes, getattr(type(op), "VALUES", None)
@@ -79,7 +80,7 @@ def _likeness(op: Any, operation: Any) -> Hashable | None:
     return (operation.name, len(operands), *pairs, *operands, *results)
 
 
-def check_form(op: Any) -> None:
+def check_form(op: Op) -> None:
     """Operands and results are as many as the fields of the operation's class; no region.
 
     Groups of optional or repeated ones are checked by the operation itself.
@@ -118,7 +119,7 @@ def _names(fields: Sequence[Any]) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields)
 
 
-def check_attributes(op: Any) -> None:
+def check_attributes(op: Op) -> None:
     """Attributes are those in the class's table `ATTRIBUTES`, if it has one.
 
     Others may be given only with a dialect's name before a dot.
@@ -160,7 +161,7 @@ def one_of(*texts: str, required: bool = True) -> AttributeKind:
 def integer(minimum: int, maximum: int, required: bool = True) -> AttributeKind:
     """An integer between two others, both included."""
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: object) -> bool:
         return (
             isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
         )
@@ -171,7 +172,7 @@ def integer(minimum: int, maximum: int, required: bool = True) -> AttributeKind:
 def integers(count: int, minimum: int, maximum: int) -> AttributeKind:
     """So many integers between two others, both included."""
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: object) -> bool:
         return (
             isinstance(value, list)
             and len(value) == count
@@ -181,7 +182,7 @@ def integers(count: int, minimum: int, maximum: int) -> AttributeKind:
     return AttributeKind(f"array of {count} integers {minimum}..{maximum}", accepts)
 
 
-def attribute_of(op: Any, name: str) -> Any:
+def attribute_of(op: Op, name: str) -> ir.Attribute | None:
     """The attribute of `op`, None where it is absent.
 
     Raises:
@@ -190,12 +191,13 @@ def attribute_of(op: Any, name: str) -> Any:
     if name not in op.attributes:
         return None
     try:
-        return op.attributes[name]
+        found: ir.Attribute = op.attributes[name]
+        return found
     except TypeError:
         raise Invalid(f"attribute {name}", "a location", "a value") from None
 
 
-def attribute(op: Any, name: str, default: Any = None) -> Any:
+def attribute(op: Op, name: str, default: Any = None) -> Any:
     """The Python value of an attribute of `op`, or `default` where it is absent.
 
     Integers, floats, booleans, strings and arrays of them become Python values; `array<i64: ..>`
@@ -205,7 +207,7 @@ def attribute(op: Any, name: str, default: Any = None) -> Any:
     return default if found is None else python_value(found)
 
 
-def python_value(attr: Any) -> Any:
+def python_value(attr: ir.Attribute) -> Any:
     """An attribute as a Python value, see `attribute`."""
     if isinstance(attr, (ir.IntegerAttr, ir.FloatAttr, ir.BoolAttr, ir.StringAttr)):
         return attr.value
@@ -240,7 +242,7 @@ def as_attribute(value: Any) -> ir.Attribute:
 
 
 def create(
-    name: str, operands: Sequence[Any], results: Sequence[Any] = (), **attributes: Any
+    name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = (), /, **attributes: Any
 ) -> ir.Operation:
     """Builds the operation `name`; attribute values may be ints, strings, bools, lists or attrs."""
     return ir.Operation.create(

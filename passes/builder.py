@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from davinci.dialects.base import as_attribute as as_attribute
 from davinci.dialects.base import create as create
@@ -89,7 +88,7 @@ def alloc(shape: Sequence[int], element: ir.Type, memory: str) -> ir.Value:
     ).result
 
 
-def global_of_zeros(name: str, kind: Any) -> None:
+def global_of_zeros(name: str, kind: ir.MemRefType) -> None:
     """`memref.global` of a name, private, of a memref type, that holds zeros in the beginning."""
     element = kind.element_type
     zero = (
@@ -109,7 +108,7 @@ def global_of_zeros(name: str, kind: Any) -> None:
 
 
 def subview(
-    source: Any,
+    source: ir.Value,
     offsets: Sequence[IndexLike],
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,

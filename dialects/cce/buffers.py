@@ -6,7 +6,6 @@ Used by the verifiers of the dialect and by the passes that lower it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.errors import Invalid
 from davinci.isa.core import DTYPES, Space
@@ -57,7 +56,7 @@ class Buffer:
         return count
 
 
-def space_name(memref_type: Any) -> str:
+def space_name(memref_type: ir.MemRefType) -> str:
     """ "GM", "L1", ... of a memref type.
 
     Raises:
@@ -66,7 +65,7 @@ def space_name(memref_type: Any) -> str:
     attr = memref_type.memory_space
     if attr is None:
         return "GM"
-    if getattr(attr, "attr_name", "") == "cce.space":
+    if isinstance(attr, ir.DynamicAttr) and attr.attr_name == "cce.space":
         name = str(ir.StringAttr(attr.params[0]).value)
         if name in Space.__members__ and name != "GM":
             return name
@@ -74,7 +73,7 @@ def space_name(memref_type: Any) -> str:
     raise Invalid("unknown memory space", attr, f"no space (GM) or one of {expected}")
 
 
-def type_name(element: Any) -> str:
+def type_name(element: ir.Type) -> str:
     """The instruction set's name of an element type: "f16", "s32", ...
 
     Raises:
@@ -86,7 +85,7 @@ def type_name(element: Any) -> str:
     return name
 
 
-def buffer_of(value: Any) -> Buffer:
+def buffer_of(value: ir.Value) -> Buffer:
     """Describes a memref value.
 
     Raises:

@@ -5,14 +5,13 @@ Each `require...` raises `Invalid` with what was found and what was expected.
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.base import attribute, integer, one_of
 from davinci.dialects.cce.buffers import Buffer, type_name
 from davinci.dialects.cce.instructions import BITWISE, COPIES, types_of
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.strides import merge_dims, split_run
+from davinci.mlir import Op, ir
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -99,7 +98,7 @@ def require_columns(role: str, buffer: Buffer) -> None:
     require(alone or found == fractal, f"columns of fractals of the {role}", found, fractal)
 
 
-def check_vector(op: Any, buffers: list[Buffer]) -> None:
+def check_vector(op: Op, buffers: list[Buffer]) -> None:
     """C1 operands in UB with equal shapes; C2 one legal element type, of operations on bits any of
     16 or 32 bits; C3 legal strides."""
     dst, name = buffers[-1], op.name.removeprefix("cce.")
@@ -119,7 +118,7 @@ BIT_BYTES = (2, 4)
 """Sizes of elements that operations on bits take."""
 
 
-def check_scalar(scalar: Any, dst: Buffer) -> None:
+def check_scalar(scalar: ir.Value, dst: Buffer) -> None:
     found = type_name(scalar.type)
     require(found == dst.dtype, "type of the scalar", found, dst.dtype)
 
@@ -156,7 +155,7 @@ LANES = {
 """Attributes of operations that reduce some lanes of a repeat."""
 
 
-def check_lanes(op: Any, src: Buffer) -> None:
+def check_lanes(op: Op, src: Buffer) -> None:
     first = attribute(op, "first_lane", 0)
     lanes = attribute(op, "lanes", src.shape[1] - first)
     require(
@@ -171,7 +170,7 @@ EVENT = {"src": one_of(*PIPES), "dst": one_of(*PIPES), "event": integer(0, MOST_
 """Attributes of `set_flag` and `wait_flag`."""
 
 
-def check_flag(op: Any) -> None:
+def check_flag(op: Op) -> None:
     """`src` and `dst` are different pipes."""
     src, dst = attribute(op, "src"), attribute(op, "dst")
     require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")

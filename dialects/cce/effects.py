@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.instructions import COPIES, pipe_of
 from davinci.isa.multiply_add import ACCUMULATING
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 
 MEETINGS = ("cce.read_counter", "cce.sync_cores", "cce.sync_and_copy")
 """Operations by which blocks wait for each other: nothing is moved across them."""
@@ -29,14 +28,14 @@ class Effects:
     """
 
     pipe: str
-    reads: tuple[Any, ...]
-    writes: tuple[Any, ...]
+    reads: tuple[ir.Value, ...]
+    writes: tuple[ir.Value, ...]
     whole: bool = True
     adds: bool = False
     behind: tuple[str, ...] = ()
 
 
-def effects_of(op: Any) -> Effects | None:
+def effects_of(op: Op) -> Effects | None:
     """Effects of an operation (an `ir.Operation`), None if it touches no memory."""
     name = op.name
     operands = list(op.operands)
@@ -50,8 +49,8 @@ def effects_of(op: Any) -> Effects | None:
         pipe = COPIES[space_name(src.type), space_name(dst.type)].pipe.name
         return Effects(pipe, (scratch, src), (dst,), behind=("MTE3",))
     if name in MEETINGS:
-        scratch = (operands[-1],)
-        return Effects("S", () if name == MEETINGS[0] else scratch, scratch, whole=False)
+        lines = (operands[-1],)
+        return Effects("S", () if name == MEETINGS[0] else lines, lines, whole=False)
     if not name.startswith("cce.") or name in SYNC_OPS or not operands:
         return None
     name = name.removeprefix("cce.")
@@ -70,7 +69,7 @@ def effects_of(op: Any) -> Effects | None:
     return Effects(pipe, reads, (operands[-1],), whole=not (fills_lanes or adds), adds=adds)
 
 
-def _is_true(value: Any) -> bool:
+def _is_true(value: ir.Value) -> bool:
     """Whether an i1 value is the constant true."""
     owner = value.owner
     if not hasattr(owner, "name") or owner.name != "arith.constant":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa import BY_NAME
+from davinci.mlir import Op
 
 LIMITS = {
     field.name: field.limit
@@ -45,7 +45,7 @@ class Windows:
     element_jump: int
 
     @staticmethod
-    def of(op: Any) -> Windows:
+    def of(op: Op) -> Windows:
         """The windows that a `cce.load3d` reads; `op` is the operation or its view."""
         operands = list(op.operands)
         src, dst = buffer_of(operands[0]), buffer_of(operands[-1])

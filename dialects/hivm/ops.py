@@ -18,7 +18,7 @@ from typing import Any
 from davinci.dialects.base import attribute_of, verifier
 from davinci.errors import Invalid, did_you_mean
 from davinci.isa import BY_NAME, Field, Instruction, Space
-from davinci.mlir import ext, ir, llvm, type_text
+from davinci.mlir import Op, ext, ir, llvm, type_text
 
 Operand = ext.Operand
 Result = ext.Result
@@ -46,7 +46,7 @@ def no_field(record: Instruction, name: str, known: Iterable[str]) -> Invalid:
     return Invalid("; ".join(filter(None, parts)))
 
 
-def static_value(attr: Any, width: int) -> int | None:
+def static_value(attr: ir.Attribute | None, width: int) -> int | None:
     """The value of an i64 attribute as the unsigned field it fills; None for anything else."""
     if not isinstance(attr, ir.IntegerAttr) or type_text(attr.type) != "i64":
         return None
@@ -54,7 +54,7 @@ def static_value(attr: Any, width: int) -> int | None:
     return int(attr.value) % (1 << WORD_BITS) if width == WORD_BITS else int(attr.value)
 
 
-def record_of(op: Any) -> Instruction:
+def record_of(op: Op) -> Instruction:
     """The instruction record of an operation of this dialect, by its name and `type`.
 
     Raises:
@@ -72,7 +72,7 @@ def record_of(op: Any) -> Instruction:
     return types[dtype]
 
 
-def dynamic_fields(op: Any) -> list[str]:
+def dynamic_fields(op: Op) -> list[str]:
     """Names in the attribute `dynamic`, in order.
 
     Raises:
@@ -90,7 +90,7 @@ def dynamic_fields(op: Any) -> list[str]:
     return names
 
 
-def check_pointer(role: str, value: Any, spaces: Sequence[Space]) -> None:
+def check_pointer(role: str, value: ir.Value, spaces: Sequence[Space]) -> None:
     """The value must be a pointer into one of the memories."""
     kind = value.type
     address_space = kind.address_space if isinstance(kind, llvm.PointerType) else None
@@ -103,7 +103,7 @@ def check_pointer(role: str, value: Any, spaces: Sequence[Space]) -> None:
     raise Invalid(role, found, expected)
 
 
-def check_attribute_names(op: Any, record: Instruction) -> None:
+def check_attribute_names(op: Op, record: Instruction) -> None:
     """Attributes are `type`, `dynamic`, fields, and foreign ones with a dot in their name."""
     known = {"type", "dynamic", *(f.name for f in record.fields)}
     for name in op.attributes:
@@ -111,7 +111,7 @@ def check_attribute_names(op: Any, record: Instruction) -> None:
             raise no_field(record, name, known)
 
 
-def static_fields(op: Any, record: Instruction, dynamic: Sequence[str]) -> dict[str, int]:
+def static_fields(op: Op, record: Instruction, dynamic: Sequence[str]) -> dict[str, int]:
     """Values of the fields that are attributes.
 
     Raises:
@@ -140,7 +140,7 @@ def check_range(field: Field, value: int) -> None:
         raise Invalid(f"field {field.name} is out of range", value, expected)
 
 
-def constant_field(field: Field, value: Any) -> int | None:
+def constant_field(field: Field, value: ir.Value) -> int | None:
     """What an operand is known to put into `field`: the value of a constant, None if unknown."""
     if isinstance(value, ir.BlockArgument) or value.owner.name not in CONSTANTS:
         return None
@@ -211,7 +211,7 @@ OPERATIONS: dict[str, type] = {
 """Operation classes by instruction name."""
 
 
-def check_scalar_type(role: str, mlir_type: Any) -> None:
+def check_scalar_type(role: str, mlir_type: ir.Type) -> None:
     if type_text(mlir_type) not in SCALAR_TYPES:
         raise Invalid(role, mlir_type, ", ".join(SCALAR_TYPES))
 
@@ -246,7 +246,7 @@ class StOp(Hivm.Operation, name="st"):
         check_scalar_type("type of the value", self.value.type)
 
 
-def check_i64(op: Any) -> None:
+def check_i64(op: Op) -> None:
     if type_text(op.value.type) != "i64":
         raise Invalid("type of the result", op.value.type, "i64")
 
@@ -281,7 +281,7 @@ class GetSubBlockIdxOp(Hivm.Operation, name="get_sub_block_idx"):
         check_i64(self)
 
 
-def pointer_type(space: Space) -> Any:
+def pointer_type(space: Space) -> ir.Type:
     """`!llvm.ptr<n>` of a memory."""
     return llvm.PointerType.get(address_space=space.value)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import Op, ir
@@ -44,7 +43,7 @@ class Access:
         low, high: the buffer's own range of bytes, high None for GM.
     """
 
-    memory: Any
+    memory: ir.Value | str
     offset: Form
     dims: Dims
     run: int
@@ -86,7 +85,7 @@ def hull(accesses: Sequence[Access]) -> Access:
 class _Place:
     """Where a memref value begins."""
 
-    memory: Any
+    memory: ir.Value | str
     offset: Form
     base: Form
     low: int
@@ -104,8 +103,8 @@ class Accesses:
     def __init__(self, forms: Forms, planned: bool = True) -> None:
         self._forms = forms
         self._planned = planned
-        self._places: dict[Any, _Place] = {}
-        self._elements: dict[Any, Access] = {}
+        self._places: dict[ir.Value, _Place] = {}
+        self._elements: dict[ir.Value, Access] = {}
 
     def of_view(self, value: ir.Value, user: Op) -> Access:
         """The access to all of a memref value, by `user`."""
@@ -168,9 +167,7 @@ class Accesses:
         base = offset if owner.name == "memref.view" else source.base
         return _Place(source.memory, offset, base, source.low, source.high)
 
-    def may_overlap(
-        self, first: Access, second: Access, carrier: int, loops: Sequence[Any]
-    ) -> bool:
+    def may_overlap(self, first: Access, second: Access, carrier: int, loops: Sequence[Op]) -> bool:
         """Whether two accesses can touch the same byte.
 
         Args:
@@ -231,15 +228,16 @@ class Accesses:
         b_low, b_high = self._forms.range_of(b.plus(still))
         if moved > 0:
             return a_high is not None and b_low is not None and a_high + first.span <= b_low + moved
-        known = a_low is not None and b_high is not None
-        return known and b_high + moved + second.span <= a_low
+        if a_low is None or b_high is None:
+            return False
+        return b_high + moved + second.span <= a_low
 
     def _injective(
         self,
         first: Access,
         second: Access,
-        variables: Sequence[Any],
-        coefficients: dict[Any, int],
+        variables: Sequence[ir.Value],
+        coefficients: dict[ir.Value, int],
     ) -> bool:
         """Whether different iterations touch different bytes, all strides read as digits.
 
@@ -267,7 +265,7 @@ class Accesses:
             extent += (count - 1) * stride
         return True
 
-    def _values_of(self, variable: Any) -> tuple[int, float]:
+    def _values_of(self, variable: ir.Value) -> tuple[int, float]:
         """Distance of two values of a loop variable, or of a part of one, and their number."""
         bounds = self._forms.loops.get(variable)
         if bounds and bounds.trips is not None:
@@ -313,7 +311,7 @@ def _span(dims: Dims, run: int) -> int:
     return sum((count - 1) * stride for count, stride in dims) + run
 
 
-def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, Form]:
+def _different(first: Form, second: Form, inner: Sequence[Op]) -> tuple[Form, Form]:
     """Two offsets without the terms that are equal in both.
 
     A term is equal if the coefficient is, and the value does not change within `inner[0]`.
@@ -380,7 +378,7 @@ def _recast_offset(op: Op, source: _Place, forms: Forms) -> Form:
     return source.base.plus(index.times(item))
 
 
-_OFFSETS: dict[str, Callable[[Any, _Place, Forms], Form]] = {
+_OFFSETS: dict[str, Callable[[Op, _Place, Forms], Form]] = {
     "memref.subview": _subview_offset,
     "memref.reinterpret_cast": _recast_offset,
     "memref.collapse_shape": lambda op, source, forms: source.offset,

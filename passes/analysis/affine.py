@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.mlir import Op, ir
 
@@ -14,7 +13,7 @@ class Form:
     """constant + sum of coefficient * value; values are SSA values of type index."""
 
     constant: int
-    terms: tuple[tuple[Any, int], ...] = ()
+    terms: tuple[tuple[ir.Value, int], ...] = ()
 
     def plus(self, other: Form) -> Form:
         merged = dict(self.terms)
@@ -49,7 +48,7 @@ class LoopBounds:
 class Part:
     """Quotient (or remainder) of a nonnegative index `whole` by a constant."""
 
-    whole: Any
+    whole: ir.Value
     divisor: int
     is_quotient: bool
 
@@ -58,11 +57,11 @@ class Forms:
     """Affine forms of index values of one kernel, remembered."""
 
     def __init__(self) -> None:
-        self._forms: dict[Any, Form] = {}
-        self._values: dict[Part, Any] = {}
-        self.parts: dict[Any, Part] = {}
+        self._forms: dict[ir.Value, Form] = {}
+        self._values: dict[Part, ir.Value] = {}
+        self.parts: dict[ir.Value, Part] = {}
         """What is known of values that are quotients or remainders."""
-        self.loops: dict[Any, LoopBounds] = {}
+        self.loops: dict[ir.Value, LoopBounds] = {}
         """Bounds of the loop of each induction variable seen so far."""
 
     def of(self, value: ir.Value) -> Form:
@@ -107,7 +106,7 @@ class Forms:
             value = self.parts[value].whole
         return value
 
-    def determine(self, values: Collection[Any], whole: Any) -> bool:
+    def determine(self, values: Collection[ir.Value], whole: ir.Value) -> bool:
         """Whether `values`, parts of `whole` among them, tell the value of `whole`."""
         return whole in values or any(
             part.whole == whole
@@ -117,7 +116,7 @@ class Forms:
             for part, quotient in self._values.items()
         )
 
-    def _remainder(self, quotient: Part) -> Any:
+    def _remainder(self, quotient: Part) -> ir.Value | None:
         return self._values.get(Part(quotient.whole, quotient.divisor, False))
 
     def enter_loop(self, loop: Op) -> LoopBounds:

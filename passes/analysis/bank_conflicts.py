@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.machine import Vector
@@ -29,7 +28,7 @@ class _Operand:
         written, read: whether they are written, and read.
     """
 
-    buffer: ir.Value
+    buffer: ir.Value | str
     offset: int
     per_repeat: int
     block_stride: int
@@ -81,7 +80,7 @@ class BankConflicts:
 
     def __init__(self, kernel: Op, unit: Vector) -> None:
         self._unit, self._layout = unit, BankLayout.of(unit)
-        self._of: dict[Any, list[_Issued]] = {}
+        self._of: dict[ir.Value | str, list[_Issued]] = {}
         accesses = Accesses(Forms(), planned=False)
         issued: dict[_Instruction, _Issued] = {}
         for op in operations(kernel, "cce"):
@@ -92,7 +91,7 @@ class BankConflicts:
             for buffer in {operand.buffer for operand in one.instruction.operands}:
                 self._of.setdefault(buffer, []).append(one)
 
-    def lost(self, buffer: ir.Value, places: Mapping[Any, int]) -> float:
+    def lost(self, buffer: ir.Value, places: Mapping[ir.Value | str, int]) -> float:
         """Cycles lost by the instructions that work on a buffer.
 
         Args:
@@ -100,7 +99,7 @@ class BankConflicts:
         """
         return sum(self._lost(one, places) for one in self._of.get(buffer, ()))
 
-    def _lost(self, one: _Issued, places: Mapping[Any, int]) -> float:
+    def _lost(self, one: _Issued, places: Mapping[ir.Value | str, int]) -> float:
         found = one.instruction
         starts = tuple(
             self._start(operand, places[operand.buffer], found.repeats)

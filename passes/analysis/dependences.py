@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.accesses import FORWARD, Access, Accesses
 
 
@@ -39,10 +39,10 @@ class Dependences:
         loops: `scf.for` operations around the line, outermost first.
     """
 
-    def __init__(self, accesses: Accesses, loops: Sequence[Any]) -> None:
+    def __init__(self, accesses: Accesses, loops: Sequence[Op]) -> None:
         self._accesses, self._loops = accesses, loops
-        self._memories: dict[Any, _Memory] = {}
-        self._terms: dict[tuple[tuple[Any, int], ...], int] = {}
+        self._memories: dict[ir.Value | str, _Memory] = {}
+        self._terms: dict[tuple[tuple[ir.Value, int], ...], int] = {}
 
     def add(
         self, number: int, reads: Sequence[Access], writes: Sequence[Access]

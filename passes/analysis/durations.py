@@ -7,9 +7,8 @@ stay in the L2. An estimate serves to choose an order, nothing else. All figures
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.cce.windows import Windows
@@ -60,11 +59,11 @@ class Durations:
     def __init__(self, machine: Machine, blocks: int) -> None:
         self._machine = machine
         self._share = prices.share_of(machine, blocks)
-        self._known: dict[Any, Duration] = {}
+        self._known: dict[Hashable, Duration] = {}
 
     def of(self, op: Op, pipe: Pipe) -> Duration:
         """The duration of an operation that works on `pipe`."""
-        key: Any = (op.name, *(value.type for value in op.operands))
+        key: tuple[Hashable, ...] = (op.name, *(value.type for value in op.operands))
         if op.name == "cce.load3d":
             key = (*key, Windows.of(op))
         if key not in self._known:
@@ -74,7 +73,7 @@ class Durations:
     def _find(self, op: Op, pipe: Pipe) -> Duration:
         if op.name in ("memref.load", "memref.store"):
             return self._scalar(op)
-        rules: dict[str, Callable[[Any], Duration]] = {
+        rules: dict[str, Callable[[Op], Duration]] = {
             "cce.copy": self._copy,
             "cce.copy_l1": self._copy,
             "cce.copy_l0c": self._copy_l0c,

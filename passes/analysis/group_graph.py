@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
@@ -43,13 +42,13 @@ def stored(value: ir.Value) -> Tensor:
     return replace(found, element=found.element.removeprefix("u"))
 
 
-def operators_of(around: Op) -> list[Any]:
+def operators_of(around: Op) -> list[Op]:
     """The operators in a kernel, or in one of its loops; not numbers, which they have beside."""
     ops = (view.operation for view in around.regions[0].blocks[0].operations)
     return [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
 
 
-def behind_conversions(value: ir.Value, operators: Sequence[Any]) -> Any:
+def behind_conversions(value: ir.Value, operators: Sequence[Op]) -> ir.Value:
     """The result of an operator that a value stored by a kernel is."""
     while value.owner not in operators and value.owner.name == CONVERSION:
         value = value.owner.operands[0]
@@ -82,7 +81,7 @@ def _made_of(node: Node, graph: Graph) -> list[Node]:
 
 def graph_of(
     ops: Iterable[Op], outputs: Sequence[ir.Value], first: int = 0
-) -> tuple[Graph, list[Any]]:
+) -> tuple[Graph, list[ir.Value]]:
     """The graph of operators in order, and the values that are its inputs.
 
     Args:
@@ -90,7 +89,7 @@ def graph_of(
         first: number of the first operator in its kernel.
     """
     graph, inputs = Graph(), []
-    known: dict[Any, int] = {}
+    known: dict[ir.Value, int] = {}
 
     def operand(value: ir.Value) -> Operand:
         number = number_of(value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
@@ -53,11 +51,11 @@ def takes_both(kernel: Op, machine: Machine) -> bool:
     return machine.split and len(operations(kernel, *PRODUCTS)) > 1
 
 
-def kernels(root: Op) -> list[Any]:
+def kernels(root: Op) -> list[Op]:
     """The functions with `ascend.kernel` below `root`, whatever they are nested in, in order."""
-    found: list[Any] = []
+    found: list[Op] = []
 
-    def visit(op: Op) -> Any:
+    def visit(op: Op) -> ir.WalkResult:
         if op.name == "func.func":
             if "ascend.kernel" in op.attributes:
                 found.append(op)
@@ -68,7 +66,7 @@ def kernels(root: Op) -> list[Any]:
     return found
 
 
-def launched_programs(root: Any) -> dict[str, list[str]]:
+def launched_programs(root: Op) -> dict[str, list[str]]:
     """Names of kernels, the programs of two kinds of cores or only one, by the names of the
     declarations that stand for them in the host's part."""
     found: dict[str, list[str]] = {}
@@ -80,6 +78,6 @@ def launched_programs(root: Any) -> dict[str, list[str]]:
     return found
 
 
-def launched_kernels(root: Any) -> dict[str, str]:
+def launched_kernels(root: Op) -> dict[str, str]:
     """As `launched_programs`, of which a report knows two by the first one."""
     return {name: programs[0] for name, programs in launched_programs(root).items()}

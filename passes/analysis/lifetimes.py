@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.effects import Effects, effects_of
@@ -50,7 +49,7 @@ class Buffer:
             there is for it; -1: of the kernel.
     """
 
-    alloc: Any
+    alloc: Op
     space: str
     size_bytes: int
     live: int = 0
@@ -117,11 +116,11 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self.uses: dict[Any, _Uses] = {}
+        self.uses: dict[ir.Value, _Uses] = {}
         self._accesses = Accesses(Forms(), planned=False)
         self._time = 0
         self._path: list[_Statement] = []
-        self._roots: dict[Any, _Uses] = {}
+        self._roots: dict[ir.Value, _Uses] = {}
 
     def block(self, block: ir.Block) -> None:
         first, start = len(self.uses), self._time
@@ -181,7 +180,7 @@ class _Walk:
             writes += _regions(self._access(value, op, self._accesses.of_elements)) or []
         return _Touch(path, effects.pipe, tuple(reads), tuple(writes), bool(mine))
 
-    def _access(self, value: ir.Value, op: Op, whole: Callable[[Any, Any], Access]) -> Access:
+    def _access(self, value: ir.Value, op: Op, whole: Callable[[ir.Value, Op], Access]) -> Access:
         if op.name == "memref.load":
             return self._accesses.of_element(value, list(op.operands)[1:], op)
         if op.name == "memref.store":
@@ -268,7 +267,7 @@ def _mark(buffer: Buffer, first: int, last: int) -> None:
     buffer.live |= ((1 << (last - first + 1)) - 1) << first
 
 
-def alloc_bytes(alloc: Any) -> int:
+def alloc_bytes(alloc: Op) -> int:
     """Bytes of an alloc, which must have a static shape and identity layout."""
     buffer_type = alloc.result.type
     if not buffer_type.has_static_shape or isinstance(buffer_type.layout, ir.StridedLayoutAttr):

@@ -12,9 +12,8 @@ A loop behind it may take a slice of %r#1: what it reads is handed on, step by s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, owner_of
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of, operators_of
 from davinci.schedule.graph import Graph
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
@@ -38,14 +37,14 @@ class LoopGraph:
         return read_loop(self.graph, self.steps, self.inputs, self.outputs)
 
 
-def loops_of(kernel: ir.Operation) -> list[Any]:
+def loops_of(kernel: Op) -> list[Op]:
     """The loops of a kernel on tensors."""
     block = kernel.regions[0].blocks[0]
     found = (view.operation for view in block.operations)
     return [op for op in found if op.name == LOOP and op.results]
 
 
-def loop_graph_of(kernel: ir.Operation, loop: ir.Operation, first: int = 0) -> LoopGraph:
+def loop_graph_of(kernel: Op, loop: Op, first: int = 0) -> LoopGraph:
     """The loop of a kernel as data; places are those of the kernel's arguments.
 
     Args:
@@ -89,14 +88,14 @@ def loop_graph_of(kernel: ir.Operation, loop: ir.Operation, first: int = 0) -> L
     return LoopGraph(graph, steps, tuple(role(v) for v in inputs), tuple(outputs))
 
 
-def made_by(value: ir.Value, name: str) -> Any:
+def made_by(value: ir.Value, name: str) -> ir.OpView | None:
     """The operation `name` that a value is the result of, or None."""
     if isinstance(value.owner, ir.Block) or value.owner.name != name:
         return None
-    return value.owner
+    return owner_of(value)
 
 
-def seen_as_stored(value: ir.Value) -> Any:
+def seen_as_stored(value: ir.Value) -> ir.Value:
     """A tensor as the array that is stored: booleans are bytes."""
     for use in value.uses:
         if use.owner.operation.name == CONVERSION:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Any
 
 from davinci.mlir import Op, ir
 
@@ -39,8 +38,7 @@ def members(location: ir.Location) -> tuple[int, ...]:
     """Numbers of the operators of a kernel that something in it serves; none where nobody knows."""
     if not isinstance(location, ir.FusedLoc):
         return ()
-    fused: Any = location  # stubs of the bindings do not know the metadata
-    own = fused.metadata  # of no particular class, unlike all other attributes
+    own = location.metadata  # of no particular class, unlike all other attributes
     if own is not None and isinstance(number := own.maybe_downcast(), ir.IntegerAttr):
         return (number.value,)
     return tuple(sorted({number for part in location.locations for number in members(part)}))
@@ -70,7 +68,7 @@ def served(op: Op) -> tuple[str, ...]:
     return ()
 
 
-def fuse(op: Op, others: Iterable[Any]) -> None:
+def fuse(op: Op, others: Iterable[ir.Location]) -> None:
     """Adds the places of `others`, whose work `op` does too, to its own."""
     with op.context:
         op.location = ir.Location.fused([op.location, *others])

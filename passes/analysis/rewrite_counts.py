@@ -5,8 +5,6 @@ Passes add to it, the record of a run takes it from there; see `davinci.passes.p
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.base import attribute
 from davinci.mlir import Op
 from davinci.passes import builder
@@ -23,7 +21,7 @@ def note(module: Op, name: str, count: int = 1) -> None:
             module.attributes[APPLIED] = builder.as_attribute(dict(sorted(found.items())))
 
 
-def applied(module: Any) -> dict[str, int]:
+def applied(module: Op) -> dict[str, int]:
     """How often each rewrite was applied to a module, at any level; without those that were not."""
     found = attribute(module, APPLIED, {})
     return dict(found) if isinstance(found, dict) else {}

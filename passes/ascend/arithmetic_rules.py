@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.arithmetic import is_power_of_two
 from davinci.operators.tensors import is_float, is_integer
@@ -36,7 +35,7 @@ from davinci.passes.ascend.tensor_ops import (
     users_of,
 )
 
-Emit = Callable[[Any, TensorOps], Any]
+Emit = Callable[[Op, TensorOps], ir.Value | None]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ IDEMPOTENT = ("relu", "abs", "floor", "ceil", "round", "sign")
 
 
 @rule("drop-identities", "add", "sub", "mul", "div")
-def drop_neutral(op: Any, ops: TensorOps) -> Any:
+def drop_neutral(op: Op, ops: TensorOps) -> ir.Value | None:
     """x + 0, x - 0, x * 1, x / 1 -> x."""
     for given, number in with_known(op):
         if known_number(number) == NEUTRAL[op.name]:
@@ -84,7 +83,7 @@ def drop_neutral(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("drop-identities", "neg", *IDEMPOTENT)
-def drop_repeated(op: Any, ops: TensorOps) -> Any:
+def drop_repeated(op: Op, ops: TensorOps) -> ir.Value | None:
     """-(-x) -> x; relu(relu(x)) -> relu(x); |-x| -> |x|."""
     inner = made_by(op.operands[0], op.name)
     if inner is not None:
@@ -94,7 +93,7 @@ def drop_repeated(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("drop-identities", "add", "sub")
-def drop_negation(op: Any, ops: TensorOps) -> Any:
+def drop_negation(op: Op, ops: TensorOps) -> ir.Value | None:
     """x + -y, -y + x -> x - y; x - -y -> x + y."""
     first, second = op.operands
     pairs = [(first, second)] if op.name == "ascend.sub" else [(first, second), (second, first)]
@@ -107,7 +106,7 @@ def drop_negation(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("drop-identities", "min", "max")
-def drop_limit(op: Any, ops: TensorOps) -> Any:
+def drop_limit(op: Op, ops: TensorOps) -> ir.Value | None:
     """min(min(x, 6), 4) -> min(x, 4)."""
     for given, limit in with_known(op):
         inner = made_by(given, op.name)
@@ -122,14 +121,14 @@ def drop_limit(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("drop-identities", "select")
-def drop_choice(op: Any, ops: TensorOps) -> Any:
+def drop_choice(op: Op, ops: TensorOps) -> ir.Value | None:
     """select(flags, x, x) -> x."""
     _, first, second = op.operands
     return first if first == second else None
 
 
 @rule("floored-remainders", "select")
-def floored_remainder(op: ir.Operation, ops: TensorOps) -> ir.Value | None:
+def floored_remainder(op: Op, ops: TensorOps) -> ir.Value | None:
     """select(r < 0 != y < 0 and r != 0, r + y, r) -> remainder(x, y) {down}, with r = remainder(x,
     y): as Python's % is spelt."""
     flags, shifted, rest = op.operands
@@ -153,7 +152,7 @@ def floored_remainder(op: ir.Operation, ops: TensorOps) -> ir.Value | None:
 
 
 @rule("reciprocal-roots", "div", rounds=True)
-def divide_by_root(op: Any, ops: TensorOps) -> Any:
+def divide_by_root(op: Op, ops: TensorOps) -> ir.Value | None:
     """x / sqrt(y) -> x * rsqrt(y), where nothing else needs the root; 1 / sqrt(y) -> rsqrt(y)."""
     dividend, divisor = op.operands
     value, chain = below(divisor, lambda inner: read_once(inner.results[0]))
@@ -165,7 +164,7 @@ def divide_by_root(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("divisions-to-products", "div", rounds=True)
-def divide_by_known(op: Any, ops: TensorOps) -> Any:
+def divide_by_known(op: Op, ops: TensorOps) -> ir.Value | None:
     """x / c -> x * (1 / c), unless c is a power of two, of which the kernel does the same."""
     dividend, divisor = op.operands
     if is_known(dividend) or not is_known(divisor):
@@ -179,7 +178,7 @@ def divide_by_known(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("powers", "pow", rounds=True)
-def known_power(op: Any, ops: TensorOps) -> Any:
+def known_power(op: Op, ops: TensorOps) -> ir.Value | None:
     """x^1.5 -> x sqrt(x), x^-0.5 -> rsqrt(x) of x that is not negative (pow(-inf, 1.5) is inf, and
     its root is none); c^x -> exp(x ln c).
     """
@@ -205,7 +204,7 @@ def known_power(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("fold-scales", "mul", "div", rounds=True)
-def scale_of_scale(op: Any, ops: TensorOps) -> Any:
+def scale_of_scale(op: Op, ops: TensorOps) -> ir.Value | None:
     """(x * c) * d -> x * (c d), where either may be a division."""
     chain = numbers_in_turn(op, "ascend.mul", "ascend.div")
     if chain is None:
@@ -220,7 +219,7 @@ def scale_of_scale(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("fold-scales", "add", "sub", rounds=True)
-def sum_of_sum(op: Any, ops: TensorOps) -> Any:
+def sum_of_sum(op: Op, ops: TensorOps) -> ir.Value | None:
     """(x + c) + d -> x + (c + d), where either may be a difference."""
     chain = numbers_in_turn(op, "ascend.add", "ascend.sub")
     if chain is None:
@@ -233,7 +232,7 @@ def sum_of_sum(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("fold-scales", "mul", rounds=True)
-def scale_of_sum(op: Any, ops: TensorOps) -> Any:
+def scale_of_sum(op: Op, ops: TensorOps) -> ir.Value | None:
     """(x + b) * c -> x * c + b c, where x is a scaled value or a number is added next, so that of
     three or more operations two are left."""
     chain = numbers_in_turn(op, "ascend.add", "ascend.sub")
@@ -250,7 +249,7 @@ def scale_of_sum(op: Any, ops: TensorOps) -> Any:
 
 
 @rule("fold-scales", "mul", rounds=True)
-def scales_that_cancel(op: Any, ops: TensorOps) -> Any:
+def scales_that_cancel(op: Op, ops: TensorOps) -> ir.Value | None:
     """(x * c) * (y / c) -> x * y, and (x * (y * c)) / c -> x * y, of numbers that are powers of
     two."""
     outer = operands_of(op)
@@ -267,7 +266,7 @@ def scales_that_cancel(op: Any, ops: TensorOps) -> Any:
     return ops.binary("mul", first, second) if scale == 1 else None
 
 
-def apart(value: Any) -> tuple[Any, float | None]:
+def apart(value: ir.Value) -> tuple[ir.Value, float | None]:
     """What a value that is needed here only is a power of two times, and that; else the value."""
     op = made_by(value, "ascend.mul")
     known = operands_of(op) if op is not None and read_once(value) else None
@@ -278,7 +277,7 @@ def apart(value: Any) -> tuple[Any, float | None]:
 
 
 @rule("tanh-to-logistic", "add", rounds=True)
-def shifted_tangent(op: Any, ops: TensorOps) -> Any:
+def shifted_tangent(op: Op, ops: TensorOps) -> ir.Value | None:
     """1 + tanh(x) -> logistic(x * 2) * 2, which takes a third of the instructions and is exact
     where tanh is near -1."""
     for given, number in with_known(op):
@@ -291,17 +290,21 @@ def shifted_tangent(op: Any, ops: TensorOps) -> Any:
     return None
 
 
-def numbers_in_turn(op: Any, *names: str) -> tuple[Any, Any, Any, Any] | None:
+def numbers_in_turn(
+    op: Op, *names: str
+) -> tuple[ir.Operation, ir.Value, ir.Value, ir.Value] | None:
     """Two operators with a known operand each, one behind the other, of which the first has one of
     these names and nothing else reads it: the first one, its unknown operand, and what is known of
     the first and of the second. None where there are no such two."""
     found = operands_of(op)
     inner = made_by(found[0], *names) if found is not None else None
     known = operands_of(inner) if inner is not None and read_once(inner.results[0]) else None
-    return None if found is None or known is None else (inner, *known, found[1])
+    if found is None or inner is None or known is None:
+        return None
+    return inner, *known, found[1]
 
 
-def with_known(op: Any) -> Iterator[tuple[Any, Any]]:
+def with_known(op: Op) -> Iterator[tuple[ir.Value, ir.Value]]:
     """The operand of an operator of two that is not known beside the one that is."""
     if op.name in ("ascend.min", "ascend.max"):
         first, second = op.operands
@@ -341,7 +344,7 @@ def is_compared_with_zero(flag: ir.Value, predicate: str, value: ir.Value) -> bo
     )
 
 
-def made_by(value: Any, *names: str) -> Any:
+def made_by(value: ir.Value, *names: str) -> ir.Operation | None:
     """The operation that makes a value if it has one of these names, else None."""
     op = defining_op(value)
     return op.operation if op is not None and op.name in names else None
@@ -352,13 +355,13 @@ LARGEST_SHIFT = 2.0**12
 again: they are left."""
 
 
-def rounds_off(*numbers: Any) -> bool:
+def rounds_off(*numbers: ir.Value) -> bool:
     """Whether one of these known numbers may be added for what it does to digits."""
     arrays = [known_array(value) for value in numbers]
     return any(x is None or float(np.abs(x).max(initial=0)) > LARGEST_SHIFT for x in arrays)
 
 
-def is_of_integers(value: Any) -> bool:
+def is_of_integers(value: ir.Value) -> bool:
     """Whether a value is one of integers, with a scale or without: sums and bytes of quantized
     layers, which are exact until they are scaled."""
     while (op := made_by(value, "ascend.mul", "ascend.div", "ascend.reshape")) is not None:
@@ -367,13 +370,13 @@ def is_of_integers(value: Any) -> bool:
     return cast is not None and is_integer(tensor_of(cast.operands[0].type).element)
 
 
-def is_scaled(value: Any) -> bool:
+def is_scaled(value: ir.Value) -> bool:
     """Whether a value is another times a number, and needed here only."""
     op = made_by(value, "ascend.mul", "ascend.div")
     return op is not None and read_once(value) and operands_of(op) is not None
 
 
-def is_shifted(op: Any) -> bool:
+def is_shifted(op: Op) -> bool:
     """Whether all that is done to a result is that a number is added."""
     users = users_of(op)
     return (
@@ -383,7 +386,7 @@ def is_shifted(op: Any) -> bool:
     )
 
 
-def is_positive(value: Any) -> bool:
+def is_positive(value: ir.Value) -> bool:
     """Whether a value is known to be no less than 0, and no -0."""
     op = defining_op(value)
     if op is None:
@@ -413,11 +416,11 @@ def is_positive(value: Any) -> bool:
     return op.name in moves and is_positive(op.operands[0])
 
 
-def is_positive_number(value: Any) -> bool:
+def is_positive_number(value: ir.Value) -> bool:
     number = known_number(value)
     return number is not None and number > 0
 
 
-def may_round(op: Any) -> bool:
+def may_round(op: Op) -> bool:
     """Whether a rule that rounds otherwise may replace an operation: those of f32."""
     return all(is_f32(value) for value in (*op.operands, *op.results))

@@ -20,11 +20,10 @@ is done to the operand as it is. Transposes of constants are left to `ascend-fol
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.layouts import Factors, factors, steps
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
@@ -52,7 +51,7 @@ class AscendAbsorbTransposesPass(Pass):
 
     NAME = "ascend-absorb-transposes"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
@@ -68,7 +67,7 @@ class AscendAbsorbTransposesPass(Pass):
         note(op, "absorb-transposes", count)
 
 
-def absorb(product: Any, number: int, flag: str) -> bool:
+def absorb(product: Op, number: int, flag: str) -> bool:
     """Exchanges rows and columns of an operand whose rows are neighbours where it comes from;
     whether they are."""
     operand = product.operands[number]
@@ -89,13 +88,13 @@ def absorb(product: Any, number: int, flag: str) -> bool:
     return True
 
 
-def origin(value: Any) -> tuple[Any, Factors, list[Any]]:
+def origin(value: ir.Value) -> tuple[ir.Value, Factors, list[Op]]:
     """What `value` is a rearrangement of, where its elements lie in rows there, and operators that
     do something to each of them on the way, the last one first, if nobody else needs the results.
     """
     source, alone = value, True
-    chain: list[Any] = []
-    done: list[Any] = []
+    chain: list[Op] = []
+    done: list[Op] = []
     rows = replace(tensor_of(value.type), layout=ND)
     found = [(value, factors(rows.shape, steps(rows)), 0)]
     while (op := defining_op(source)) is not None:
@@ -115,14 +114,14 @@ def origin(value: Any) -> tuple[Any, Factors, list[Any]]:
     return source, lies, done[:count]
 
 
-def only_array(op: Any) -> Any:
+def only_array(op: Op) -> ir.Value | None:
     """The operand of an elementwise operator that is an array; None if not just one is."""
     record = OPERATORS.get(op.name.removeprefix("ascend."))
     arrays = [v for v in op.operands if full_value(v) is None]
     return arrays[0] if record and record.elementwise and len(arrays) == 1 else None
 
 
-def repeated(op: Any, array: Any, ops: TensorOps) -> Any:
+def repeated(op: Op, array: ir.Value, ops: TensorOps) -> ir.Value:
     """The same operator on another array."""
     shape = tensor_of(array.type).shape
     numbers = [(v, full_value(v)) for v in op.operands]

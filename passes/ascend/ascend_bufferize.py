@@ -53,7 +53,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -63,7 +62,7 @@ from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
 from davinci.elements import scalar_value, to_attribute
 from davinci.machine import Machine
-from davinci.mlir import ir, symbols
+from davinci.mlir import Op, ir, symbols
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
@@ -134,7 +133,7 @@ class AscendBufferizePass(Pass):
     memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
     weights: str = option(RESIDENT, WEIGHTS_HELP, WEIGHTS)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         function = dict(symbols(op)).get("main")
         if function is None or "ascend.entry" in function.attributes:
             return
@@ -193,7 +192,7 @@ class Host:
     """
 
     def __init__(
-        self, root: Any, function: Any, machine: Machine, cores: int, plan: str, weights: str
+        self, root: Op, function: Op, machine: Machine, cores: int, plan: str, weights: str
     ) -> None:
         self.plan = HostPlan(root, function)
         launches = in_place(self.plan.launches)
@@ -233,37 +232,40 @@ class HostPlan:
         same: numbers of outputs that have the bytes of another output, and of these.
     """
 
-    def __init__(self, root: Any, function: Any) -> None:
+    def __init__(self, root: Op, function: Op) -> None:
         self.launches: list[Launch] = []
         self.storages: list[Storage] = []
         self.callees: set[str] = set()
         self.same: dict[int, int] = {}
         self._root, self._kernels = root, Kernels(root)
-        self._constants: dict[Any, Storage] = {}
-        self._places: dict[Any, Place] = {}
-        self._fulls: dict[Any, Any] = {}
-        self._joined: dict[Any, Place] = {}
+        self._constants: dict[ir.Attribute, Storage] = {}
+        self._places: dict[ir.Value, Place] = {}
+        self._fulls: dict[ir.Value, ir.Attribute] = {}
+        self._joined: dict[ir.Value, Place] = {}
         self._shares: dict[str, Sequence[tuple[int, int]]] = {}
         block = function.regions[0].blocks[0]
         self._returned = {viewed(v) for v in block.operations[len(block.operations) - 1].operands}
-        for number, value in enumerate(block.arguments):
-            self._places[value] = Place(self._new("argument", number, value, value.location))
+        for number, argument in enumerate(block.arguments):
+            made = self._new("argument", number, argument, argument.location)
+            self._places[argument] = Place(made)
         self._parts = parts_of_joined(block, self._returned)
         self._states = states_of(function)
-        self._apart: dict[Any, Any] = {}
+        self._apart: dict[ir.Value, ir.MemRefType] = {}
         for value, (whole, offset, kind) in images_of_joined(block).items():
             self._parts[value], self._apart[value] = (whole, offset), kind
         for op in block.operations:
             self._visit(op.operation)
 
-    def _new(self, kind: str, key: Any, value: Any, location: Any) -> Storage:
+    def _new(
+        self, kind: str, key: ir.Attribute | int | None, value: ir.Value, location: ir.Location
+    ) -> Storage:
         tensor = static_tensor(value.type, location)
         size = round_up(size_bytes(tensor, location), BLOCK_BYTES)
         storage = Storage(kind, key, memref_of(tensor), size, 0, 0, location)
         self.storages.append(storage)
         return storage
 
-    def _visit(self, op: Any) -> None:
+    def _visit(self, op: Op) -> None:
         name = op.name.removeprefix("ascend.")
         if op.name == "func.return":
             self._visit_return(op)
@@ -294,7 +296,7 @@ class HostPlan:
         else:
             self._visit_kernel(op, name)
 
-    def _seen_as(self, reshape: Any) -> None:
+    def _seen_as(self, reshape: Op) -> None:
         """Puts a `full` of its own shape in place of one that is reshaped."""
         value = self._fulls[reshape.operands[0]]
         with ir.InsertionPoint(reshape), reshape.location:
@@ -302,7 +304,7 @@ class HostPlan:
         reshape.result.replace_all_uses_with(full)
         self._fulls[full] = value
 
-    def _part(self, op: Any) -> Place | None:
+    def _part(self, op: Op) -> Place | None:
         """Where a slice lies in its operand, if it is a view of it; other than in the arena buffers
         are passed to kernels as a whole."""
         place = self._find(op.operands[0], op)
@@ -316,7 +318,7 @@ class HostPlan:
         place.storage.divided = True
         return Place(place.storage, offset)
 
-    def _join(self, concat: Any) -> None:
+    def _join(self, concat: Op) -> None:
         """Operands that were not made in their places are copied there."""
         result = concat.results[0]
         place = self._places[result] = self._made(result)
@@ -326,7 +328,7 @@ class HostPlan:
                 part, kind = Place(place.storage, place.offset + offset), memref_of(operand.type)
                 self._copy((self._find(operand, concat), kind), (part, kind), operand, concat)
 
-    def _made(self, value: Any) -> Place:
+    def _made(self, value: ir.Value) -> Place:
         """A new place, or that which a value has in what it is a part of."""
         if value not in self._parts:
             if value not in self._joined:
@@ -336,7 +338,7 @@ class HostPlan:
         place = self._made(whole)
         return Place(place.storage, place.offset + offset)
 
-    def _visit_kernel(self, op: Any, name: str) -> None:
+    def _visit_kernel(self, op: Op, name: str) -> None:
         outputs = [self._made(result) for result in op.results]
         self._places.update(zip(op.results, outputs, strict=True))
         if all(place.storage.size == 0 for place in outputs):
@@ -376,7 +378,7 @@ class HostPlan:
             self._shares[kernel] = shared_by(self._kernels.function(kernel), inputs)
         return self._shares[kernel]
 
-    def _begin(self, value: Any, made: Buffer, user: Any) -> None:
+    def _begin(self, value: ir.Value, made: Buffer, user: Op) -> None:
         """Launches what makes a value in a place where a part of it will be overwritten."""
         if value not in self._fulls:
             self._copy((self._find(value, user), memref_of(value.type)), made, value, user)
@@ -387,12 +389,12 @@ class HostPlan:
         filling.erase()
         self.launches.append(self._launch_of(kernel, [made], user))
 
-    def _launch_of(self, kernel: str, buffers: list[Buffer], op: Any, outputs: int = 1) -> Launch:
+    def _launch_of(self, kernel: str, buffers: list[Buffer], op: Op, outputs: int = 1) -> Launch:
         operators = served(op)
         members = by_member(op.location) or [operators]
         return Launch(kernel, buffers, op.location, operators, members, outputs)
 
-    def _visit_return(self, op: Any) -> None:
+    def _visit_return(self, op: Op) -> None:
         """Lets producers write straight to the outputs, first to those that are states; launches
         copies for the other results."""
         self._return, values = op, list(op.operands)
@@ -442,14 +444,14 @@ class HostPlan:
                 found.append(self._launch_of(kernel, buffers, end))
         return found
 
-    def _copy(self, source: Buffer, made: Buffer, value: Any, user: Any) -> None:
+    def _copy(self, source: Buffer, made: Buffer, value: ir.Value, user: Op) -> None:
         """Launches a kernel that copies the array of a value, for what uses it."""
         location = (defining_op(value) or user) if user.name == "func.return" else user
         kernel = self._copying(value, user)
         launch = self._launch_of(kernel, [source, made], location)
         self.launches.append(replace(launch, shares=((0, 0),), is_copy=True))
 
-    def _copying(self, value: Any, user: Any) -> str:
+    def _copying(self, value: ir.Value, user: Op) -> str:
         """The kernel that copies the array of a value."""
         shape = tensor_of(value.type).stored_shape
         kind = ir.RankedTensorType.get(list(shape), stored_tensor(value.type).element_type)
@@ -461,19 +463,19 @@ class HostPlan:
         array.owner.erase()
         return kernel
 
-    def _find(self, value: Any, user: Any) -> Place:
+    def _find(self, value: ir.Value, user: Op) -> Place:
         """Place of `value`; a `full` that needs a buffer becomes a constant."""
         if value in self._fulls:
             return self._constant(filled(self._fulls[value], tensor_of(value.type)), value, user)
         return self._places[value]
 
-    def _constant(self, elements: Any, value: Any, op: Any) -> Place:
+    def _constant(self, elements: ir.Attribute, value: ir.Value, op: Op) -> Place:
         if elements not in self._constants:
             self._constants[elements] = self._new("constant", elements, value, op.location)
         return Place(self._constants[elements])
 
 
-def require_layouts(product: Any) -> None:
+def require_layouts(product: Op) -> None:
     """Fails unless the operands of a product are what its kernel takes."""
     values = [tensor_of(v.type) for v in product.operands]
     for value in values:
@@ -487,7 +489,7 @@ def require_layouts(product: Any) -> None:
             )
 
 
-def filled(value: Any, tensor: Tensor) -> Any:
+def filled(value: ir.Attribute, tensor: Tensor) -> ir.Attribute:
     """The array of a tensor that is the same value everywhere; what pads it is zero."""
     kind = element_type(tensor.element)
     if tensor.count == math.prod(tensor.stored_shape):

@@ -23,13 +23,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.element_types import dtype_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.quantize import QUANTIZED
 from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.analysis.origins import fuse
@@ -52,7 +51,7 @@ class AscendCombineOperatorsPass(Pass):
 
     rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         names = chosen(self.rewrites)
         ways = {name: way for name, way in WAYS.items() if way[0] in names}
         counts: Counter[str] = Counter()
@@ -66,13 +65,13 @@ class AscendCombineOperatorsPass(Pass):
             note(op, name, count)
 
 
-def combine_gelu(erf: Any) -> bool:
+def combine_gelu(erf: Op) -> bool:
     """Replaces x (1 + erf(x / sqrt 2)) / 2, if `erf` is part of one; whether it is."""
     x = scaled(erf.operands[0], math.sqrt(0.5))
     sum_ = only_user(erf, "ascend.add")
     if x is None or sum_ is None or not is_close(other(sum_, erf.result), 1.0):
         return False
-    number, arrays, parts = 1.0, list[Any](), [erf, sum_]
+    number, arrays, parts = 1.0, list[ir.Value](), [erf, sum_]
     while (product := only_user(parts[-1], "ascend.mul")) is not None:
         found = factors(other(product, parts[-1].result))
         number, arrays = number * found[0], arrays + found[1]
@@ -85,7 +84,7 @@ def combine_gelu(erf: Any) -> bool:
     return False
 
 
-def combine_quantize(cast: Any) -> bool:
+def combine_quantize(cast: Op) -> bool:
     """Replaces min(max(round(x) + zero, lowest), highest) in bytes, if `cast` ends one; whether it
     does."""
     result = tensor_of(cast.results[0].type)
@@ -99,8 +98,9 @@ def combine_quantize(cast: Any) -> bool:
         return False
     zero, whole = plus_number(clamped)
     rounding = defining_op(whole)
-    legal = rounding is not None and rounding.name == "ascend.round" and low <= zero <= high
-    if not legal or not float(zero).is_integer():
+    if rounding is None or rounding.name != "ascend.round":
+        return False
+    if not low <= zero <= high or not float(zero).is_integer():
         return False
     x = rounding.operands[0]
     with ir.InsertionPoint(cast), cast.location:
@@ -121,7 +121,7 @@ WAYS = {
 """The rewrite that an operation may be part of, and what does it."""
 
 
-def without_relu(x: ir.Value, ops: TensorOps) -> Any:
+def without_relu(x: ir.Value, ops: TensorOps) -> ir.Value:
     """`x`, but where a `relu` made a number 0 it may be any less."""
     owner = defining_op(x)
     if owner is None:
@@ -137,7 +137,7 @@ def without_relu(x: ir.Value, ops: TensorOps) -> Any:
     return ops.binary(owner.name.removeprefix("ascend."), source.operands[0], second)
 
 
-def with_number(value: ir.Value, name: str, number: float) -> Any:
+def with_number(value: ir.Value, name: str, number: float) -> ir.Value | None:
     """What `name` combines with a number to make `value`; None if it does not."""
     op = defining_op(value)
     if op is not None and (op.name, name, number) == ("ascend.relu", "ascend.max", 0.0):
@@ -147,7 +147,7 @@ def with_number(value: ir.Value, name: str, number: float) -> Any:
     return next((given for given, found in with_numbers(op) if found == number), None)
 
 
-def plus_number(value: ir.Value) -> tuple[float, Any]:
+def plus_number(value: ir.Value) -> tuple[float, ir.Value]:
     """The number and the value whose sum a value is."""
     op = defining_op(value)
     if op is not None and op.name == "ascend.add":
@@ -156,7 +156,7 @@ def plus_number(value: ir.Value) -> tuple[float, Any]:
     return 0.0, value
 
 
-def with_numbers(op: Any) -> Iterator[tuple[Any, float]]:
+def with_numbers(op: Op) -> Iterator[tuple[ir.Value, float]]:
     """Operands of an operator of two, each with what the other is, where that is one number."""
     first, second = op.operands
     for given, beside in ((first, second), (second, first)):
@@ -164,7 +164,7 @@ def with_numbers(op: Any) -> Iterator[tuple[Any, float]]:
             yield given, number
 
 
-def replace(parts: list[Any], x: ir.Value) -> None:
+def replace(parts: list[Op], x: ir.Value) -> None:
     last = parts[-1]
     with ir.InsertionPoint(last), last.location:
         new = TensorOps().unary("gelu", x)
@@ -174,7 +174,7 @@ def replace(parts: list[Any], x: ir.Value) -> None:
         part.erase()
 
 
-def scaled(value: ir.Value, scale: float) -> Any:
+def scaled(value: ir.Value, scale: float) -> ir.Value | None:
     """What `value` is `scale` times of, None if it is not."""
     op = defining_op(value)
     if op is None or op.name not in ("ascend.mul", "ascend.div"):
@@ -187,7 +187,7 @@ def scaled(value: ir.Value, scale: float) -> Any:
     return first if is_close(second, scale) else None
 
 
-def factors(value: ir.Value) -> tuple[float, list[Any]]:
+def factors(value: ir.Value) -> tuple[float, list[ir.Value]]:
     """A number and the array whose product a value is."""
     if (number := number_of(value)) is not None:
         return number, []
@@ -198,13 +198,13 @@ def factors(value: ir.Value) -> tuple[float, list[Any]]:
     return 1.0, [value]
 
 
-def only_user(op: Any, name: str) -> Any:
+def only_user(op: Op, name: str) -> Op | None:
     """The operator `name` that is the only user of a result, None if there is no such."""
     users = users_of(op)
     return users[0] if len(users) == 1 and users[0].name == name else None
 
 
-def other(op: Any, value: ir.Value) -> Any:
+def other(op: Op, value: ir.Value) -> ir.Value:
     first, second = op.operands
     return second if first == value else first
 

@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
-from davinci.mlir import ir, symbols
+from davinci.mlir import Op, ir, symbols
 from davinci.passes.ascend.ascend_bufferize import Host
 from davinci.passes.ascend.chain_cuts import Cut
 from davinci.passes.ascend.cut_choice import Chooser, Profile
@@ -57,7 +56,7 @@ class AscendCutChainsPass(Pass):
     memory_limit: str = option("", pipelines.LIMIT_HELP, expected=memory_limits.expected)
     weights: str = option(pipelines.RESIDENT, pipelines.WEIGHTS_HELP, pipelines.WEIGHTS)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         function = dict(symbols(op)).get("main")
         if not self.memory_limit or function is None or "ascend.entry" in function.attributes:
             return
@@ -74,7 +73,7 @@ class AscendCutChainsPass(Pass):
             cuts = self._cuts(op, Chooser(operations, Profile.of(found), limit), tried)
         apply(op, operations, cuts, limit, tried)
 
-    def _cuts(self, root: Any, chooser: Chooser, tried: list[Remedy]) -> list[Cut]:
+    def _cuts(self, root: Op, chooser: Chooser, tried: list[Remedy]) -> list[Cut]:
         """Cuts with which the arena fits; none if there are no such. What others gave is added to
         `tried`."""
         profile = chooser.profile
@@ -90,7 +89,7 @@ class AscendCutChainsPass(Pass):
             profile = Profile.of(found)
         return []
 
-    def _host(self, root: Any, cuts: Sequence[Cut]) -> Host:
+    def _host(self, root: Op, cuts: Sequence[Cut]) -> Host:
         """@main as it is with cuts, made by the passes behind this one from a copy of the module,
         whose operators have their numbers for names."""
         from davinci.passes.pipeline import runner
@@ -111,8 +110,8 @@ class AscendCutChainsPass(Pass):
 
 
 def apply(
-    root: Any,
-    operations: Sequence[Any],
+    root: Op,
+    operations: Sequence[Op],
     cuts: Sequence[Cut],
     limit: int = 0,
     tried: Sequence[Remedy] = (),
@@ -125,6 +124,6 @@ def apply(
     Cuts(limit, tuple(tried), tuple(len(cut.ranges) for cut in cuts)).mark(root)
 
 
-def list_of(function: Any) -> list[Any]:
+def list_of(function: Op) -> list[Op]:
     """The operations of a function, in order."""
     return [operation.operation for operation in function.regions[0].blocks[0].operations]

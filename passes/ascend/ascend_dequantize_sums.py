@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.quantize import weights_of_digits
 from davinci.operators.tensors import ND, NZ
@@ -94,7 +93,7 @@ class AscendDequantizeSumsPass(Pass):
     machine: str = option("ascend910", "machine file that says whether copies scale")
     precision: str = option("mixed", "fp32 leaves all as it is", PRECISIONS)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         if self.precision == "fp32" or SCALES not in machine.intrinsics.get(COPY, ()):
             return
@@ -106,7 +105,7 @@ class AscendDequantizeSumsPass(Pass):
             erase_unused(block)
 
 
-def narrow(quantize: Any) -> None:
+def narrow(quantize: Op) -> None:
     """Has what `quantize` takes computed in f16, if it is made of sums of bytes."""
     x, zero = quantize.operands[0], attribute(quantize, "zero")
     source, made = defining_op(x), tensor_of(quantize.results[0].type)
@@ -160,7 +159,7 @@ class Reader:
             raise Unfit
         return rule(self, op, factor)
 
-    def scaled(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def scaled(self, op: Op, factor: Number) -> tuple[Part, Number]:
         """By a number, or by one for each column."""
         first, second = op.operands
         number = known(second)
@@ -172,7 +171,7 @@ class Reader:
         with np.errstate(divide="ignore"):
             return self.read(first, factor * np.power(number, power))
 
-    def added(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def added(self, op: Op, factor: Number) -> tuple[Part, Number]:
         first, second = op.operands
         sign = -1 if op.name == "ascend.sub" else 1
         inner = Reader(drops_relu=False)
@@ -189,7 +188,7 @@ class Reader:
         ordered = sorted(parts, key=lambda part: not part.has_sums)
         return Sum(op.results[0], ordered), sum(numbers)
 
-    def rectified(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def rectified(self, op: Op, factor: Number) -> tuple[Part, Number]:
         if np.any(np.asarray(factor) <= 0):
             raise Unfit
         part, number = self.read(op.operands[0], factor)
@@ -198,7 +197,7 @@ class Reader:
         left = 0.0 if part.take(number) else number
         return Relu(op.results[0], [part], left), 0.0
 
-    def convolved(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def convolved(self, op: Op, factor: Number) -> tuple[Part, Number]:
         """The part of a product or convolution whose operands are floats of f16."""
         of = tensor_of(op.operands[0].type).element, tensor_of(op.results[0].type).element
         if of != ("f16", "f32") or attribute(op, TRANSPOSE_B, False):
@@ -206,19 +205,19 @@ class Reader:
         image = IntegerImage.of(op.operands[0])
         return OfFloats(op.results[0], product=op, scales=factor, image=image), 0.0
 
-    def moved(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def moved(self, op: Op, factor: Number) -> tuple[Part, Number]:
         """To rows: all of it is computed in fractals, as products give it."""
         if tensor_of(op.operands[0].type).layout != NZ:
             raise Unfit
         return self.read(op.operands[0], factor)
 
-    def pooled(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def pooled(self, op: Op, factor: Number) -> tuple[Part, Number]:
         if attribute(op, "kind") != "max" or np.any(np.asarray(factor) <= 0):
             raise Unfit
         part, number = self.read(op.operands[0], factor)
         return Windows(op.results[0], [part]), number
 
-    def totalled(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def totalled(self, op: Op, factor: Number) -> tuple[Part, Number]:
         """Sums of rows, which are scaled up before as far as f16 has room for the largest."""
         whole, made = (tensor_of(value.type) for value in (op.operands[0], op.results[0]))
         if attribute(op, "kind") != "add" or whole.rank - 1 in attribute(op, "dims"):
@@ -233,7 +232,7 @@ class Reader:
             return Total(op.results[0], [part], power), count * number * 2.0**-power
         raise Unfit
 
-    def widened(self, op: Any, factor: Number) -> tuple[Part, Number]:
+    def widened(self, op: Op, factor: Number) -> tuple[Part, Number]:
         """f32 of integers."""
         source = op.operands[0]
         kind = tensor_of(source.type).element
@@ -265,7 +264,7 @@ class Reader:
         return OfHalves(op.results[0], product=product, **given), 0.0
 
 
-Rule = Callable[[Reader, Any, Number], tuple[Part, Number]]
+Rule = Callable[[Reader, Op, Number], tuple[Part, Number]]
 
 RULES: dict[str, Rule] = {
     "ascend.mul": Reader.scaled,
@@ -282,20 +281,22 @@ RULES: dict[str, Rule] = {
 """How operators are read."""
 
 
-def in_fractals(value: ir.Value) -> Any:
+def in_fractals(value: ir.Value) -> ir.Value:
     """What a value was before it was brought to rows, if it was."""
     op = defining_op(value)
-    moved = op is not None and op.name == RELAYOUT and tensor_of(value.type).layout == ND
-    return op.operands[0] if moved else value
+    if op is None or op.name != RELAYOUT or tensor_of(value.type).layout != ND:
+        return value
+    return op.operands[0]
 
 
-def is_bytes(op: Any) -> bool:
+def is_bytes(op: Op) -> bool:
     """Whether an operator, or what it shifts and scales, makes numbers of bytes, as often as they
     are needed."""
-    while op is not None and op.name in ("ascend.mul", "ascend.sub", "ascend.cast"):
-        if tensor_of(op.operands[0].type).element == "i8":
+    found: Op | None = op
+    while found is not None and found.name in ("ascend.mul", "ascend.sub", "ascend.cast"):
+        if tensor_of(found.operands[0].type).element == "i8":
             return True
-        op = defining_op(op.operands[0])
+        found = defining_op(found.operands[0])
     return False
 
 
@@ -318,7 +319,7 @@ def known(value: ir.Value) -> Number | None:
     return constant_array(owner).astype(np.float64)
 
 
-def expand(block: Any) -> None:
+def expand(block: ir.Block) -> None:
     """Has the vector unit do what copies out of L0C do for products: `dequantize` in no kernel of
     one.
 

@@ -18,12 +18,12 @@ products around it are attention (`attention_grouping`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.tensor_ops import (
@@ -46,21 +46,21 @@ class AscendDropGuardsPass(Pass):
 
     NAME = "ascend-drop-guards"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             for select in [o.operation for o in block.operations if o.name == "ascend.select"]:
                 guarded = guarded_by(select)
                 scores = scores_of(guarded) if guarded is not None else None
-                if scores is not None and every_row_has_a_number(scores):
+                if guarded is not None and scores is not None and every_row_has_a_number(scores):
                     select.result.replace_all_uses_with(guarded)
                     count += 1
             erase_unused(block)
         note(op, "drop-guards", count)
 
 
-def guarded_by(select: Any) -> Any:
+def guarded_by(select: Op) -> ir.Value | None:
     """What a selection puts zero in the place of where it is no number, None if it is another."""
     flags, chosen, value = select.operands
     compare = made_by(flags, "ascend.compare")
@@ -69,7 +69,7 @@ def guarded_by(select: Any) -> Any:
     return value if all(operand == value for operand in compare.operands) else None
 
 
-def scores_of(value: Any) -> Any:
+def scores_of(value: ir.Value) -> ir.Value | None:
     """What `value` is the softmax of, along the last dimension; None if it is none."""
     div = made_by(value, "ascend.div")
     exp = made_by(div.operands[0], "ascend.exp") if div is not None else None
@@ -83,7 +83,7 @@ def scores_of(value: Any) -> Any:
     return scores if largest == scores and total == exp.result else None
 
 
-def reduced(value: Any, kind: str) -> Any:
+def reduced(value: ir.Value, kind: str) -> ir.Value | None:
     """What a value that is the same along each row is the reduction of, None if it is none."""
     op = defining_op(value)
     while op is not None and (op.name in MOVED or op.name == "ascend.max"):
@@ -95,7 +95,7 @@ def reduced(value: Any, kind: str) -> Any:
     return op.operands[0] if list(attribute(op, "dims")) == [rank - 1] else None
 
 
-def every_row_has_a_number(value: Any) -> bool:
+def every_row_has_a_number(value: ir.Value) -> bool:
     """Whether each row of scores has one that is not minus infinity, as far as what is known of
     masks goes: results of products are finite."""
     op = defining_op(value)
@@ -116,7 +116,7 @@ def every_row_has_a_number(value: Any) -> bool:
     return keeps_rows and every_row_has_a_number(op.operands[0])
 
 
-def is_mask(value: Any) -> bool:
+def is_mask(value: ir.Value) -> bool:
     """Whether a value is known, no more than numbers and minus infinity, and a number somewhere in
     each row."""
     op = defining_op(value)
@@ -130,12 +130,12 @@ def is_mask(value: Any) -> bool:
     return op.name in ("ascend.cast", "ascend.relayout") and is_mask(op.operands[0])
 
 
-def last(value: Any) -> int:
+def last(value: ir.Value) -> int:
     """The size of the last dimension."""
     return int(tensor_of(value.type).shape[-1])
 
 
-def made_by(value: Any, name: str) -> Any:
+def made_by(value: ir.Value, name: str) -> ir.Operation | None:
     """The operation that makes a value if it is a `name`, else None."""
     op = defining_op(value)
     return op.operation if op is not None and op.name == name else None

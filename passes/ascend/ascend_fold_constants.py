@@ -27,7 +27,7 @@ from davinci.dialects.base import attribute, python_value
 from davinci.element_types import DTYPES
 from davinci.elements import Array
 from davinci.isa.halves import is_limitless
-from davinci.mlir import ir, location_text
+from davinci.mlir import Op, ir, location_text, owner_of
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.tensor_ops import (
@@ -77,7 +77,7 @@ class AscendFoldConstantsPass(Pass):
 
     NAME = "ascend-fold-constants"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         lost: LostByPlace = {}
         count = 0
         for function in tensor_functions(op):
@@ -96,7 +96,7 @@ class AscendFoldConstantsPass(Pass):
         note(op, "fold-constants", count)
 
 
-def numbers_of_splats(block: Any) -> None:
+def numbers_of_splats(block: ir.Block) -> None:
     """Replaces arrays of equal elements that only elementwise operators read by numbers."""
     for operation in list(block.operations):
         op = operation.operation
@@ -110,10 +110,10 @@ def numbers_of_splats(block: Any) -> None:
     erase_unused(block)
 
 
-def mark_foldable(block: Any) -> set[Any]:
+def mark_foldable(block: ir.Block) -> set[ir.Value]:
     """Results of operations that are computed now, and with each all that it comes from: what is
     left to the device may be computed on the way as well."""
-    staying: set[Any] = set()
+    staying: set[ir.Value] = set()
     while True:
         known = Known(staying)
         for operation in block.operations:
@@ -132,17 +132,17 @@ class Known:
         grown: those results that are much larger than their roots, in order.
     """
 
-    def __init__(self, staying: set[Any]) -> None:
+    def __init__(self, staying: set[ir.Value]) -> None:
         """Knows nothing yet.
 
         Args:
             staying: results that are left to the device.
         """
-        self.roots: dict[Any, frozenset[Any]] = {}
-        self.grown: dict[Any, None] = {}
+        self.roots: dict[ir.Value, frozenset[ir.Value]] = {}
+        self.grown: dict[ir.Value, None] = {}
         self._staying = staying
 
-    def add(self, op: Any) -> None:
+    def add(self, op: Op) -> None:
         """Takes the next operation of the block."""
         if not op.name.startswith("ascend.") or op.name in (*CONSTANTS, *ON_CUBE):
             return
@@ -157,17 +157,17 @@ class Known:
             return
         if op.result in self._staying and size_bytes(tensor_of(op.result.type)) > PASSED_BYTES:
             return
-        roots = frozenset[Any]().union(*sources)
+        roots = frozenset[ir.Value]().union(*sources)
         if self._grows(op, roots):
             self.grown[op.result] = None
         self.roots[op.result] = roots
 
-    def _roots_of(self, value: Any) -> frozenset[Any] | None:
+    def _roots_of(self, value: ir.Value) -> frozenset[ir.Value] | None:
         if value in self.roots:
             return self.roots[value]
         return None if definition(value) is None else frozenset([value])
 
-    def _grows(self, op: Any, roots: frozenset[Any]) -> bool:
+    def _grows(self, op: Op, roots: frozenset[ir.Value]) -> bool:
         """Whether the result is large, and larger than the constants it comes from."""
         repeats = op.name == BROADCAST and is_read_in_place(op)
         again = repeats or any(v in self.grown for v in op.operands)
@@ -176,9 +176,9 @@ class Known:
             return False
         return bool(result.count > sum(map(element_count, roots)))
 
-    def at_run_time(self) -> set[Any]:
+    def at_run_time(self) -> set[ir.Value]:
         """Grown results that others than foldable ones read, or that are too large to make."""
-        found: set[Any] = set()
+        found: set[ir.Value] = set()
         for value in reversed(self.grown):
             if value in self._staying:
                 continue
@@ -187,23 +187,23 @@ class Known:
                 len(user.results) == 1
                 and user.result in self.roots
                 and user.result not in found | self._staying
-                for user in users_of(defining_op(value))
+                for user in users_of(owner_of(value))
             ):
                 found.add(value)
         return found
 
 
-def element_count(root: Any) -> int:
+def element_count(root: ir.Value) -> int:
     """How many elements of GM a constant takes; one that a kernel makes itself takes none."""
-    return int(tensor_of(root.type).count) if defining_op(root).name == CONSTANT else 0
+    return int(tensor_of(root.type).count) if owner_of(root).name == CONSTANT else 0
 
 
-def has_array(value: Any) -> bool:
+def has_array(value: ir.Value) -> bool:
     """Whether NumPy has the element type of `value`; bf16 for example is left to the device."""
     return tensor_of(value.type).element in DTYPES
 
 
-def is_read_in_place(op: Any) -> bool:
+def is_read_in_place(op: Op) -> bool:
     """Whether elementwise operators are all that reads a value, whatever its shape."""
     users = users_of(op)
     return bool(users) and all(
@@ -211,14 +211,14 @@ def is_read_in_place(op: Any) -> bool:
     )
 
 
-def is_final(op: Any, foldable: set[Any]) -> bool:
+def is_final(op: Op, foldable: set[ir.Value]) -> bool:
     """Whether the result of `op` is foldable and somebody needs it at run time."""
     if len(op.results) != 1 or op.result not in foldable:
         return False
     return not all(any(r in foldable for r in user.results) for user in users_of(op))
 
 
-def replace(op: Any, lost: LostByPlace) -> None:
+def replace(op: Op, lost: LostByPlace) -> None:
     array = value_of(op.result, lost)
     with op.location, ir.InsertionPoint(op):
         result = tensor_of(op.result.type)
@@ -226,7 +226,7 @@ def replace(op: Any, lost: LostByPlace) -> None:
     op.result.replace_all_uses_with(new)
 
 
-def select(op: Any) -> None:
+def select(op: Op) -> None:
     """Replaces a selection by flags that are the same everywhere, however they are repeated."""
     if op.name != "ascend.select":
         return
@@ -237,7 +237,7 @@ def select(op: Any) -> None:
         op.results[0].replace_all_uses_with(op.operands[1 if flag[()] else 2])
 
 
-def value_of(value: Any, lost: LostByPlace | None = None) -> Array:
+def value_of(value: ir.Value, lost: LostByPlace | None = None) -> Array:
     """The elements of a value that is known, a constant among them.
 
     Args:
@@ -246,8 +246,8 @@ def value_of(value: Any, lost: LostByPlace | None = None) -> Array:
     return _value_of(value, lost, {})
 
 
-def _value_of(value: Any, lost: LostByPlace | None, shared: dict[Any, Array]) -> Array:
-    owner = defining_op(value)
+def _value_of(value: ir.Value, lost: LostByPlace | None, shared: dict[ir.Value, Array]) -> Array:
+    owner = owner_of(value)
     if owner.name in CONSTANTS:
         return constant_array(owner)
     if value in shared:
@@ -281,7 +281,7 @@ def losses(source: Array, half: Array) -> tuple[int, int, int]:
     return overflows, underflows, half.size
 
 
-def note_lost(module: Any, lost: LostByPlace) -> None:
+def note_lost(module: Op, lost: LostByPlace) -> None:
     """Writes what constants lost to `ascend.lost`: [place, overflows, underflows, values], ..."""
     rows = [[place, *map(sum, zip(*found, strict=True))] for place, found in lost.items()]
     if rows := [row for row in rows if any(row[1:3])]:
@@ -289,7 +289,7 @@ def note_lost(module: Any, lost: LostByPlace) -> None:
             module.attributes["ascend.lost"] = builder.as_attribute(rows)
 
 
-def lost_constants(module: Any) -> list[dict[str, Any]]:
+def lost_constants(module: Op) -> list[dict[str, Any]]:
     """What constants of `module`, at any level, lost at compile time, by place in the model."""
     keys = ("name", "overflows", "underflows", "converted")
     rows = attribute(module, "ascend.lost", [])

@@ -38,11 +38,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.errors import shipped
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
@@ -86,7 +86,7 @@ class AscendFusePass(Pass):
     fusion: str = option("all", "which operators share a kernel", FUSION)
     rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         chip = machines.load(self.machine)
         if chip.split:
             refuse_cube(op, chip.name)
@@ -136,7 +136,7 @@ class AscendFusePass(Pass):
             note(op, name, count)
 
 
-def refuse_cube(root: Any, machine: str) -> None:
+def refuse_cube(root: Op, machine: str) -> None:
     """Raises a `CompileError` where an operator needs work of the cube of which no kernels are made
     on a machine whose cube and vector cores run programs of their own."""
     for function in tensor_functions(root):
@@ -156,7 +156,7 @@ def refuse_cube(root: Any, machine: str) -> None:
                 )
 
 
-def rows_of_what_is_left(block: Any) -> None:
+def rows_of_what_is_left(block: ir.Block) -> None:
     """Brings to rows the operators on bytes that products have not taken in and no other group
     computes in nz."""
     for op in [operation.operation for operation in block.operations]:

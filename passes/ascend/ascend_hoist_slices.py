@@ -29,12 +29,11 @@ are the same but where a kernel of another size adds them in other pieces.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend import boxes
 from davinci.passes.ascend.boxes import Box
@@ -58,7 +57,7 @@ class AscendHoistSlicesPass(Pass):
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
     rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         names, counts = chosen(self.rewrites), Counter[str]()
         if not any(REWRITES[name].place == self.NAME for name in names):
@@ -91,11 +90,11 @@ class Demand:
     part: PartRule
 
 
-def demands(block: Any, names: frozenset[str]) -> dict[Any, Demand]:
+def demands(block: ir.Block, names: frozenset[str]) -> dict[Op, Demand]:
     """The operators of which only a part is read if all others compute no more than is read, in
     reverse order; and slices, which compute nothing."""
-    read: dict[Any, Box] = {}
-    found: dict[Any, Demand] = {}
+    read: dict[ir.Value, Box] = {}
+    found: dict[Op, Demand] = {}
     for operation in reversed(list(block.operations)):
         op = operation.operation
         is_operator = op.name.startswith("ascend.") and len(op.results) == 1
@@ -129,12 +128,12 @@ def all_of(value: ir.Value) -> Box | None:
 class Narrowing:
     """Builds operators that compute parts, and the slices in front of them."""
 
-    def __init__(self, found: dict[Any, Demand]) -> None:
+    def __init__(self, found: dict[Op, Demand]) -> None:
         self._found = found
-        self._parts: dict[Any, tuple[Box, Any]] = {}
-        self._slices: dict[Any, Any] = {}
+        self._parts: dict[ir.Value, tuple[Box, ir.Value]] = {}
+        self._slices: dict[Hashable, ir.Value] = {}
 
-    def rebuild(self, operations: Sequence[Any]) -> None:
+    def rebuild(self, operations: Sequence[Op]) -> None:
         for op in operations:
             demand = self._found.get(op)
             if demand is None:
@@ -151,7 +150,7 @@ class Narrowing:
             else:
                 self._parts[op.results[0]] = demand.box, made
 
-    def _part(self, value: ir.Value, box: Box, ops: TensorOps) -> Any:
+    def _part(self, value: ir.Value, box: Box, ops: TensorOps) -> ir.Value:
         """A part of a value, made once."""
         key = value, box
         if key not in self._slices:

@@ -15,10 +15,9 @@ joined none (`ascend-fuse`, `--fusion none`) has a kernel for rows only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.tensors import ND
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import TensorOps, merge_equal, tensor_functions
@@ -35,7 +34,7 @@ class AscendLegalizeLayoutsPass(Pass):
 
     NAME = "ascend-legalize-layouts"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             changed = [
@@ -49,11 +48,11 @@ class AscendLegalizeLayoutsPass(Pass):
                 merge_equal(block)
 
 
-def has_layouts(op: Any) -> bool:
+def has_layouts(op: Op) -> bool:
     return any(tensor_of(v.type).layout != ND for v in (*op.operands, *op.results))
 
 
-def in_rows(op: Any) -> None:
+def in_rows(op: Op) -> None:
     """Replaces an operation by one in rows."""
     wanted = tensor_of(op.results[0].type)
     with op.location, ir.InsertionPoint(op):

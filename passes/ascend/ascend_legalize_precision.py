@@ -22,12 +22,11 @@ products are left alone. `scaled-fp16`: what `ascend-scale-values` leaves in f32
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.elements import Array
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, owner_of
 from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
@@ -67,7 +66,7 @@ class AscendLegalizePrecisionPass(Pass):
         "mixed", "f16 products, f32 elsewhere; f16 or f32 everywhere; or scaled", PRECISIONS
     )
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
@@ -100,7 +99,7 @@ class AscendLegalizePrecisionPass(Pass):
             mark_finite(block)
 
 
-def narrow(op: Any) -> None:
+def narrow(op: Op) -> None:
     """Makes f16 what `op` takes and gives, if it is f32."""
     if not op.name.startswith("ascend.") or op.name in CONSTANTS:
         # Constants are narrowed at their uses, where casts of them are folded.
@@ -111,19 +110,19 @@ def narrow(op: Any) -> None:
         rebuild(op)
 
 
-def narrow_pixels(op: Any) -> None:
+def narrow_pixels(op: Op) -> None:
     """Rounds to f16 the images of which windows are added in f32."""
     if op.name == POOL:
         with op.location, ir.InsertionPoint(op):
             op.operands[0] = narrowed(op.operands[0], TensorOps())
 
 
-def known(value: ir.Value, foldable: set[Any]) -> Array | None:
+def known(value: ir.Value, foldable: set[ir.Value]) -> Array | None:
     """The elements of a value that only depends on constants."""
     return value_of(value) if value in foldable or definition(value) else None
 
 
-def narrow_product(op: Any, constants: list[Array | None], precision: str) -> None:
+def narrow_product(op: Op, constants: list[Array | None], precision: str) -> None:
     """Rounds the operands of a product to f16; scales constants that f16 does not hold.
 
     Args:
@@ -142,7 +141,8 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
             if array is not None and e is not None:
                 operand = rescale.scaled(array, e, kept.dims, ops)
             op.operands[i] = narrowed(operand, ops)
-    uses, total = list(op.result.uses), op.result
+    uses = list(op.result.uses)
+    total: ir.Value = op.result
     with op.location, ir.InsertionPoint.after(op):
         ops = TensorOps()
         for (_, kept), e in zip(sides, powers, strict=True):
@@ -154,7 +154,7 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
         use.owner.operands[use.operand_number] = total
 
 
-def counts(op: Any) -> bool:
+def counts(op: Op | None) -> bool:
     """Whether `op` is a product of f16 whose f32 result is only used as integers, so is exact."""
     if op is None or op.name not in ON_CUBE or is_f32(op.operands[0]):
         return False
@@ -163,7 +163,7 @@ def counts(op: Any) -> bool:
     return all(user.name == "ascend.cast" for user in users) and all(integers)
 
 
-def rebuild(op: Any) -> None:
+def rebuild(op: Op) -> None:
     """Replaces `op` by itself on f16 values, with casts around it that cancel with others."""
     with op.location, ir.InsertionPoint(op):
         ops = TensorOps()
@@ -187,13 +187,13 @@ SCALINGS = frozenset({"ascend.mul", "ascend.div"})
 """Operations that may multiply by a number."""
 
 
-def rounds_alike(op: Any) -> bool:
+def rounds_alike(op: Op) -> bool:
     """Whether an operation gives the same of rounded values as rounding gives of its result."""
     moves = op.name in MOVES or op.name == "ascend.broadcast"
     return moves or (op.name == POOL and attribute(op, "kind") in ("max", "min"))
 
 
-def round_in_front(block: Any) -> None:
+def round_in_front(block: ir.Block) -> None:
     """Rounds what windows are taken the largest of, where these are only needed rounded: what makes
     it stores half as much, and the values are the same."""
     casts = [op.operation for op in block.operations if op.operation.name == "ascend.cast"]
@@ -204,13 +204,13 @@ def round_in_front(block: Any) -> None:
         narrow = tensor_of(rounded.result.type).element == HALF
         if narrow and is_f32(pool.operands[0]) and read_once(pool.result):
             rebuild(pool)
-            wide = defining_op(rounded.operands[0])
+            wide = owner_of(rounded.operands[0])
             rounded.result.replace_all_uses_with(wide.operands[0])
             for cast in (rounded, wide):
                 cast.erase()
 
 
-def narrowed(value: ir.Value, ops: TensorOps) -> Any:
+def narrowed(value: ir.Value, ops: TensorOps) -> ir.Value:
     """`value` as f16: the cast goes in front of operations that only move data."""
     owner = defining_op(value)
     if owner is None or not owner.name.startswith("ascend."):
@@ -231,7 +231,7 @@ def narrowed(value: ir.Value, ops: TensorOps) -> Any:
     return ops.cast(value, HALF)
 
 
-def goes_in_front(move: Any) -> bool:
+def goes_in_front(move: Op) -> bool:
     """Whether a cast in front of an operation that moves data is no dearer than one behind it.
 
     It is not if nobody else needs the wide values, and what slices leave out is not much.
@@ -259,7 +259,7 @@ def narrows_all(value: ir.Value) -> bool:
     )
 
 
-def is_average(op: Any) -> bool:
+def is_average(op: Op) -> bool:
     """Whether an operation adds windows, and their sums are moved, scaled and then rounded to f16.
 
     Sums of f32 of rounded pixels are then as near as they are rounded themselves.
@@ -277,6 +277,6 @@ def scaled_down(value: ir.Value) -> bool:
     )
 
 
-def is_scaling(op: Any) -> bool:
+def is_scaling(op: Op) -> bool:
     """Whether an operation multiplies by a number, or divides by one."""
     return op.name in SCALINGS and full_value(op.operands[1]) is not None

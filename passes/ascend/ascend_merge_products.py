@@ -29,15 +29,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators import Tensor
 from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.tensors import lanes
@@ -52,6 +51,7 @@ from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
     TensorOps,
     defining_op,
+    definitions,
     erase_unused,
     full_value,
     is_elementwise,
@@ -69,7 +69,7 @@ class AscendMergeProductsPass(Pass):
 
     machine: str = option("ascend910", "machine file that the costs come from")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         costs, merged = Costs.of(machine), 0
         for function in tensor_functions(op):
@@ -89,9 +89,9 @@ class AscendMergeProductsPass(Pass):
         note(op, "merge-products", merged)
 
 
-def candidates(block: Any, known: set[Any]) -> list[list[Any]]:
+def candidates(block: ir.Block, known: set[ir.Value]) -> list[list[Op]]:
     """Products that differ in their constant right side only, at least two together."""
-    found: dict[Any, list[Any]] = defaultdict(list)
+    found: dict[Hashable, list[Op]] = defaultdict(list)
     for operation in block.operations:
         op = operation.operation
         if op.name not in PRODUCTS or op.operands[1] not in known:
@@ -113,21 +113,21 @@ class Step:
         place: of the operand that comes from the product.
     """
 
-    ops: list[Any]
+    ops: list[Op]
     place: int
 
 
 class Merger:
     """One product in place of several, with the operators behind them that are the same for all."""
 
-    def __init__(self, products: list[Any], known: set[Any]) -> None:
+    def __init__(self, products: list[Op], known: set[ir.Value]) -> None:
         self._known = known
         self._steps = [Step(products, 0)]
         while (step := self._next()) is not None:
             self._steps.append(step)
 
     @property
-    def _ends(self) -> list[Any]:
+    def _ends(self) -> list[ir.Value]:
         """What leaves the last operators that join."""
         return [op.results[0] for op in self._steps[-1].ops]
 
@@ -151,9 +151,10 @@ class Merger:
 
     def merge(self) -> None:
         """Builds the product, what follows it, and the slices."""
-        value: Any = None
+        value: ir.Value | None = None
         for step in self._steps:
             value = self._emit(step, value)
+        assert value is not None, "a merger begins with its products"
         place = 0
         with ir.InsertionPoint.after(value.owner):
             for end in self._ends:
@@ -172,7 +173,7 @@ class Merger:
                 end.replace_all_uses_with(part)
                 place = limit
 
-    def _emit(self, step: Step, value: Any) -> Any:
+    def _emit(self, step: Step, value: ir.Value | None) -> ir.Value:
         """The operator that takes the place of a step; `value` is that of the step before."""
         first = reduce(earlier, step.ops)
         model = tensor_of(first.results[0].type)
@@ -190,11 +191,11 @@ class Merger:
             fuse(made, [op.location for op in step.ops if op is not first])
         return made.result
 
-    def _operand(self, step: Step, number: int, value: Any, ops: TensorOps) -> Any:
+    def _operand(self, step: Step, number: int, value: ir.Value | None, ops: TensorOps) -> ir.Value:
         """Operand `number` of the operator that takes the place of a step."""
         given = [op.operands[number] for op in step.ops]
         if step.ops[0].name not in PRODUCTS:
-            return value if number == step.place else joined(given, -1, ops)
+            return value if value is not None and number == step.place else joined(given, -1, ops)
         turned = TRANSPOSE_B in step.ops[0].attributes
         return given[0] if number == step.place else joined(given, -2 if turned else -1, ops)
 
@@ -232,13 +233,13 @@ def are_columns(values: Sequence[Tensor]) -> bool:
     return len({(x.shape[:-1], x.rank, x.element) for x in values}) == 1 and values[0].rank > 0
 
 
-def can_be_joined(values: Sequence[Any], known: set[Any]) -> bool:
+def can_be_joined(values: Sequence[ir.Value], known: set[ir.Value]) -> bool:
     """Whether `joined` can put values together along their last dimension at compile time, or
     what they are broadcast from."""
     if all(value in known for value in values):
         return True
-    owners = [defining_op(value) for value in values]
-    if any(owner is None or owner.name != "ascend.broadcast" for owner in owners):
+    owners = definitions(values, "ascend.broadcast")
+    if not owners:
         return False
     dims = attribute(owners[0], "dims")
     if any(attribute(owner, "dims") != dims for owner in owners):
@@ -248,14 +249,14 @@ def can_be_joined(values: Sequence[Any], known: set[Any]) -> bool:
     return all(owner.operands[0] == owners[0].operands[0] for owner in owners)
 
 
-def repeats_columns(broadcast: Any) -> bool:
+def repeats_columns(broadcast: Op) -> bool:
     """Whether all columns of the result are one."""
     dims = attribute(broadcast, "dims")
     operand, result = (tensor_of(v.type) for v in (broadcast.operands[0], broadcast.results[0]))
     return not dims or dims[-1] != result.rank - 1 or operand.shape[-1] == 1 != result.shape[-1]
 
 
-def joined(values: Sequence[Any], side: int, ops: TensorOps) -> Any:
+def joined(values: Sequence[ir.Value], side: int, ops: TensorOps) -> ir.Value:
     """Values one behind the other along the dimension `side`, counted from the last."""
     first = tensor_of(values[0].type)
     dim = first.rank + side
@@ -264,8 +265,7 @@ def joined(values: Sequence[Any], side: int, ops: TensorOps) -> Any:
     numbers = [full_value(value) for value in values]
     if all(number is not None and number == numbers[0] for number in numbers):
         return ops.full(shape, first.element, numbers[0])
-    owners = [defining_op(value) for value in values]
-    if all(owner is not None and owner.name == "ascend.broadcast" for owner in owners):
+    if owners := definitions(values, "ascend.broadcast"):
         sources = [owner.operands[0] for owner in owners]
         columns = [repeats_columns(owner) for owner in owners]
         dims = attribute(owners[0], "dims")
@@ -281,12 +281,12 @@ def joined(values: Sequence[Any], side: int, ops: TensorOps) -> Any:
     return whole
 
 
-def earlier(a: Any, b: Any) -> Any:
+def earlier(a: Op, b: Op) -> Op:
     """The first of two operations of a block."""
     return a if a.is_before_in_block(b) else b
 
 
-def hoist(value: Any, before: Any) -> None:
+def hoist(value: ir.Value, before: Op) -> None:
     """Moves what computes a value in front of an operation, if it is not there."""
     owner = defining_op(value)
     if owner is None or owner.is_before_in_block(before):

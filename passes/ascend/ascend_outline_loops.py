@@ -24,12 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
-from davinci.mlir import func, ir, kernels_module, operations, symbol_name, symbols, unique
+from davinci.mlir import Op, func, ir, kernels_module, operations, symbol_name, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import UNIT
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
@@ -57,7 +56,7 @@ class AscendOutlineLoopsPass(Pass):
     machine: str = option("ascend910", "machine file that gives sizes and limits")
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         chip = machines.load(self.machine)
         cores = machines.vector_cores_for(chip, self.cores)
         outliner = Outliner(op, machines.for_vector(chip), cores, with_cube=not chip.split)
@@ -77,11 +76,11 @@ class Outliner:
         with_cube: whether the cores have a cube; loops around products are repeated without one.
     """
 
-    def __init__(self, root: ir.Operation, machine: Machine, cores: int, with_cube: bool) -> None:
+    def __init__(self, root: Op, machine: Machine, cores: int, with_cube: bool) -> None:
         self.root, self.machine, self.cores, self.with_cube = root, machine, cores, with_cube
         self.known: dict[str, str] = {}
 
-    def outline_all(self, calls: Sequence[Any]) -> None:
+    def outline_all(self, calls: Sequence[Op]) -> None:
         """Replaces the calls of loops; those that do not wait for each other share a launch, side
         by side on different cores, if there are as many."""
         side_by_side: list[tuple[LoopOutliner, int]] = []
@@ -98,10 +97,10 @@ class Outliner:
         if side_by_side:
             self.launch([loop for loop, _ in side_by_side])
 
-    def without_chains(self, calls: Sequence[ir.Operation]) -> list[ir.Operation]:
+    def without_chains(self, calls: Sequence[Op]) -> list[Op]:
         """The calls of loops but for those that hand rows on to each other in one kernel, which are
         replaced."""
-        rest: list[ir.Operation] = []
+        rest: list[Op] = []
         for chain in chains_of([self.read(call) for call in calls]):
             rest += [loop.call for loop in self.without_parts(chain)]
         return [call for call in calls if call in rest]
@@ -187,7 +186,7 @@ class Outliner:
                 old.replace_all_uses_with(next(results))
             call.erase()
 
-    def read(self, call: ir.Operation) -> LoopCall:
+    def read(self, call: Op) -> LoopCall:
         name = str(ir.FlatSymbolRefAttr(call.attributes["ascend.body"]).value)
         function = dict(symbols(self.root))[name]
         steps = int(attribute(function, "ascend.steps"))
@@ -222,7 +221,9 @@ class Outliner:
         self.known[key] = symbol_name(kernel)
         return self.known[key]
 
-    def declared(self, name: str, operands: list[ir.Value], types: list[Any]) -> str:
+    def declared(
+        self, name: str, operands: list[ir.Value], types: list[ir.RankedTensorType]
+    ) -> str:
         """The function that stands for a kernel in @main."""
         if name not in dict(symbols(self.root)):
             with ir.InsertionPoint(self.root.regions[0].blocks[0]), ir.Location.unknown():
@@ -230,7 +231,7 @@ class Outliner:
         return name
 
 
-def depends(op: Any, sources: set[Any]) -> bool:
+def depends(op: Op, sources: set[Op]) -> bool:
     """Whether an operation needs results of some of `sources`."""
     waiting, seen = [op], set()
     while waiting:
@@ -245,12 +246,12 @@ def depends(op: Any, sources: set[Any]) -> bool:
     return False
 
 
-def bring_together(calls: Sequence[Any]) -> None:
+def bring_together(calls: Sequence[Op]) -> None:
     """Moves what needs the results of calls, and stands in front of the last one, behind it."""
     if len(calls) == 1:
         return
     block, last = calls[0].block, calls[-1]
-    found: set[Any] = set()
+    found: set[Op] = set()
     place = last
     for op in [view.operation for view in block]:
         if op == last:

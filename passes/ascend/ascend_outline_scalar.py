@@ -21,11 +21,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.errors import CompileError
 from davinci.mlir import (
     MLIRError,
+    Op,
     func,
     function_type,
     ir,
@@ -47,8 +47,8 @@ class AscendOutlineScalarPass(Pass):
 
     NAME = "ascend-outline-scalar"
 
-    def run(self, op: Any) -> None:
-        calls: dict[str, list[Any]] = defaultdict(list)
+    def run(self, op: Op) -> None:
+        calls: dict[str, list[Op]] = defaultdict(list)
         for entry in tensor_functions(op):
             for call in operations(entry, "func.call"):
                 calls[ir.FlatSymbolRefAttr(call.attributes["callee"]).value].append(call)
@@ -58,7 +58,7 @@ class AscendOutlineScalarPass(Pass):
                 outline(op, functions[name], name, same)
 
 
-def outline(root: Any, function: Any, name: str, calls: list[Any]) -> None:
+def outline(root: Op, function: Op, name: str, calls: list[Op]) -> None:
     """Makes the kernel of `function`, leaves a declaration, and adapts its calls."""
     op_name = re.sub(r"_\d+$", "", name)
     with root.context, function.location:

@@ -23,11 +23,10 @@ Needs products of types that the cube has (`ascend-legalize-precision`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of, tensor_type
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, owner_of
 from davinci.operators.products import CUBE_TYPES
 from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
@@ -39,7 +38,6 @@ from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     ON_CUBE,
     TensorOps,
-    defining_op,
     merge_equal,
     tensor_functions,
 )
@@ -55,7 +53,7 @@ class AscendPropagateLayoutsPass(Pass):
 
     machine: str = option("ascend910", "machine file that the costs come from")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
@@ -69,7 +67,7 @@ class AscendPropagateLayoutsPass(Pass):
             merge_equal(block)
 
 
-def require_cube_types(product: Any) -> None:
+def require_cube_types(product: Op) -> None:
     """Fails unless the cube multiplies these element types."""
     a, b, c = (tensor_of(v.type).element for v in (*product.operands, product.result))
     if c not in CUBE_TYPES.get((a, b), ()):
@@ -86,10 +84,10 @@ def require_cube_types(product: Any) -> None:
 class Rewriter:
     """Gives the operations of a block the layouts that were chosen."""
 
-    def __init__(self, block: Any, free: set[Any], layouts: Layouts) -> None:
+    def __init__(self, block: ir.Block, free: set[ir.Value], layouts: Layouts) -> None:
         self._layouts = layouts
-        self._made: dict[Any, Any] = {}
-        self._changed: dict[tuple[Any, str], Any] = {}
+        self._made: dict[ir.Value, ir.Value] = {}
+        self._changed: dict[tuple[ir.Value, str], ir.Value] = {}
         old = []
         for operation in list(block.operations):
             op = operation.operation
@@ -104,7 +102,7 @@ class Rewriter:
         for op in reversed(old):
             op.erase()
 
-    def _wanted(self, op: Any) -> list[str]:
+    def _wanted(self, op: Op) -> list[str]:
         """The layouts in which an operation takes its operands."""
         if op in self._layouts.in_nz and op.name not in (*ON_CUBE, "ascend.broadcast"):
             return [NZ] * len(op.operands)
@@ -113,7 +111,7 @@ class Rewriter:
             for i, operand in enumerate(op.operands)
         ]
 
-    def _in_nz(self, op: Any) -> Any:
+    def _in_nz(self, op: Op) -> ir.Value:
         """The result of `op`, computed in nz."""
         result = replace(tensor_of(op.results[0].type), layout=NZ)
         if op.name == "ascend.reduce" and not keeps_matrices(op):
@@ -131,7 +129,7 @@ class Rewriter:
             attributes = {key: op.attributes[key] for key in op.attributes}
             return builder.op(op.name, operands, [tensor_type(result)], **attributes).result
 
-    def _get(self, value: ir.Value, layout: str, user: Any) -> Any:
+    def _get(self, value: ir.Value, layout: str, user: Op) -> ir.Value:
         """`value` in a layout: as it is made, or changed in front of its first user."""
         made = self._made.get(value, value)
         if tensor_of(made.type).layout == layout:
@@ -142,6 +140,6 @@ class Rewriter:
             with place, ir.InsertionPoint(user):
                 self._changed[key] = TensorOps().relayout(made, layout)
         elif layout == NZ:
-            owner = defining_op(self._changed[key])
+            owner = owner_of(self._changed[key])
             fuse(owner, [user.location])
         return self._changed[key]

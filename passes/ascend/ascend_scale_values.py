@@ -30,7 +30,7 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, owner_of
 from davinci.operators.arithmetic import is_power_of_two
 from davinci.operators.tensors import Tensor
 from davinci.passes import builder
@@ -44,7 +44,6 @@ from davinci.passes.ascend.tensor_ops import (
     HALF,
     MOVES,
     TensorOps,
-    defining_op,
     erase_unused,
     full_value,
     is_f32,
@@ -74,7 +73,7 @@ class AscendScaleValuesPass(Pass):
 
     precision: str = option("mixed", "others than scaled-fp16 leave all as it is", PRECISIONS)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         if self.precision != SCALED or SCALING in op.attributes:
             return
         for function in tensor_functions(op):
@@ -94,11 +93,11 @@ class Emitter:
     def __init__(self, plain: PlainGraph, scales: Scales) -> None:
         self._graph, self._plan = plain.graph, scales.plan
         self._plain = plain
-        self._stored: dict[int, Any] = {}
-        self._halves: dict[tuple[Any, int], Any] = {}
-        self._singles: dict[int, Any] = {}
+        self._stored: dict[int, ir.Value] = {}
+        self._halves: dict[tuple[ir.Value, int], ir.Value] = {}
+        self._singles: dict[int, ir.Value] = {}
 
-    def run(self, block: Any) -> None:
+    def run(self, block: ir.Block) -> None:
         numbers = self._plain.numbers
         for operation in list(block.operations):
             op = operation.operation
@@ -110,7 +109,7 @@ class Emitter:
         join_factors(block)
         erase_unused(block)
 
-    def _visit(self, number: int, op: Any) -> None:
+    def _visit(self, number: int, op: Op) -> None:
         """Replaces an operator by one of f16, or gives it operands of f32."""
         node = self._graph.nodes[number]
         if node.fixed or node.known is not None:
@@ -141,8 +140,8 @@ class Emitter:
                 self._stored[number] = self._converted(op, exponent, ops)
 
     def _copied(
-        self, op: Any, operands: list[Any], element: str, ops: TensorOps, replaces: bool
-    ) -> Any:
+        self, op: Op, operands: list[ir.Value], element: str, ops: TensorOps, replaces: bool
+    ) -> ir.Value:
         """The same operator of other operands."""
         attributes = {key: op.attributes[key] for key in op.attributes}
         result = replace(tensor_of(op.results[0].type), element=element)
@@ -153,12 +152,12 @@ class Emitter:
                 self._plain.numbers[made] = self._plain.numbers[op.results[0]]
         return made
 
-    def _widen(self, op: Any, ops: TensorOps) -> None:
+    def _widen(self, op: Op, ops: TensorOps) -> None:
         """Gives an operation f32 values in the place of those that have become f16."""
         for place, value in enumerate(op.operands):
             op.operands[place] = self._single(value, ops)
 
-    def _converted(self, op: Any, exponent: int, ops: TensorOps) -> Any:
+    def _converted(self, op: Op, exponent: int, ops: TensorOps) -> ir.Value:
         """The result of an operator of f32, scaled and rounded."""
         source = op.operands[0] if op.name == "ascend.cast" else None
         if source is not None and exponent == 0:
@@ -167,7 +166,7 @@ class Emitter:
         with ir.InsertionPoint.after(op):
             return ops.cast(_times(op.results[0], exponent, ops), HALF)
 
-    def _product(self, number: int, op: Any, operands: list[Any], ops: TensorOps) -> None:
+    def _product(self, number: int, op: Op, operands: list[ir.Value], ops: TensorOps) -> None:
         """A product of f16: its result is f16 where it has the scale that it comes with, else f32
         times what is missing."""
         natural = sum(self._plan.reads.get((number, place), 0) for place in (0, 1))
@@ -191,7 +190,7 @@ class Emitter:
         else:
             self._stored[number] = ops.cast(_times(total, exponent - natural, ops), HALF)
 
-    def _mixed_product(self, number: int, op: Any, operands: list[Any], ops: TensorOps) -> None:
+    def _mixed_product(self, number: int, op: Op, operands: list[ir.Value], ops: TensorOps) -> None:
         """A product with one operand that has a scale, and one that `ascend-legalize-precision`
         rounds as it is."""
         wide = [
@@ -202,20 +201,20 @@ class Emitter:
         total = self._copied(op, wide, "f32", ops, False)
         self._singles[number] = _times(total, -exponent, ops)
 
-    def _sum(self, number: int, op: Any, operands: list[Any], ops: TensorOps) -> None:
+    def _sum(self, number: int, op: Op, operands: list[ir.Value], ops: TensorOps) -> None:
         """A sum of f16 values in f32: few values are scaled back instead of many."""
         wide = ops.cast(operands[0], "f32")
         total = self._copied(op, [wide, *operands[1:]], "f32", ops, False)
         self._singles[number] = _times(total, -self._plan.reads[number, 0], ops)
 
-    def _half(self, value: Any, exponent: int, ops: TensorOps) -> Any:
+    def _half(self, value: ir.Value, exponent: int, ops: TensorOps) -> ir.Value:
         """2^exponent times a value, as f16."""
         key = (value, exponent)
         if key not in self._halves:
             self._halves[key] = self._made_half(value, exponent, ops)
         return self._halves[key]
 
-    def _made_half(self, value: Any, exponent: int, ops: TensorOps) -> Any:
+    def _made_half(self, value: ir.Value, exponent: int, ops: TensorOps) -> ir.Value:
         number = self._plain.numbers[value]
         node = self._graph.nodes[number]
         if number in self._stored:
@@ -228,10 +227,10 @@ class Emitter:
             return self._fixed_half(value, exponent, ops)
         return ops.cast(_times(self._single(value, ops), exponent, ops), HALF)
 
-    def _fixed_half(self, value: Any, exponent: int, ops: TensorOps) -> Any:
+    def _fixed_half(self, value: ir.Value, exponent: int, ops: TensorOps) -> ir.Value:
         """A value that is known at compile time: what repeats it does so behind the conversion,
         which is left to ascend-fold-constants, since that counts what is lost."""
-        owner, found = defining_op(value), tensor_of(value.type)
+        owner, found = owner_of(value), tensor_of(value.type)
         narrow = Tensor(found.shape, HALF)
         if owner.name in KEPT and len(owner.operands) == 1:
             source = self._fixed_half(owner.operands[0], exponent, ops)
@@ -244,7 +243,7 @@ class Emitter:
             value = _times(value, exponent, ops)
         return builder.op("ascend.cast", [value], [tensor_type(narrow)]).result
 
-    def _single(self, value: Any, ops: TensorOps) -> Any:
+    def _single(self, value: ir.Value, ops: TensorOps) -> ir.Value:
         """A value as f32, without its scale."""
         number = self._plain.numbers.get(value)
         if number is None or not is_f32(value):
@@ -258,7 +257,7 @@ class Emitter:
         return self._singles[number]
 
 
-def _times(value: Any, exponent: int, ops: TensorOps) -> Any:
+def _times(value: ir.Value, exponent: int, ops: TensorOps) -> ir.Value:
     """A value times a power of two."""
     if not exponent:
         return value
@@ -267,7 +266,7 @@ def _times(value: Any, exponent: int, ops: TensorOps) -> Any:
     return ops.binary("mul", value, factor)
 
 
-def join_factors(block: Any) -> None:
+def join_factors(block: ir.Block) -> None:
     """Multiplies powers of two by the number that their product is multiplied or divided by next:
     (x * 16) / 8 -> x / 0.5, which is exact."""
     for operation in list(block.operations):
@@ -277,14 +276,14 @@ def join_factors(block: Any) -> None:
         value, known = op.operands[0], full_value(op.operands[1])
         if known is None or not is_power_of_two(float(known)) or not read_once(op.result):
             continue
-        last = op
+        last: Op = op
         while len(users := users_of(last)) == 1 and users[0].name in KEPT:
             last = users[0]
         if len(users) == 1 and joined(users[0], last.results[0], float(known)):
             op.result.replace_all_uses_with(value)
 
 
-def joined(op: Any, scaled: Any, factor: float) -> bool:
+def joined(op: Op, scaled: ir.Value, factor: float) -> bool:
     """Gives the number that a value is multiplied or divided by a factor of the value; whether
     there is such a number."""
     if op.name not in ("ascend.mul", "ascend.div") or not is_f32(op.results[0]):
@@ -307,7 +306,7 @@ LEAST_FACTOR = 2.0**-100
 """Factors from this to its inverse are joined: f32 has all their digits."""
 
 
-def scaling_of(module: Any) -> dict[str, Any]:
+def scaling_of(module: Op) -> dict[str, Any]:
     """What was scaled in a module, at any level."""
     found = attribute(module, SCALING)
     return {} if found is None else dict(json.loads(found))

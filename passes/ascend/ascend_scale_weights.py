@@ -24,14 +24,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.elements import Array
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
@@ -71,7 +70,7 @@ class AscendScaleWeightsPass(Pass):
     precision: str = option("mixed", "fp32 leaves all as it is", PRECISIONS)
     rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         names, counts = chosen(self.rewrites), Counter[str]()
         if self.precision == "fp32":
             return
@@ -92,7 +91,7 @@ class AscendScaleWeightsPass(Pass):
 class Weights:
     """The constant weights of the products of a block."""
 
-    def __init__(self, block: Any) -> None:
+    def __init__(self, block: ir.Block) -> None:
         self._known = mark_foldable(block)
 
     def array(self, value: ir.Value) -> Array | None:
@@ -104,9 +103,9 @@ class Weights:
     def columns(self, value: ir.Value) -> Array | None:
         """One number for each column, of a known value whose rows are all alike; else None."""
         owner, count = defining_op(value), tensor_of(value.type).shape[-1]
-        repeats = owner is not None and owner.name == BROADCAST
-        if repeats and attribute(owner, "dims") == [tensor_of(value.type).rank - 1]:
-            found = self.array(owner.operands[0])
+        repeated = owner if owner is not None and owner.name == BROADCAST else None
+        if repeated is not None and attribute(repeated, "dims") == [tensor_of(value.type).rank - 1]:
+            found = self.array(repeated.operands[0])
             return None if found is None else np.broadcast_to(found, (count,))
         found = self.array(value)
         if found is None or not found.size or stands_in(found):
@@ -114,7 +113,7 @@ class Weights:
         rows = found.reshape(-1, count)
         return rows[0] if (rows == rows[0]).all() else None
 
-    def product_of(self, value: ir.Value) -> Any:
+    def product_of(self, value: ir.Value) -> ir.Operation | None:
         """The product of f32 with constant weights that makes a value, which nothing else needs."""
         op = defining_op(value)
         if op is None or op.name not in ON_CUBE or not read_once(value):
@@ -122,7 +121,7 @@ class Weights:
         known = op.operands[1] in self._known or definition(op.operands[1]) is not None
         return op.operation if known and is_f32(value) and is_f32(op.operands[1]) else None
 
-    def scale(self, mul: Any) -> bool:
+    def scale(self, mul: Op) -> bool:
         """Gives a factor of columns to the weights behind which it stands, with or without a bias
         in between; whether it can."""
         for value, factors in (mul.operands, list(mul.operands)[::-1]):
@@ -136,8 +135,8 @@ class Weights:
             offsets = self.columns(bias) if bias is not None and scales is not None else None
             if scales is None or (bias is not None and offsets is None):
                 continue
-            weights = self._scaled(product, scales)
-            if weights is None:
+            weights = self._scaled(product, scales) if product is not None else None
+            if product is None or weights is None:
                 continue
             with mul.location, ir.InsertionPoint(mul):
                 ops = TensorOps()
@@ -149,7 +148,7 @@ class Weights:
             return True
         return False
 
-    def _scaled(self, product: Any, scales: Array) -> Array | None:
+    def _scaled(self, product: Op, scales: Array) -> Array | None:
         """The weights of a product times a number for each column; None if f16 has fewer digits
         for these."""
         weights = self.array(product.operands[1])
@@ -167,7 +166,7 @@ class Weights:
         fits = np.isfinite(made).all() and rescale.exponents(made, kept) is None
         return made.astype(np.float32) if fits and alike else None
 
-    def merge(self, second: Any) -> bool:
+    def merge(self, second: Op) -> bool:
         """Makes one product of two; whether that is possible and less work."""
         value, shapes = without_reshapes(second.operands[0])
         sum_ = defining_op(value)
@@ -196,7 +195,7 @@ class Weights:
             product = builder.op(MATMUL, operands, [second.results[0].type])
             fuse(product, [first.location])
             value = product.result
-            result = second.results[0]
+            result: ir.Value = second.results[0]
             if bias is not None:
                 offsets = product_of_known(bias[None], right)[0]
                 result, known = self._biased(result)
@@ -204,7 +203,7 @@ class Weights:
         result.replace_all_uses_with(value)
         return True
 
-    def _biased(self, result: ir.Value) -> tuple[Any, Array]:
+    def _biased(self, result: ir.Value) -> tuple[ir.Value, Array]:
         """A result with the constant bias that is all that is added to it next, and that bias;
         itself and 0 if there is none."""
         readers = readers_of(result)
@@ -215,7 +214,7 @@ class Weights:
                 return readers[0].results[0], found
         return result, np.zeros((), np.float32)
 
-    def matrix(self, product: Any) -> Array | None:
+    def matrix(self, product: Op) -> Array | None:
         """The constant weights of a product as [k, n]."""
         if not is_f32(product.operands[1]) or not is_f32(product.results[0]):
             return None
@@ -231,7 +230,7 @@ def product_of_known(left: Array, right: Array) -> Array:
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.float32)
 
 
-def without_reshapes(value: ir.Value) -> tuple[Any, list[int]]:
+def without_reshapes(value: ir.Value) -> tuple[ir.Value, list[int]]:
     """What a value is a reshape of, if nothing else needs it, and the columns of the shapes
     between."""
     columns = []
@@ -241,18 +240,18 @@ def without_reshapes(value: ir.Value) -> tuple[Any, list[int]]:
     return value, columns
 
 
-def repeated(product: Any, operands: Sequence[ir.Value]) -> Any:
+def repeated(product: Op, operands: Sequence[ir.Value]) -> ir.Value:
     """The same product of other operands."""
     attributes = {key: product.attributes[key] for key in product.attributes}
     return builder.op(product.name, operands, [product.results[0].type], **attributes).result
 
 
-def constant(array: Array, ops: TensorOps) -> Any:
+def constant(array: Array, ops: TensorOps) -> ir.Value:
     """A constant of f32."""
     return ops.constant(array if stands_in(array) else np.ascontiguousarray(array), "f32")
 
 
-def row(numbers: Array, like: Any, ops: TensorOps) -> Any:
+def row(numbers: Array, like: ir.Value, ops: TensorOps) -> ir.Value:
     """One number for each column, repeated to the shape of a value."""
     shape = tensor_of(like.type).shape
     return ops.broadcast(constant(numbers, ops), shape, [len(shape) - 1])

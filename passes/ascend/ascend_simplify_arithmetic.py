@@ -27,10 +27,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.tensors import is_float
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.analysis.rewrite_counts import note
@@ -72,7 +71,7 @@ class AscendSimplifyArithmeticPass(Pass):
     precision: str = option("mixed", "fp32 leaves out what rounds otherwise", PRECISIONS)
     rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         names = chosen(self.rewrites)
         rules = [
             rule
@@ -92,7 +91,7 @@ class AscendSimplifyArithmeticPass(Pass):
             note(op, name, count)
 
 
-def sweep(block: Any, rules: list[ArithmeticRule]) -> Counter[str]:
+def sweep(block: ir.Block, rules: list[ArithmeticRule]) -> Counter[str]:
     """Tries all rules once on each operator of a block; how often each rewrite was done."""
     exact = needed_exactly(block) if any(rule.rounds for rule in rules) else set()
     by_operator: dict[str, list[ArithmeticRule]] = {}
@@ -110,7 +109,7 @@ def sweep(block: Any, rules: list[ArithmeticRule]) -> Counter[str]:
     return counts
 
 
-def replaced(op: Any, rule: ArithmeticRule) -> bool:
+def replaced(op: Op, rule: ArithmeticRule) -> bool:
     """Replaces an operation by what a rule makes of it; whether the rule applies."""
     ops = TensorOps()
     with op.location, ir.InsertionPoint(op):
@@ -128,7 +127,7 @@ def replaced(op: Any, rule: ArithmeticRule) -> bool:
     return True
 
 
-def drop(op: Any) -> None:
+def drop(op: Op) -> None:
     """Erases an operation that nobody reads, and what only it read. What it reads stands before
     it, so that a walk through the block has already passed that."""
     dead = [op]
@@ -143,9 +142,9 @@ def drop(op: Any) -> None:
         found.erase()
 
 
-def needed_exactly(block: Any) -> set[Any]:
+def needed_exactly(block: ir.Block) -> set[ir.Value]:
     """Values of which a step function may be taken later."""
-    found: set[Any] = set()
+    found: set[ir.Value] = set()
     for operation in reversed(list(block.operations)):
         op = operation.operation
         if op.name == "func.return" or op.name in CONSTANTS:
@@ -156,7 +155,7 @@ def needed_exactly(block: Any) -> set[Any]:
     return found
 
 
-def takes_steps(op: Any) -> bool:
+def takes_steps(op: Op) -> bool:
     """Whether an operation is a step function of its operands, or nothing is known of it."""
     if not op.name.startswith("ascend."):
         return True

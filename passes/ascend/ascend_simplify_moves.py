@@ -24,17 +24,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, owner_of
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.known_numbers import known_number
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     defining_op,
+    definitions,
     erase_unused,
     full_value,
     is_elementwise,
@@ -60,7 +60,7 @@ WIDER = {
 MOST_BETWEEN = 16
 """Elementwise operators between two transposes, a limit to the search."""
 
-Rule = Callable[[Any, TensorOps], Any]
+Rule = Callable[[Op, TensorOps], ir.Value | None]
 
 
 @register_pass
@@ -72,7 +72,7 @@ class AscendSimplifyMovesPass(Pass):
 
     rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         names, counts = chosen(self.rewrites), Counter[str]()
         rules = {key: rule for key, rule in RULES.items() if rule[0] in names}
         for function in tensor_functions(op):
@@ -85,7 +85,7 @@ class AscendSimplifyMovesPass(Pass):
             note(op, name, count)
 
 
-def sweep(block: Any, rules: dict[str, tuple[str, Rule]]) -> Counter[str]:
+def sweep(block: ir.Block, rules: dict[str, tuple[str, Rule]]) -> Counter[str]:
     """Tries the rules once on each operator; how often each rewrite was done."""
     counts = Counter[str]()
     for operation in list(block.operations):
@@ -96,7 +96,7 @@ def sweep(block: Any, rules: dict[str, tuple[str, Rule]]) -> Counter[str]:
     return +counts
 
 
-def replaced(op: Any, rule: Rule) -> bool:
+def replaced(op: Op, rule: Rule) -> bool:
     """Has the users of a result take what a rule makes in its place; whether it applies. The
     operation itself is left, so that those behind it can still be looked at."""
     with op.location, ir.InsertionPoint(op):
@@ -107,7 +107,7 @@ def replaced(op: Any, rule: Rule) -> bool:
     return True
 
 
-def drop_cast(op: Any, ops: TensorOps) -> Any:
+def drop_cast(op: Op, ops: TensorOps) -> ir.Value | None:
     """A cast of a cast to a wider type, back to the first one -> the operand."""
     inner = defining_op(op.operands[0])
     if inner is None or inner.name != CAST or inner.operands[0].type != op.results[0].type:
@@ -116,7 +116,7 @@ def drop_cast(op: Any, ops: TensorOps) -> Any:
     return inner.operands[0] if between in WIDER.get(first, ()) else None
 
 
-def drop_flags(op: Any, ops: TensorOps) -> Any:
+def drop_flags(op: Op, ops: TensorOps) -> ir.Value | None:
     """Whether a flag as a number is not 0 -> the flag."""
     first, second = op.operands
     inner = defining_op(first)
@@ -126,7 +126,7 @@ def drop_flags(op: Any, ops: TensorOps) -> Any:
     return inner.operands[0] if flags and known_number(second) == 0 else None
 
 
-def merge_slices(op: Any, ops: TensorOps) -> Any:
+def merge_slices(op: Op, ops: TensorOps) -> ir.Value | None:
     """A slice of a slice -> one slice."""
     inner = defining_op(op.operands[0])
     if inner is None or inner.name != SLICE:
@@ -143,12 +143,10 @@ def merge_slices(op: Any, ops: TensorOps) -> Any:
     return ops.cut(inner.operands[0], starts, limits, strides)
 
 
-def join_slices(op: Any, ops: TensorOps) -> Any:
+def join_slices(op: Op, ops: TensorOps) -> ir.Value | None:
     """Slices of one value that lie behind each other, joined -> one slice, or the value."""
-    parts, dim = [defining_op(value) for value in op.operands], attribute(op, "dim")
-    if any(part is None or part.name != SLICE for part in parts):
-        return None
-    if any(part.operands[0] != parts[0].operands[0] for part in parts):
+    parts, dim = definitions(op.operands, SLICE), attribute(op, "dim")
+    if not parts or any(part.operands[0] != parts[0].operands[0] for part in parts):
         return None
     starts, limits, strides = bounds(parts[0])
     if strides[dim] != 1:
@@ -163,28 +161,28 @@ def join_slices(op: Any, ops: TensorOps) -> Any:
     return ops.cut(parts[0].operands[0], starts, limits, strides)
 
 
-def bounds(op: Any) -> tuple[list[int], list[int], list[int]]:
+def bounds(op: Op) -> tuple[list[int], list[int], list[int]]:
     """Starts, limits and strides of a slice."""
     starts, limits, strides = (list(attribute(op, x)) for x in ("starts", "limits", "strides"))
     return starts, limits, strides
 
 
-def cancel_transposes(op: Any, ops: TensorOps) -> Any:
+def cancel_transposes(op: Op, ops: TensorOps) -> ir.Value | None:
     """A transpose of elementwise operators on transposed values -> the operators on the values, if
     each of them comes from a transpose the other way, or is a number."""
     permutation = list(attribute(op, "permutation"))
     between = elementwise_between(op.operands[0], permutation)
     if between is None:
         return None
-    known: dict[Any, Any] = {}
+    known: dict[ir.Value, ir.Value] = {}
 
-    def turned(value: Any) -> Any:
+    def turned(value: ir.Value) -> ir.Value:
         number = full_value(value)
         found = tensor_of(value.type)
         shape = tuple(found.shape[i] for i in permutation)
         if number is not None:
             return ops.full(shape, found.element, number[()])
-        owner = defining_op(value)
+        owner = owner_of(value)
         if owner.operation not in between:
             return owner.operands[0]
         if value not in known:
@@ -198,7 +196,7 @@ def cancel_transposes(op: Any, ops: TensorOps) -> Any:
     return turned(op.operands[0])
 
 
-def update_as_it_lies(op: Any, ops: TensorOps) -> Any:
+def update_as_it_lies(op: Op, ops: TensorOps) -> ir.Value | None:
     """An update of a transposed value that is transposed back -> the update of the value, by
     updates that are transposed, and a transpose, which the one behind it cancels."""
     array, updates, indices = op.operands
@@ -227,10 +225,10 @@ def update_as_it_lies(op: Any, ops: TensorOps) -> Any:
     return ops.transpose(changed, moved)
 
 
-def elementwise_between(value: Any, permutation: list[int]) -> set[Any] | None:
+def elementwise_between(value: ir.Value, permutation: list[int]) -> set[Op] | None:
     """The elementwise operators, read nowhere else, between a value and transposes of which
     `permutation` is the inverse; None if it has other sources."""
-    found: set[Any] = set()
+    found: set[Op] = set()
     waiting = [value]
     turns = 0
     while waiting:
@@ -248,7 +246,7 @@ def elementwise_between(value: Any, permutation: list[int]) -> set[Any] | None:
     return found if turns else None
 
 
-def alone(value: Any, found: set[Any]) -> bool:
+def alone(value: ir.Value, found: set[Op]) -> bool:
     """Whether a value has one use, or all its uses are operators that were found."""
     return read_once(value) or all(use.owner.operation in found for use in value.uses)
 

@@ -28,11 +28,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.layouts import Factor, Factors, normal
 from davinci.operators.tensors import Tensor
 from davinci.passes import builder
@@ -60,7 +59,7 @@ class AscendSinkRearrangementsPass(Pass):
 
     NAME = "ascend-sink-rearrangements"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
@@ -79,13 +78,13 @@ class Rearranged:
 
     Attributes:
         image: [n, pixels, channels], a result of a convolution or computed from one; or, of one
-            pixel each, [n, channels].
+            pixel each, [n, channels]; of a part of the value, that of the value.
         lies: where the elements of the value lie in the image.
         shape: of the value.
         sizes: shape of the image.
     """
 
-    image: Any
+    image: ir.Value
     lies: Factors
     shape: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -118,7 +117,7 @@ class Rearranged:
         shape = (*self.shape[:dim], count, *self.shape[dim + 1 :])
         return Rearranged(self.image, lies, shape, (*self.sizes[:-1], count))
 
-    def undone(self, value: ir.Value, ops: TensorOps) -> Any:
+    def undone(self, value: ir.Value, ops: TensorOps) -> ir.Value:
         """A value of that shape rearranged as the image is."""
         split, order = self._split()
         made = ops.transpose(ops.reshape(value, split), order)
@@ -145,7 +144,7 @@ class Rearranged:
 
         lies = [[nearer(factor) for factor in self.lies[dim]] for dim in dims]
         shape = tuple(self.shape[dim] for dim in dims)
-        return Part(Rearranged(None, lies, shape, tuple(self.sizes[i] for i in kept)), kept)
+        return Part(Rearranged(self.image, lies, shape, tuple(self.sizes[i] for i in kept)), kept)
 
     def _kept(self, dims: set[int]) -> list[int] | None:
         """The image's dimensions that are those of the value; None if some are only in part."""
@@ -192,11 +191,11 @@ class Sinking:
     """
 
     def __init__(self) -> None:
-        self._images: set[Any] = set()
-        self._products: set[Any] = set()
+        self._images: set[ir.Value] = set()
+        self._products: set[ir.Value] = set()
         self.count = 0
 
-    def sink(self, operations: Sequence[Any]) -> None:
+    def sink(self, operations: Sequence[Op]) -> None:
         for op in operations:
             if op.name in OF_WINDOWS:
                 self._straighten(op)
@@ -220,10 +219,10 @@ class Sinking:
         found = Rearranged(image, lies, shape, sizes)
         return found if image in self._images or found.has_rows_apart else None
 
-    def _kind_of(self, image: Any) -> set[Any]:
+    def _kind_of(self, image: ir.Value) -> set[ir.Value]:
         return self._images if image in self._images else self._products
 
-    def _straighten(self, conv: Any) -> None:
+    def _straighten(self, conv: Op) -> None:
         """The image that a convolution takes, if it comes from rearrangements that cancel."""
         value = conv.operands[0]
         source, lies = traces(value)[-1]
@@ -232,7 +231,7 @@ class Sinking:
             with conv.location, ir.InsertionPoint(conv):
                 conv.operands[0] = TensorOps().reshape(source, tensor_of(value.type).shape)
 
-    def _elementwise(self, op: Any) -> None:
+    def _elementwise(self, op: Op) -> None:
         found = next(filter(None, map(self._rearranged, op.operands)), None)
         if found is None:
             for kind in (self._images, self._products):
@@ -245,15 +244,15 @@ class Sinking:
             ops = TensorOps()
             operands = [self._alike(value, found, ops) for value in op.operands]
             attributes = {key: op.attributes[key] for key in op.attributes}
-            kind = tensor_type(replace(result, shape=shape))
-            made = builder.op(op.name, operands, [kind], **attributes).result
+            made_type = tensor_type(replace(result, shape=shape))
+            made = builder.op(op.name, operands, [made_type], **attributes).result
             back = found.how.emit(made, result.shape, ops)
         self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()
         self.count += 1
 
-    def _concat(self, op: Any) -> None:
+    def _concat(self, op: Op) -> None:
         """Sinks what was done to an image behind a concatenation of channels to which it goes."""
         parts = [self._rearranged(value) for value in op.operands]
         found, dim = next(filter(None, parts), None), attribute(op, "dim")
@@ -279,7 +278,7 @@ class Sinking:
         op.erase()
         self.count += 1
 
-    def _alike(self, value: ir.Value, found: Rearranged, ops: TensorOps) -> Any:
+    def _alike(self, value: ir.Value, found: Rearranged, ops: TensorOps) -> ir.Value:
         """An operand, rearranged as the image is."""
         other = self._rearranged(value)
         if other is not None and other.is_like(found):
@@ -298,7 +297,7 @@ class Sinking:
                 return ops.broadcast(row, found.sizes, part.kept)
         return found.undone(value, ops)
 
-    def _reduction(self, op: Any) -> None:
+    def _reduction(self, op: Op) -> None:
         found = self._rearranged(op.operands[0])
         if found is None:
             return
@@ -318,7 +317,7 @@ class Sinking:
         self.count += 1
 
 
-def is_of_pixels(op: Any) -> bool:
+def is_of_pixels(op: Op) -> bool:
     """Whether an operation is a product whose rows are taken for images of one pixel."""
     if op.name != "ascend.matmul":
         return False

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
@@ -59,7 +58,7 @@ class AscendSplitReductionsPass(Pass):
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
     launches: str = option(MANY, "one launch in phases where that pays, or many", LAUNCHES)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         loaded = machines.load(self.machine)
         machine, cores = machines.for_vector(loaded), machines.vector_cores_for(loaded, self.cores)
         if cores == 1:
@@ -128,7 +127,7 @@ def part_operands(block: ir.Block, parted: Sequence[ir.Value]) -> None:
         for reshape, value in zip(reshapes, values, strict=True):
             value.replace_all_uses_with(op.results[0])
             reshape.erase()
-    first: dict[tuple[ir.Value, ir.Type], Any] = {}
+    first: dict[tuple[ir.Value, ir.Type], Op] = {}
     for operation in list(block.operations):
         if operation.operation.name == "ascend.reshape":
             merged_reshape(operation.operation, first)

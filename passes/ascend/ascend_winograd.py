@@ -38,17 +38,16 @@ convolution; of random numbers the error is 2.5 and 7 times as large. `winograd_
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.call import Call
 from davinci.operators.conv import LENGTHS, Geometry, geometry
@@ -98,7 +97,7 @@ class AscendWinogradPass(Pass):
     precision: str = option("mixed", "the policy of ascend-legalize-precision", PRECISIONS)
     winograd: str = option("cost", "by cost, nowhere, or everywhere with such tiles", WINOGRAD)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         forms = [form for form in FORMS if self.winograd in ("cost", form.name)]
         by_cost = self.winograd == "cost"
@@ -120,7 +119,7 @@ class AscendWinogradPass(Pass):
             merge_equal(block)
 
 
-def may_be_tiled(conv: Any, foldable: set[Any]) -> bool:
+def may_be_tiled(conv: Op, foldable: set[ir.Value]) -> bool:
     """Whether a convolution is one of 3x3 floats, of all pixels and channels, of known weights."""
     w, lies = conv.operands[1], geometry_of(conv)
     plain = (KERNEL, (1, 1), (1, 1)) == (lies.kernel, lies.strides, lies.dilations)
@@ -131,17 +130,17 @@ def may_be_tiled(conv: Any, foldable: set[Any]) -> bool:
     return plain and whole and rows and (w in foldable or definition(w) is not None)
 
 
-def geometry_of(conv: Any) -> Geometry:
+def geometry_of(conv: Op) -> Geometry:
     return geometry({name: attribute(conv, name) for name in LENGTHS})
 
 
-def tiled(conv: Any, form: Form) -> Tiled:
+def tiled(conv: Op, form: Form) -> Tiled:
     images, _, channels = tensor_of(conv.operands[0].type).shape
     outputs = tensor_of(conv.result.type).shape[2]
     return Tiled.fitted(form, geometry_of(conv), images, channels, outputs)
 
 
-def replace_by(way: Tiled, conv: Any, rounded: bool) -> None:
+def replace_by(way: Tiled, conv: Op, rounded: bool) -> None:
     """Computes a convolution by tiles.
 
     Args:
@@ -163,13 +162,13 @@ class Chooser:
 
     machine: Machine
     cores: int
-    _known: dict[Any, Tiled | None] = field(default_factory=dict)
+    _known: dict[Hashable, Tiled | None] = field(default_factory=dict)
 
     @cached_property
     def _judge(self) -> Judge:
         return Judge(self.machine, self.cores)
 
-    def best(self, conv: Any, ways: Sequence[Tiled]) -> Tiled | None:
+    def best(self, conv: Op, ways: Sequence[Tiled]) -> Tiled | None:
         """The form of fewest cycles, None if that is the direct one."""
         followed = any(map(is_elementwise, users_of(conv)))
         after = following(tensor_of(conv.result.type).shape) if followed else []
@@ -242,7 +241,7 @@ class Chooser:
         return max(self._judge.launch + cycles, self.least(graph))
 
 
-def direct_graph(conv: Any) -> Graph:
+def direct_graph(conv: Op) -> Graph:
     """A convolution as it is, of factors and a result of f16 in fractals."""
     shapes = [tensor_of(value.type).shape for value in (*conv.operands, conv.result)]
     attributes = {"groups": 1, **{name: list(attribute(conv, name)) for name in LENGTHS}}

@@ -13,16 +13,15 @@ side by side, as they are or all with one number added, and hides all others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
 from davinci.elements import Array
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.band import runs_of
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
@@ -56,8 +55,8 @@ class FoundBand:
         runs, each, fill: attributes of `ascend.band`.
     """
 
-    op: Any
-    scores: Any
+    op: Op
+    scores: ir.Value
     runs: list[int]
     each: int
     fill: float
@@ -73,9 +72,9 @@ class RowEnds:
 
 def band_of(
     group: AttentionGroup,
-    ops: list[Any],
-    values: Mapping[int, Any],
-    known: dict[Any, RowEnds | None],
+    ops: list[Op],
+    values: Mapping[int, ir.Value],
+    known: dict[Hashable, RowEnds | None],
 ) -> FoundBand | None:
     """The mask of a group, if it has one only, which is known and does nothing but hide.
 
@@ -92,7 +91,7 @@ def band_of(
     if not all(map(keeps_order, chain.steps[at + 1 :])):
         return None
     mask = values[number]
-    key: tuple[object, ...]
+    key: Hashable
     if group.selections:
         (selection,) = group.selections
         op = values[selection.result].owner
@@ -103,9 +102,10 @@ def band_of(
             kept = flags if flags is None or selection.kept else ~flags
             known[key] = None if kept is None else ends_of_mask(kept, fill)
     else:
-        op, operand = reader(mask, ops)
-        if op is None or op.name != "ascend.add":
+        found = reader(mask, ops)
+        if found is None or found[0].name != "ascend.add":
             return None
+        op, operand = found
         scores = next(x for x in op.operands if x != operand)
         key = (mask,)
         if key not in known:
@@ -116,14 +116,14 @@ def band_of(
     return FoundBand(op.operation, scores, ends.runs, turn.each, ends.fill)
 
 
-def reader(mask: Any, ops: list[Any]) -> tuple[Any, Any]:
+def reader(mask: ir.Value, ops: list[Op]) -> tuple[Op, ir.Value] | None:
     """The one operator of a group that reads a mask, and its operand: the mask, or what carries it;
     None if there are several."""
     value = mask
     while True:
         users = [user for user in readers_of(value) if user in ops]
         if len(users) != 1:
-            return None, None
+            return None
         if users[0].name not in CARRIED:
             return users[0], value
         value = users[0].results[0]
@@ -185,7 +185,7 @@ def ends_of_added(mask: Array | None) -> RowEnds | None:
     return ends_of_mask(kept, -np.inf)
 
 
-def with_band(found: FoundBand, ops: list[Any]) -> list[Any]:
+def with_band(found: FoundBand, ops: list[Op]) -> list[Op]:
     """The operators of a group with `ascend.band` in place of its mask."""
     with ir.InsertionPoint(found.op), found.op.location:
         attributes = {

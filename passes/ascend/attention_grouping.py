@@ -12,9 +12,10 @@ schedule holds it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 from davinci.machine import Machine
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.attention_bands import RowEnds, band_of, with_band
 from davinci.passes.ascend.attention_masks import MaskWriter
@@ -35,12 +36,12 @@ MOST_BETWEEN = 64
 """Operators between the products of attention, a limit to the search."""
 
 
-def attention_groups(block: Any, machine: Machine, cores: int) -> list[list[Any]]:
+def attention_groups(block: ir.Block, machine: Machine, cores: int) -> list[list[Op]]:
     """The operators of each attention of a block, in their order."""
-    places = {op.operation: place for place, op in enumerate(block.operations)}
-    known: dict[Any, AttentionGroup | None] = {}
+    places: dict[Op, int] = {op.operation: place for place, op in enumerate(block.operations)}
+    known: dict[Hashable, AttentionGroup | None] = {}
     masks, found = MaskWriter(), []
-    ends: dict[Any, RowEnds | None] = {}
+    ends: dict[Hashable, RowEnds | None] = {}
     for op in places:
         if op.name not in PRODUCTS or (members := between(op)) is None:
             continue
@@ -71,17 +72,19 @@ def attention_of(graph: Graph, machine: Machine, cores: int) -> AttentionGroup |
     return group
 
 
-def between(product: Any) -> set[Any] | None:
+def between(product: Op) -> set[Op] | None:
     """The product that the first operand of `product` depends on, and what is between the two;
     None if that is not exactly one."""
-    order: list[Any] = []
-    seen: set[Any] = set()
-    waiting: list[tuple[Any, bool]] = [(producer(product.operands[0]), False)]
+    order: list[Op] = []
+    seen: set[Op] = set()
+    waiting: list[tuple[Op | None, bool]] = [(producer(product.operands[0]), False)]
     while waiting and len(seen) <= MOST_BETWEEN:
         op, done = waiting.pop()
+        if op is None:
+            continue
         if done:
             order.append(op)
-        elif op is not None and op not in seen:
+        elif op not in seen:
             seen.add(op)
             waiting.append((op, True))
             if op.name not in PRODUCTS:
@@ -97,15 +100,15 @@ def between(product: Any) -> set[Any] | None:
     return None if any(op.name == "func.call" for op in depending) else depending
 
 
-def producer(value: Any) -> Any:
+def producer(value: ir.Value) -> ir.Operation | None:
     """The operation that a value is the result of, None of an argument."""
     owner = defining_op(value)
     return None if owner is None else owner.operation
 
 
-def behind(product: Any) -> list[Any]:
+def behind(product: Op) -> list[Op]:
     """A conversion of a product's result that is all that is made of it, and what leads there."""
-    found: list[Any] = []
+    found: list[Op] = []
     op = product
     while len(uses := list(op.results[0].uses)) == 1:
         op = uses[0].owner.operation
@@ -117,9 +120,9 @@ def behind(product: Any) -> list[Any]:
     return found[:2]
 
 
-def carried(members: set[Any]) -> set[Any]:
+def carried(members: set[Op]) -> set[Op]:
     """Broadcasts and reshapes that only they need."""
-    found: set[Any] = set()
+    found: set[Op] = set()
     waiting = [producer(value) for op in members for value in op.operands]
     while waiting:
         op = waiting.pop()

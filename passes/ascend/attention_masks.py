@@ -16,16 +16,16 @@ score and a bound. The kernel reads what it takes through the operators that und
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.elements import Array
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, owner_of
 from davinci.operators import Tensor
 from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
-from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, full_value
+from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.schedule.attention.blocks import LOWEST
 from davinci.schedule.attention.group import AttentionGroup
 from davinci.schedule.attention.terms import Selection
@@ -42,9 +42,9 @@ class MaskWriter:
         known: what was made, by what it was made of.
     """
 
-    known: dict[Any, Any] = field(default_factory=dict)
+    known: dict[Hashable, ir.Value] = field(default_factory=dict)
 
-    def ready(self, group: AttentionGroup, ops: list[Any], values: dict[int, Any]) -> list[Any]:
+    def ready(self, group: AttentionGroup, ops: list[Op], values: dict[int, ir.Value]) -> list[Op]:
         """The operators of a group with masks as its kernel takes them.
 
         Args:
@@ -58,12 +58,12 @@ class MaskWriter:
             ops = self._turned_in(values[number], ops)
         return ops
 
-    def _turned_in(self, mask: Any, ops: list[Any]) -> list[Any]:
+    def _turned_in(self, mask: ir.Value, ops: list[Op]) -> list[Op]:
         """Turns a mask; what reads it reads it turned back."""
         users = [op for op in ops if mask in list(op.operands)]
         first = min(users, key=ops.index)
         with ir.InsertionPoint(first), first.location:
-            turned = self._turned(mask)
+            turned, value = self._turned(mask), mask
             number = full_value(turned)
             if number is None:
                 back = self._back(turned, tensor_of(mask.type).layout)
@@ -77,16 +77,16 @@ class MaskWriter:
         return [*back, *ops]
 
     def _bounded(
-        self, selection: Selection, ops: list[Any], values: dict[int, Any], turned: bool
-    ) -> list[Any]:
+        self, selection: Selection, ops: list[Op], values: dict[int, ir.Value], turned: bool
+    ) -> list[Op]:
         """Makes a selection the lesser of scores and a bound."""
         flags, select = values[selection.flags], values[selection.result].owner
         scores = select.operands[1 if selection.kept else 2]
         element = tensor_of(scores.type).element
         value = select.operands[0]
-        path: list[Any] = []
+        path: list[Op] = []
         while value != flags:
-            path.insert(0, defining_op(value))
+            path.insert(0, owner_of(value))
             value = path[0].operands[0]
         with ir.InsertionPoint(select), select.location:
             bound = self._bound(flags, element, selection)
@@ -112,7 +112,7 @@ class MaskWriter:
                 op.operation.erase()
         return [*(op.operation for op in made), *found]
 
-    def _bound(self, flags: Any, element: str, selection: Selection) -> Any:
+    def _bound(self, flags: ir.Value, element: str, selection: Selection) -> ir.Value:
         """A number that scores must not exceed, for each of the flags."""
         key = ("bound", flags, element, selection.fill, selection.kept)
         if key not in self.known:
@@ -124,7 +124,7 @@ class MaskWriter:
             self.known[key] = ops.emit("select", [flags, first, second], kind)
         return self.known[key]
 
-    def _turned(self, mask: Any) -> Any:
+    def _turned(self, mask: ir.Value) -> ir.Value:
         """Rows and columns exchanged, in fractals."""
         if mask not in self.known:
             ops, kind = TensorOps(), replace(tensor_of(mask.type), layout=ND)
@@ -136,7 +136,7 @@ class MaskWriter:
             self.known[mask] = ops.emit("relayout", [value], replace(turned, layout=NZ))
         return self.known[mask]
 
-    def _back(self, turned: Any, layout: str) -> list[Any]:
+    def _back(self, turned: ir.Value, layout: str) -> list[Op]:
         """The operators that undo it, and give a layout."""
         kind = tensor_of(turned.type)
         rows = replace(kind, layout=ND)
@@ -147,14 +147,14 @@ class MaskWriter:
         turn = builder.op(
             "ascend.transpose", [laid.results[0]], [tensor_type(upright)], permutation=permutation
         )
-        found = [laid.operation, turn.operation]
+        found: list[Op] = [laid.operation, turn.operation]
         if layout != ND:
             given = tensor_type(replace(upright, layout=layout))
             found.append(builder.op("ascend.relayout", [turn.results[0]], [given]).operation)
         return found
 
 
-def filled(kind: Any, number: Array) -> Any:
+def filled(kind: ir.Type, number: Array) -> ir.Value:
     """A value of the type `kind` that is a number everywhere."""
     found = tensor_of(kind)
     return TensorOps().full(found.shape, found.element, number[()], found.layout)

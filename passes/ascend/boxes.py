@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 
 
@@ -179,7 +179,7 @@ def placed(inner: range, outer: range) -> range:
     return trimmed(range(places[0], places[1] + 1, step))
 
 
-def cut(value: Any, box: Box, ops: TensorOps) -> Any:
+def cut(value: ir.Value, box: Box, ops: TensorOps) -> ir.Value:
     """The part of a value that is in a box."""
     found = tensor_of(value.type)
     if is_whole(box):

@@ -24,11 +24,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.conv import geometry
 from davinci.passes.ascend import boxes
 from davinci.passes.ascend.boxes import Box, Taken, plain
@@ -57,7 +56,7 @@ class Cut:
     dim: int
     ranges: tuple[range, ...]
 
-    def apply(self, operations: Sequence[Any]) -> None:
+    def apply(self, operations: Sequence[Op]) -> None:
         """Rebuilds the chain in parts; operators that nobody needs any more are left.
 
         Args:
@@ -66,7 +65,7 @@ class Cut:
         end = operations[self.end]
         result = end.results[0]
         users = readers_of(result)
-        block = list(end.block.operations)
+        block: list[Op] = list(end.block.operations)
         front = ir.InsertionPoint(block[block.index(end) + 1])
         parts = [
             _Rebuilding(part, front).value(result, part.box) for part in self.demands(operations)
@@ -81,7 +80,7 @@ class Cut:
                 if operand == result:
                     user.operands[number] = whole
 
-    def demands(self, operations: Sequence[Any]) -> list[Demands]:
+    def demands(self, operations: Sequence[Op]) -> list[Demands]:
         """What each part of the result needs.
 
         Raises:
@@ -117,21 +116,21 @@ class Demands:
     """
 
     box: Box
-    rules: dict[tuple[Any, Box], PartRule]
-    outer: dict[tuple[Any, Box], Box]
-    whole: frozenset[Any]
+    rules: dict[tuple[ir.Value, Box], PartRule]
+    outer: dict[tuple[ir.Value, Box], Box]
+    whole: frozenset[ir.Value]
 
 
-def demands(chain: Sequence[Any], box: Box) -> Demands:
+def demands(chain: Sequence[Op], box: Box) -> Demands:
     """Goes from the end of a chain back to what it reads.
 
     Raises:
         Uncut: no part of the end's result can be computed alone.
     """
     end = chain[-1].results[0]
-    reads: dict[Any, list[Box]] = {end: [box]}
-    rules: dict[tuple[Any, Box], PartRule] = {}
-    outer: dict[tuple[Any, Box], Box] = {}
+    reads: dict[ir.Value, list[Box]] = {end: [box]}
+    rules: dict[tuple[ir.Value, Box], PartRule] = {}
+    outer: dict[tuple[ir.Value, Box], Box] = {}
     whole = set()
     for op in reversed(chain):
         value = op.results[0]
@@ -187,9 +186,9 @@ class _Rebuilding:
 
     def __init__(self, part: Demands, front: ir.InsertionPoint) -> None:
         self._part, self._front = part, front
-        self._made: dict[tuple[Any, Box], Any] = {}
+        self._made: dict[tuple[ir.Value, Box], ir.Value] = {}
 
-    def value(self, end: Any, box: Box) -> Any:
+    def value(self, end: ir.Value, box: Box) -> ir.Value:
         """The part of a result that is in a box, made once, after all that it needs."""
         waiting = [(end, box)]
         while waiting:
@@ -203,7 +202,7 @@ class _Rebuilding:
                     self._made[key] = self._emitted(key, needed)
         return self._made[end, box]
 
-    def _needed(self, key: tuple[Any, Box]) -> list[tuple[Any, Box] | None]:
+    def _needed(self, key: tuple[ir.Value, Box]) -> list[tuple[ir.Value, Box] | None]:
         """The parts that a part is made from."""
         value, box = key
         outer = self._part.outer.get(key, box)
@@ -215,7 +214,9 @@ class _Rebuilding:
         pairs = zip(value.owner.operands, rule.operands, strict=True)
         return [None if read is None else (operand, read) for operand, read in pairs]
 
-    def _emitted(self, key: tuple[Any, Box], needed: Sequence[tuple[Any, Box] | None]) -> Any:
+    def _emitted(
+        self, key: tuple[ir.Value, Box], needed: Sequence[tuple[ir.Value, Box] | None]
+    ) -> ir.Value:
         value, box = key
         ops = TensorOps()
         argument = isinstance(value, ir.BlockArgument)
@@ -230,11 +231,11 @@ class _Rebuilding:
                     if made.name == "ascend.slice":
                         made.attributes[IN_PLACE] = ir.UnitAttr.get()
                 return part
-            made = [None if each is None else self._made[each] for each in needed]
-            return self._part.rules[key].emit(made, ops)
+            operands = [None if each is None else self._made[each] for each in needed]
+            return self._part.rules[key].emit(operands, ops)
 
 
-def ranges_of(chain: Sequence[Any], dim: int, count: int) -> Iterator[tuple[range, ...]]:
+def ranges_of(chain: Sequence[Op], dim: int, count: int) -> Iterator[tuple[range, ...]]:
     """Ways to cut a dimension of the end of a chain in `count` parts, the best first: equal ones,
     whole rows of an image, whole fractals."""
     size = tensor_of(chain[-1].results[0].type).shape[dim]

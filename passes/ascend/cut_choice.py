@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.mlir import Op, ir
 from davinci.passes.ascend import boxes
 from davinci.passes.ascend.chain_cuts import Cut, Demands, Uncut, demands, part_box, ranges_of
 from davinci.passes.ascend.memory_limit import Attempt
@@ -146,7 +146,7 @@ class Chooser:
         limit: in bytes.
     """
 
-    def __init__(self, operations: Sequence[Any], profile: Profile, limit: int) -> None:
+    def __init__(self, operations: Sequence[Op], profile: Profile, limit: int) -> None:
         self._operations, self.profile, self.limit = operations, profile, limit
         self._graph = Graph(operations, profile)
         self._windows: list[Window] = []
@@ -243,7 +243,7 @@ class Chooser:
                     continue
                 break
 
-    def _live(self, ops: Sequence[Any], cut: Cut, room: Room) -> int | None:
+    def _live(self, ops: Sequence[Op], cut: Cut, room: Room) -> int | None:
         """Bytes that are live with a cut; None if it cannot be made."""
         largest, whole = 0.0, set[int]()
         try:
@@ -293,7 +293,7 @@ class Graph:
     """The operators of a block that are not computed from constants alone, and the launches that
     compute them."""
 
-    def __init__(self, operations: Sequence[Any], profile: Profile) -> None:
+    def __init__(self, operations: Sequence[Op], profile: Profile) -> None:
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
         self._chains: dict[tuple[int, int], Chain | None] = {}
@@ -308,7 +308,7 @@ class Graph:
                 before = max((self._home[each] for each in read), default=0)
                 self._home[number] = max(homes.get(number, before), before)
 
-    def _read(self, op: Any) -> list[int]:
+    def _read(self, op: Op) -> list[int]:
         """Numbers of the operators whose results another one reads, constants left out."""
         owners = (defining_op(value) for value in op.operands)
         numbers = (self._numbers[owner] for owner in owners if owner is not None)
@@ -352,7 +352,7 @@ class Graph:
         own = frozenset(n for n in chain if n in self._home and not self._follows(n))
         return Chain(first, last, tuple(sorted(chain)), own)
 
-    def _repeated(self, op: Any) -> list[int]:
+    def _repeated(self, op: Op) -> list[int]:
         """Numbers of the broadcasts of constants that an operator reads, of which parts are made
         from the same constants."""
         owners = (defining_op(value) for value in op.operands)
@@ -363,7 +363,7 @@ class Graph:
         """Whether others than operators of a set read a result."""
         return any(self._numbers[user] not in inside for user in self._users(number))
 
-    def _users(self, number: int) -> list[Any]:
+    def _users(self, number: int) -> list[Op]:
         return [user for r in self._operations[number].results for user in readers_of(r)]
 
     def _follows(self, number: int) -> bool:
@@ -374,7 +374,7 @@ class Graph:
             return False
         return size_of(read[0]) <= size_of(op.results[0])
 
-    def _known(self, value: Any) -> bool:
+    def _known(self, value: ir.Value) -> bool:
         """Whether a value is not computed from constants alone."""
         owner = defining_op(value)
         return owner is None or self._numbers[owner] in self._home
@@ -401,5 +401,5 @@ class Graph:
         return {self._home[number] for number in numbers if number in self._home}
 
 
-def size_of(value: Any) -> int:
+def size_of(value: ir.Value) -> int:
     return size_bytes(tensor_of(value.type))

@@ -17,6 +17,7 @@ from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
 from davinci.elements import Array
+from davinci.mlir import Op, ir, owner_of
 from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.quantize import digits_of
 from davinci.operators.tensors import ND, NZ, Tensor
@@ -26,7 +27,6 @@ from davinci.passes.ascend.tensor_ops import (
     DEQUANTIZE,
     TensorOps,
     constant_array,
-    defining_op,
     definition,
 )
 
@@ -56,7 +56,7 @@ class Unfit(Exception):
     """A value that is not computed in f16."""
 
 
-Number = Any
+Number = Any  # a float, or an array with one for each column
 """A number, or an array of one for each column, f64."""
 
 
@@ -69,7 +69,7 @@ class Part(ABC):
         parts: of what it is made.
     """
 
-    value: Any
+    value: ir.Value
     parts: list[Part] = field(default_factory=list)
 
     def take(self, number: Number) -> bool:
@@ -77,7 +77,7 @@ class Part(ABC):
         return any(part.take(number) for part in self.parts[:1])
 
     @abstractmethod
-    def emit(self, ops: TensorOps) -> Any:
+    def emit(self, ops: TensorOps) -> ir.Value:
         """Builds it."""
 
     @property
@@ -116,7 +116,7 @@ class Sum(Part):
         if len({part.layout for part in self.parts}) > 1:
             raise Unfit
 
-    def emit(self, ops: TensorOps) -> Any:
+    def emit(self, ops: TensorOps) -> ir.Value:
         first, second = (part.emit(ops) for part in self.parts)
         return ops.binary("add", first, second)
 
@@ -125,8 +125,8 @@ class Sum(Part):
 class Windows(Part):
     """Maxima of windows of a part."""
 
-    def emit(self, ops: TensorOps) -> Any:
-        op = defining_op(self.value)
+    def emit(self, ops: TensorOps) -> ir.Value:
+        op = owner_of(self.value)
         attributes = {name: op.attributes[name] for name in op.attributes}
         (given,) = (part.emit(ops) for part in self.parts)
         return builder.op(op.name, [given], [tensor_type(self.tensor)], **attributes).result
@@ -152,8 +152,8 @@ class Total(Part):
     def settle(self, bounded: bool) -> None:
         super().settle(True)
 
-    def emit(self, ops: TensorOps) -> Any:
-        op = defining_op(self.value)
+    def emit(self, ops: TensorOps) -> ir.Value:
+        op = owner_of(self.value)
         (given,) = (part.emit(ops) for part in self.parts)
         attributes = {name: op.attributes[name] for name in op.attributes}
         wide = ops.cast(given, "f32")
@@ -170,7 +170,7 @@ class Relu(Part):
     def take(self, number: Number) -> bool:
         return False
 
-    def emit(self, ops: TensorOps) -> Any:
+    def emit(self, ops: TensorOps) -> ir.Value:
         (given,) = (part.emit(ops) for part in self.parts)
         return ops.unary("relu", plus(given, self.number, ops))
 
@@ -188,7 +188,7 @@ class Bytes(Part):
         if not NORMAL <= abs(self.factor) <= LARGEST / STEPS:
             raise Unfit
 
-    def emit(self, ops: TensorOps) -> Any:
+    def emit(self, ops: TensorOps) -> ir.Value:
         wide = ops.cast(self.value, "f16")
         return ops.binary("mul", wide, full(self.tensor, self.factor, ops))
 
@@ -204,7 +204,7 @@ class Sums(Part):
         given: what was taken, in steps.
     """
 
-    product: Any = None
+    product: Op = field(kw_only=True)
     numbers: Array = field(default_factory=lambda: np.zeros(1))
     scales: Array = field(default_factory=lambda: np.ones(1))
     given: Number = 0.0
@@ -252,14 +252,14 @@ class Sums(Part):
             for x in (self.numbers, self.scales, self.given)
         )
 
-    def emit(self, ops: TensorOps) -> Any:
+    def emit(self, ops: TensorOps) -> ir.Value:
         made = self._scaled(ops)
         if not self.shift:
             return made
         return ops.binary("mul", made, full(self.tensor, 2.0**-self.shift, ops))
 
     @abstractmethod
-    def _scaled(self, ops: TensorOps) -> Any:
+    def _scaled(self, ops: TensorOps) -> ir.Value:
         """What it is times 2 to the power of `shift`."""
 
 
@@ -277,7 +277,7 @@ class OfBytes(Sums):
         if self.digits is None:
             raise Unfit
 
-    def _scaled(self, ops: TensorOps) -> Any:
+    def _scaled(self, ops: TensorOps) -> ir.Value:
         assert self.digits is not None, "not settled"
         scales = (self.scales * 2.0**self.shift).astype(np.float16)
         beside = constant(scales, "f16", ND, ops), constant(self.digits, "i8", NZ, ops)
@@ -295,10 +295,10 @@ class OfHalves(Sums):
 
     step: float = 1.0
 
-    def _scaled(self, ops: TensorOps) -> Any:
+    def _scaled(self, ops: TensorOps) -> ir.Value:
         op, power = self.product, 2.0**self.shift
         kind = tensor_of(op.operands[1].type)
-        array = constant_array(definition(op.operands[1])).astype(np.float64)
+        array = constant_array(owner_of(op.operands[1])).astype(np.float64)
         scaled = (array * (self.scales * self.step) * power).astype(np.float16)
         weights = constant(scaled, "f16", kind.layout, ops)
         attributes = {name: op.attributes[name] for name in op.attributes}
@@ -340,7 +340,7 @@ class OfFloats(OfHalves):
                 return
         raise Unfit
 
-    def _scaled(self, ops: TensorOps) -> Any:
+    def _scaled(self, ops: TensorOps) -> ir.Value:
         if self.image is not None:
             self.image.settle()
         return super()._scaled(ops)
@@ -376,11 +376,11 @@ def shift_of_weights(largest: Array) -> int | None:
     return None
 
 
-def full(tensor: Tensor, number: float, ops: TensorOps) -> Any:
+def full(tensor: Tensor, number: float, ops: TensorOps) -> ir.Value:
     return ops.relayout(ops.full(tensor.shape, tensor.element, number), tensor.layout)
 
 
-def plus(value: Any, number: Number, ops: TensorOps) -> Any:
+def plus(value: ir.Value, number: Number, ops: TensorOps) -> ir.Value:
     """A value and a number, or one for each column."""
     if not np.any(number):
         return value
@@ -391,12 +391,12 @@ def plus(value: Any, number: Number, ops: TensorOps) -> Any:
     return ops.binary("add", value, spread(row, tensor))
 
 
-def spread(row: Any, tensor: Tensor) -> Any:
+def spread(row: ir.Value, tensor: Tensor) -> ir.Value:
     """A row for all rows of a tensor."""
     dims = builder.as_attribute([tensor.rank - 1])
     return builder.op("ascend.broadcast", [row], [tensor_type(tensor)], dims=dims).result
 
 
-def constant(array: Array, element: str, layout: str, ops: TensorOps) -> Any:
+def constant(array: Array, element: str, layout: str, ops: TensorOps) -> ir.Value:
     """A constant that stays an array even if all of it is alike."""
     return ops.array(array.astype(dtype_of(element)), Tensor(array.shape, element, layout))

@@ -15,11 +15,12 @@ not by the order of operators. This is for names only: schedules are made from t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of
 from davinci.for_readers import for_readers
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS, Call
 from davinci.operators.products import PRODUCTS
 from davinci.operators.work import Work, traffic
@@ -92,7 +93,7 @@ ON_THE_WAY = frozenset({"ascend.add", "ascend.cast", "ascend.relu"})
 
 @for_readers(lambda ops, inputs, outputs, parts: Facts(" ".join(parts), Work()))
 def facts_of_group(
-    ops: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], parts: Sequence[str]
+    ops: Sequence[Op], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], parts: Sequence[str]
 ) -> Facts:
     """Label and work of a group: the work of its operators, the traffic of what crosses its border.
     Of an input that operators only read in part (the table of a gather) no more than these do.
@@ -125,7 +126,7 @@ def facts_of_group(
     return Facts(f"{' '.join(shortened(parts))} {by(result.shape)} {result.element}", work)
 
 
-def _unread(value: Any, ops: Sequence[Any]) -> int:
+def _unread(value: ir.Value, ops: Sequence[Op]) -> int:
     """Bytes of an input that no operator reads."""
     size, needed = tensor_of(value.type).size_bytes, 0
     for op in ops:
@@ -136,7 +137,7 @@ def _unread(value: Any, ops: Sequence[Any]) -> int:
     return max(size - needed, 0) if needed else 0
 
 
-def _attention_label(products: Sequence[Any]) -> str:
+def _attention_label(products: Sequence[Op]) -> str:
     """Shape of the result, type of the factors, and the keys."""
     queries = tensor_of(products[0].operands[0].type)
     scores, result = (tensor_of(op.results[0].type) for op in products)

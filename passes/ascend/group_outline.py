@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
-from davinci.mlir import func, ir, kernels_module, symbols, unique
+from davinci.mlir import Op, func, ir, kernels_module, symbols, unique
 from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
@@ -26,13 +25,15 @@ class Kernels:
     Equal groups are one kernel.
     """
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Op) -> None:
         self._root = root
         self._taken = dict(symbols(root))
-        self._known: dict[Any, str] = {}
-        self._functions: dict[str, Any] = {}
+        self._known: dict[Hashable, str] = {}
+        self._functions: dict[str, ir.Operation] = {}
 
-    def kernel_of(self, ops: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+    def kernel_of(
+        self, ops: Sequence[Op], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]
+    ) -> str:
         """Name of the kernel of a group, made now if there is no equal one yet.
 
         Args:
@@ -47,13 +48,13 @@ class Kernels:
             self._known[key] = self._build(ops, graph, inputs, outputs)
         return self._known[key]
 
-    def function(self, name: str) -> Any:
+    def function(self, name: str) -> ir.Operation:
         """The function of a kernel, by its name."""
         if name not in self._functions:
             self._functions = dict(symbols(kernels_module(self._root)))
         return self._functions[name]
 
-    def with_types(self, name: str, changes: Mapping[int, Any]) -> str:
+    def with_types(self, name: str, changes: Mapping[int, ir.MemRefType]) -> str:
         """A kernel like another one, with some arguments of other memref types; itself without."""
         if not changes:
             return name
@@ -74,7 +75,11 @@ class Kernels:
         return self._known[key]
 
     def _build(
-        self, ops: Sequence[Any], graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]
+        self,
+        ops: Sequence[Op],
+        graph: Graph,
+        inputs: Sequence[ir.Value],
+        outputs: Sequence[ir.Value],
     ) -> str:
         location = location_of(ops)
         module = kernels_module(self._root)
@@ -113,7 +118,7 @@ class Kernels:
 class Outliner:
     """Makes kernels of groups and calls of them."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Op) -> None:
         self._root = root
         self._kernels = Kernels(root)
         self._declared: set[str] = set()
@@ -139,10 +144,10 @@ class Outliner:
             op.erase()
 
 
-def depth_first(ops: Sequence[Any]) -> list[Any]:
+def depth_first(ops: Sequence[Op]) -> list[Op]:
     """Operators behind what they read, each as late as that can be: an order that is the same for
     equal groups, whatever stands between their operators in the model."""
-    inside, found = set(ops), dict[Any, None]()
+    inside, found = set(ops), dict[Op, None]()
     for end in ops:
         if any(user in inside for user in users_of(end)):
             continue
@@ -157,7 +162,7 @@ def depth_first(ops: Sequence[Any]) -> list[Any]:
     return list(found)
 
 
-def named_location(op: Any) -> Any:
+def named_location(op: Op) -> ir.Location:
     """The location of an operator; of one without a name that of what it serves, which nobody can
     see in its kernel."""
     if origins(op.location) or not (names := served(op)):
@@ -165,29 +170,31 @@ def named_location(op: Any) -> Any:
     return ir.Location.fused([ir.Location.name(name) for name in names])
 
 
-def location_of(ops: Sequence[Any]) -> Any:
+def location_of(ops: Sequence[Op]) -> ir.Location:
     return ir.Location.fused([op.location for op in ops])
 
 
-def overwritten(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[list[int]]:
+def overwritten(inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> list[list[int]]:
     """Numbers of the outputs, and of the inputs, of which operators overwrite a part."""
     found = []
     for number, value in enumerate(outputs):
         op = defining_op(value)
-        record = OPERATORS.get(op.name.removeprefix("ascend.")) if op is not None else None
+        if op is None:
+            continue
+        record = OPERATORS.get(op.name.removeprefix("ascend."))
         if record is not None and record.overwrites:
             found.append([number, list(inputs).index(op.operands[0])])
     return found
 
 
-def tensor_in(argument: Any, kind: Any) -> Any:
+def tensor_in(argument: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
     """The tensor that a GM buffer holds."""
     stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
     made = builder.op("bufferization.to_tensor", [argument], [stored], restrict=True).result
     return made if stored == kind else builder.op(CONVERSION, [made], [kind]).result
 
 
-def _clone(op: Any, values: dict[Any, Any]) -> None:
+def _clone(op: Op, values: dict[ir.Value, ir.Value]) -> None:
     operands = []
     for value in op.operands:
         if value not in values:  # a number, which each kernel has of its own
@@ -200,7 +207,7 @@ def _clone(op: Any, values: dict[Any, Any]) -> None:
     new.location = named_location(op)
 
 
-def store(value: Any, argument: Any) -> None:
+def store(value: ir.Value, argument: ir.Value) -> None:
     """Has a GM buffer hold a tensor."""
     stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
     if stored != value.type:

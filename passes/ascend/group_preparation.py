@@ -7,8 +7,6 @@ cast_before_broadcasts   cast(broadcast(s))               becomes    broadcast(c
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
@@ -24,7 +22,7 @@ from davinci.passes.ascend.tensor_ops import (
 )
 
 
-def sink(block: Any) -> None:
+def sink(block: ir.Block) -> None:
     """Gives each user of a free operator one of its own, right in front of it."""
     for op in reversed([o.operation for o in block.operations]):
         if not is_free(op):
@@ -35,7 +33,7 @@ def sink(block: Any) -> None:
                 user.operands[number] = op.clone().operation.results[0]
 
 
-def cast_before_broadcasts(block: Any) -> None:
+def cast_before_broadcasts(block: ir.Block) -> None:
     """Converts computed values before they are repeated: fewer elements are converted, and what
     reads the repeated values finds what computes them behind operators that cost nothing.
 
@@ -48,7 +46,7 @@ def cast_before_broadcasts(block: Any) -> None:
         source = broadcast.operands[0]
         if any(tensor_of(value.type).layout != ND for value in (source, *cast.operands)):
             continue
-        if defining_op(source) is None or not is_candidate(defining_op(source)):
+        if (maker := defining_op(source)) is None or not is_candidate(maker):
             continue
         ops, result = TensorOps(), tensor_of(cast.results[0].type)
         with ir.InsertionPoint(cast), cast.location:
@@ -58,7 +56,7 @@ def cast_before_broadcasts(block: Any) -> None:
     erase_unused(block)
 
 
-def round_behind_reshapes(block: Any) -> None:
+def round_behind_reshapes(block: ir.Block) -> None:
     """Brings roundings of rows next to the products that need them, which round on the way."""
     for product in [o.operation for o in block.operations if o.operation.name in ON_CUBE]:
         for number, value in enumerate(product.operands):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.layouts import slice_offset
 from davinci.operators.tensors import NZ
@@ -45,7 +45,7 @@ class Group:
         ops: in their order in the block.
     """
 
-    ops: list[Any]
+    ops: list[Op]
 
 
 KNOWN_KEPT = 20_000
@@ -58,7 +58,7 @@ class Judge:
     def __init__(self, machine: Machine, cores: int) -> None:
         self._machine, self._cores = machine, cores
         self.launch = machine.launch_cycles
-        self._known: dict[Any, int | None] = {}
+        self._known: dict[Hashable, int | None] = {}
 
     def cycles(self, graph: Graph, growing: bool) -> int | None:
         """Estimated cycles with those of a launch, None if no kernel can hold the group.
@@ -95,16 +95,16 @@ class Grouping:
         beside: whether groups that do not wait for each other become one kernel.
     """
 
-    def __init__(self, block: Any, judge: Judge, fuse: bool, beside: bool) -> None:
+    def __init__(self, block: ir.Block, judge: Judge, fuse: bool, beside: bool) -> None:
         self._block, self._judge, self._fuse, self._beside = block, judge, fuse, beside
         self._growing = True
-        self._group: dict[Any, Group] = {}
+        self._group: dict[Op, Group] = {}
         self._weighed: dict[Group, int | None] = {}
         """Cycles of groups that grow."""
         self._read_block()
 
     def _read_block(self) -> None:
-        self._ops = [op.operation for op in self._block.operations]
+        self._ops: list[Op] = [op.operation for op in self._block.operations]
         self._place = {op: place for place, op in enumerate(self._ops)}
         made = {op: map(defining_op, op.operands) for op in self._ops}
         self._producers = {op: [p for p in found if p is not None] for op, found in made.items()}
@@ -152,7 +152,7 @@ class Grouping:
                 self._group[op] = part
             left = [op for op in left if self._group[op] is not part]
 
-    def _beginning(self, ops: list[Any]) -> list[Any]:
+    def _beginning(self, ops: list[Op]) -> list[Op]:
         """As many of the first operators as one kernel can hold, at least one: found by halving,
         for what holds some operators mostly holds fewer."""
         held, least, most = ops[:1], 1, len(ops)
@@ -237,7 +237,7 @@ class Grouping:
                     changed = True
         return Group([op for op in group.ops if op in ops])
 
-    def _join(self, op: Any) -> None:
+    def _join(self, op: Op) -> None:
         """Lets an operator join the groups of what it reads, where that pays."""
         if is_free(op):
             return
@@ -264,7 +264,7 @@ class Grouping:
         would be as many arrays that have no axis in common."""
         groups = list(dict.fromkeys(self._group.values()))
         for group in groups:
-            first: dict[Any, Any] = {}
+            first: dict[tuple[ir.Value, ir.Type], Op] = {}
             kept = []
             for op in group.ops:
                 if op.name != "ascend.reshape" or merged_reshape(op, first) is op:
@@ -278,7 +278,7 @@ class Grouping:
         """Takes the reshapes that groups begin with, which are views, out of them, and makes one of
         those that are equal: what reads an array in one shape then reads one value."""
         groups = list(dict.fromkeys(self._group.values()))
-        first: dict[Any, Any] = {}
+        first: dict[tuple[ir.Value, ir.Type], Op] = {}
         for group in groups:
             inside = set(group.ops)
             begins = [
@@ -295,10 +295,10 @@ class Grouping:
         self._read_block()
         self._group = {op: group for group in (*groups, *shared) for op in group.ops}
 
-    def _chain(self, value: Any) -> tuple[list[Any], Any]:
+    def _chain(self, value: ir.Value) -> tuple[list[Op], ir.OpView | None]:
         """The free operators that lead to a value, and the candidate that they begin with; none
         before what has to begin a kernel."""
-        chain: list[Any] = []
+        chain: list[Op] = []
         producer = defining_op(value)
         while producer is not None and is_free(producer) and len(self._group[producer].ops) == 1:
             chain.append(producer)
@@ -307,7 +307,7 @@ class Grouping:
             producer = defining_op(producer.operands[0])
         return chain, producer if producer is not None and is_candidate(producer) else None
 
-    def _try(self, op: Any, chain: list[Any], producers: list[Any]) -> bool:
+    def _try(self, op: Op, chain: list[Op], producers: list[Op]) -> bool:
         """Joins an operator's group with operators in front of it, if one kernel can hold all of
         them in no more time."""
         own = self._group[op]
@@ -359,14 +359,14 @@ class Grouping:
             self._weighed[group] = self._cycles(group.ops)
         return self._weighed[group]
 
-    def _cycles(self, ops: list[Any]) -> int | None:
+    def _cycles(self, ops: list[Op]) -> int | None:
         graph, _ = graph_of(ops, outputs_of(ops))
         return self._judge.cycles(graph, self._growing)
 
 
-def _without_loose_ends(ops: list[Any]) -> list[Any]:
+def _without_loose_ends(ops: list[Op]) -> list[Op]:
     """Without free operators of which none of the others needs the result."""
-    found: list[Any] = []
+    found: list[Op] = []
     for op in reversed(ops):
         users = users_of(op) if is_free(op) else []
         if not is_free(op) or any(user in found for user in users):
@@ -374,7 +374,7 @@ def _without_loose_ends(ops: list[Any]) -> list[Any]:
     return found
 
 
-def is_free(op: Any) -> bool:
+def is_free(op: Op) -> bool:
     """Whether an operator costs next to nothing in the group that needs its result: free ones, and
     casts to wider numbers of what leaves the group that makes it anyway, which brings fewer bytes.
     """
@@ -383,7 +383,7 @@ def is_free(op: Any) -> bool:
     return not all(is_widening(use.owner.operation) for use in op.operands[0].uses)
 
 
-def is_candidate(op: Any) -> bool:
+def is_candidate(op: Op) -> bool:
     """Whether a group may hold the operator."""
     name = op.name.removeprefix("ascend.")
     if not op.name.startswith("ascend.") or len(op.results) != 1:
@@ -397,7 +397,7 @@ def is_candidate(op: Any) -> bool:
     return record is not None and (record.elementwise or record.made_of is not None)
 
 
-def joined_in_place(op: Any) -> bool:
+def joined_in_place(op: Op) -> bool:
     """Whether buffers of an operator's operands are parts of that of its result: in nz, and in rows
     where the operands are parts that are computed one after the other (`ascend-cut-chains`)."""
     if tensor_of(op.results[0].type).layout == NZ:
@@ -405,17 +405,17 @@ def joined_in_place(op: Any) -> bool:
     return IN_PLACE in op.attributes and joins_rows(op)
 
 
-def is_part(op: Any) -> bool:
+def is_part(op: Op) -> bool:
     """Whether an operator is a slice that is to be a view of what it reads, and can be."""
     return op.name == "ascend.slice" and IN_PLACE in op.attributes and may_be_view(op)
 
 
-def takes_time(op: Any) -> bool:
+def takes_time(op: Op) -> bool:
     """Whether an operator alone is a kernel; broadcasts are what others do by the way."""
     return op.name not in FREE or (op.name == "ascend.slice" and not may_be_view(op))
 
 
-def may_be_view(op: Any) -> bool:
+def may_be_view(op: Op) -> bool:
     """Whether the buffer of an operator's operand may hold its result."""
     if op.name == "ascend.reshape":
         return True

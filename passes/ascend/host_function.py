@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.elements import to_array, to_attribute
-from davinci.mlir import func, function_type, ir, memref, symbols, unique
+from davinci.mlir import Op, func, function_type, ir, memref, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import STREAMED
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, memref_of
@@ -45,11 +45,11 @@ class Storage:
 
     kind: str
     key: Any
-    type: Any
+    type: ir.MemRefType
     size: int
     first: int
     last: int
-    location: Any
+    location: ir.Location
     divided: bool = False
     streamed: bool = False
     offset: int = 0
@@ -97,8 +97,8 @@ class Launch:
     """
 
     kernel: str
-    buffers: list[tuple[Place, Any]]
-    location: Any
+    buffers: list[tuple[Place, ir.MemRefType]]
+    location: ir.Location
     operators: tuple[str, ...]
     members: Sequence[Sequence[str]]
     outputs: int
@@ -117,13 +117,13 @@ class Launch:
         )
 
 
-def is_dense(kind: Any) -> bool:
+def is_dense(kind: ir.MemRefType) -> bool:
     """Whether the elements of a memref type follow each other."""
     strides, _ = kind.get_strides_and_offset()
     return list(strides) == list(row_major(kind.shape))
 
 
-def ranges_of(place: Place, kind: Any) -> Iterator[tuple[int, int]]:
+def ranges_of(place: Place, kind: ir.MemRefType) -> Iterator[tuple[int, int]]:
     """The bytes of a storage that a kernel may touch at a place; of images that lie apart those of
     each."""
     if is_dense(kind):
@@ -137,12 +137,12 @@ def ranges_of(place: Place, kind: Any) -> Iterator[tuple[int, int]]:
         yield begin, begin + size
 
 
-def range_of(place: Place, kind: Any) -> tuple[int, int]:
+def range_of(place: Place, kind: ir.MemRefType) -> tuple[int, int]:
     """The bytes of a storage that a kernel may touch at a place: whole blocks."""
     return place.offset, place.offset + round_up(bytes_of(kind), BLOCK_BYTES)
 
 
-def bytes_of(kind: Any) -> int:
+def bytes_of(kind: ir.MemRefType) -> int:
     """Bytes of a memref type."""
     count: int = math.prod(kind.shape)
     return count * int(kind.element_type.width) // 8
@@ -161,8 +161,8 @@ class HostBuilder:
 
     def __init__(
         self,
-        root: ir.Operation,
-        function: ir.Operation,
+        root: Op,
+        function: Op,
         launches: list[Launch],
         arena_bytes: int,
         line_bytes: int,
@@ -174,7 +174,7 @@ class HostBuilder:
         device = self._symbols.get("kernels")
         self._kernels = dict(symbols(device)) if device is not None else {}
         self._globals: list[str] = []
-        self._views: dict[Any, Any] = {}
+        self._views: dict[Hashable, ir.Value] = {}
         self._declarations: dict[str, str] = {}
         self._arena_bytes, self._line_bytes = arena_bytes, line_bytes
         old_type = function_type(function)
@@ -232,13 +232,13 @@ class HostBuilder:
             self._symbols[name] = declared.operation
         return self._declarations[kernel]
 
-    def _view(self, place: Place, seen_as: Any) -> Any:
+    def _view(self, place: Place, seen_as: ir.MemRefType) -> ir.Value:
         key = (place, seen_as)
         if key not in self._views:
             self._views[key] = self._build_view(place, seen_as)
         return self._views[key]
 
-    def _build_view(self, place: Place, seen_as: Any) -> Any:
+    def _build_view(self, place: Place, seen_as: ir.MemRefType) -> ir.Value:
         storage = place.storage
         if storage.kind == "arena":
             offset = builder.constant_index(storage.offset + place.offset)
@@ -254,9 +254,11 @@ class HostBuilder:
         if storage.kind == "constant":
             name = ir.FlatSymbolRefAttr.get(self._build_global(storage))
             return memref.GetGlobalOp(storage.type, name).result
-        return (self._arguments if storage.kind == "argument" else self._outputs)[storage.key]
+        numbered = self._arguments if storage.kind == "argument" else self._outputs
+        value: ir.Value = numbered[storage.key]
+        return value
 
-    def _apart(self, offset: Any, seen_as: Any) -> Any:
+    def _apart(self, offset: ir.Value, seen_as: ir.MemRefType) -> ir.Value:
         """A view of the arena whose elements do not follow each other."""
         strides, _ = seen_as.get_strides_and_offset()
         sizes = list(seen_as.shape)
@@ -266,7 +268,7 @@ class HostBuilder:
         return memref.ReinterpretCastOp(seen_as, base, [], [], [], [0], sizes, list(strides)).result
 
     @functools.cached_property
-    def _arena(self) -> Any:
+    def _arena(self) -> ir.Value:
         byte = ir.IntegerType.get_signless(8)
         arena_type = ir.MemRefType.get([self._arena_bytes], byte)
         return memref.AllocOp(arena_type, [], [], alignment=self._line_bytes).result
@@ -290,7 +292,7 @@ class HostBuilder:
         return name
 
 
-def states_of(function: ir.Operation) -> dict[int, int]:
+def states_of(function: Op) -> dict[int, int]:
     """Numbers of the results that are the next values of arguments, and of these."""
     found = {}
     for number, one in enumerate(function.attributes.get("res_attrs", ())):
@@ -301,8 +303,8 @@ def states_of(function: ir.Operation) -> dict[int, int]:
 
 
 def _argument_names(
-    function: ir.Operation, old_type: Any, copied: Set[int], same: Mapping[int, int]
-) -> Any:
+    function: Op, old_type: ir.FunctionType, copied: Set[int], same: Mapping[int, int]
+) -> ir.Attribute:
     """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked, and
     outputs that are copied into their states or have the bytes of other outputs."""
     attributes = []
@@ -311,7 +313,7 @@ def _argument_names(
         ("res_attrs", "out", old_type.results),
     ):
         given = function.attributes[key] if key in function.attributes else [{}] * len(types)
-        for number, tensor in enumerate(types):
+        for number, tensor in enumerate(map(ir.RankedTensorType, types)):
             names = {x.name: x.attr for x in given[number]}
             if is_boolean(tensor):
                 names["ascend.boolean"] = ir.UnitAttr.get()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError, Invalid
-from davinci.mlir import ir, location_text
+from davinci.mlir import Op, ir, location_text
 from davinci.operators.layouts import slice_offset
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.tensor_ops import defining_op
 
 
-def viewed(value: ir.Value) -> Any:
+def viewed(value: ir.Value) -> ir.Value:
     """The value whose buffer `value` is, under another shape."""
     owner = defining_op(value)
     while owner is not None and owner.name in ("ascend.reshape", "ascend.view"):
@@ -23,14 +22,14 @@ def viewed(value: ir.Value) -> Any:
     return value
 
 
-def offset_of(op: Any) -> int | None:
+def offset_of(op: Op) -> int | None:
     """Where in its operand a slice lies, in elements; None unless it is a view."""
     starts, strides = attribute(op, "starts"), attribute(op, "strides")
     operand, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
     return slice_offset(operand, result, starts, strides)
 
 
-def static_tensor(value_type: Any, location: Any) -> Any:
+def static_tensor(value_type: ir.Type, location: ir.Location) -> ir.RankedTensorType:
     """The type of a value, which must be a tensor of a static shape."""
     if not isinstance(value_type, ir.RankedTensorType):
         raise CompileError(
@@ -56,7 +55,7 @@ def static_tensor(value_type: Any, location: Any) -> Any:
     return value_type
 
 
-def size_bytes(tensor: ir.Value, location: Any) -> int:
+def size_bytes(tensor: ir.Type, location: ir.Location) -> int:
     """Bytes of the array of a tensor in GM."""
     stored = memref_of(tensor)
     element = stored.element_type

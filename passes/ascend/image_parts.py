@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, root_of, symbols
+from davinci.mlir import Op, ir, root_of, symbols
 from davinci.operators.tensors import NZ
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.layout_support import joins_nz
@@ -49,23 +48,23 @@ def image_outputs(graph: Graph) -> list[int]:
     return found
 
 
-def joins_images(op: Any) -> bool:
+def joins_images(op: Op) -> bool:
     """Whether a concatenation is one of channels of several images, all of which are made by
     products that write them into the whole it belongs to."""
     return _may_join(op) and bool(parts_of_images(_whole_of(op)))
 
 
-def images_of_joined(block: Any) -> dict[Any, tuple[Any, int, Any]]:
+def images_of_joined(block: ir.Block) -> dict[ir.Value, tuple[ir.Value, int, ir.MemRefType]]:
     """For each value of which a product writes the images where a concatenation has them: the
     result of that, the offset in it in bytes, and the type of its buffer there."""
-    found = {}
+    found: dict[ir.Value, tuple[ir.Value, int, ir.MemRefType]] = {}
     for view in block.operations:
         for value, (offset, kind) in parts_of_images(view.operation).items():
             found[value] = view.operation.results[0], offset, kind
     return found
 
 
-def parts_of_images(concat: Any) -> dict[Any, tuple[int, Any]]:
+def parts_of_images(concat: Op) -> dict[ir.Value, tuple[int, ir.MemRefType]]:
     """For each value that a concatenation of channels joins, itself or by others that make nothing
     but its operands: where it begins in the result, in bytes, and the type of its buffer there.
     Empty unless products write all of them there."""
@@ -85,7 +84,7 @@ def parts_of_images(concat: Any) -> dict[Any, tuple[int, Any]]:
     return found
 
 
-def _may_join(op: Any) -> bool:
+def _may_join(op: Op) -> bool:
     if op.name != CONCAT:
         return False
     result = tensor_of(op.results[0].type)
@@ -93,7 +92,7 @@ def _may_join(op: Any) -> bool:
     return channels and result.shape[0] > 1 and joins_nz(op)
 
 
-def _whole_of(concat: Any) -> Any:
+def _whole_of(concat: Op) -> Op:
     """The last concatenation of channels that nothing but a concatenation is needed for."""
     users = users_of(concat)
     while len(users) == 1 and _may_join(users[0]):
@@ -102,7 +101,7 @@ def _whole_of(concat: Any) -> Any:
     return concat
 
 
-def _operands(concat: Any) -> Iterator[Any]:
+def _operands(concat: Op) -> Iterator[ir.Value]:
     """What a concatenation joins, in order, also by concatenations that only it needs."""
     for value in concat.operands:
         owner = defining_op(value)
@@ -117,11 +116,11 @@ def _is_written_apart(value: ir.Value) -> bool:
     owner = defining_op(value)
     if owner is None or owner.name != "func.call" or len(list(value.uses)) != 1:
         return False
-    number = list(owner.results).index(value)
+    number = ir.OpResult(value).result_number
     return number in attribute(_kernel(owner), IMAGE_OUTPUTS, ())
 
 
-def _kernel(call: ir.Operation) -> Any:
+def _kernel(call: Op) -> Op:
     """The kernel that a call means."""
     name = str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
     return dict(symbols(dict(symbols(root_of(call)))["kernels"])).get(name, call)

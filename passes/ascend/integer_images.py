@@ -8,13 +8,12 @@ What only puts the elements in other places may stand between such an image and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.element_types import dtype_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.quantize import QUANTIZED
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.rearrangement import REARRANGED
@@ -38,13 +37,13 @@ class IntegerImage:
         step: what the integers count.
     """
 
-    rounded: Any
-    integers: Any
+    rounded: Op
+    integers: ir.Value
     zero: float
     step: float
 
     @staticmethod
-    def of(image: Any) -> IntegerImage | None:
+    def of(image: ir.Value) -> IntegerImage | None:
         """`image` as integers, if it is that and nothing else reads what it is made of."""
         op = defining_op(image)
         while op is not None and op.name in ELSEWHERE and read_once(image):
@@ -80,7 +79,7 @@ class IntegerImage:
         self.rounded.results[0].replace_all_uses_with(found)
 
 
-def with_number(value: Any, name: str, neutral: float) -> tuple[Any, float]:
+def with_number(value: ir.Value, name: str, neutral: float) -> tuple[ir.Value, float]:
     """What `name` combines with a number to make a value, and that number; the value and a neutral
     number if it does not."""
     op = defining_op(value)

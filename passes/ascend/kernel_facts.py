@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.for_readers import for_readers
-from davinci.mlir import ir, stablehlo
+from davinci.mlir import Op, ir, stablehlo
 from davinci.operators import OPERATORS, Call, Tensor
 from davinci.operators.products import PRODUCTS
 from davinci.operators.tensors import NZ
@@ -50,7 +49,7 @@ class Facts:
     label: str
     work: Work
 
-    def mark(self, kernel: Any) -> None:
+    def mark(self, kernel: Op) -> None:
         """Writes both onto the function `kernel`."""
         given = {key: value for key, value in asdict(self.work).items() if value}
         if not self.work.macs:
@@ -107,7 +106,7 @@ def kernel_name(name: str, result: Tensor) -> str:
 
 
 @for_readers(lambda name, function: Facts(name, Work()))
-def facts_of_function(name: str, function: ir.Operation) -> Facts:
+def facts_of_function(name: str, function: Op) -> Facts:
     """Label and work of a function of StableHLO operations on tensors: all of its operations.
 
     Args:
@@ -133,13 +132,13 @@ def facts_of_function(name: str, function: ir.Operation) -> Facts:
     return Facts(named.label, whole.work)
 
 
-def is_computed(op: Any) -> bool:
+def is_computed(op: Op) -> bool:
     """Whether an operation of a function computes something from tensors at run time."""
     tensors = [v for v in op.results if isinstance(v.type, ir.RankedTensorType)]
     return bool(tensors) and not op.name.endswith(".constant")
 
 
-def described(op: Any) -> Described:
+def described(op: Op) -> Described:
     """An operation of StableHLO on tensors."""
     operands, results = (
         tuple(tensor_of(v.type) for v in values if isinstance(v.type, ir.RankedTensorType))
@@ -154,7 +153,7 @@ def described(op: Any) -> Described:
     return Described(name, call, work_of(call))
 
 
-def macs_of(name: str, call: Call, attributes: Any) -> int:
+def macs_of(name: str, call: Call, attributes: ir.OpAttributeMap) -> int:
     """Multiply-accumulates of a product or convolution; 0 of other operations."""
     result = call.outputs[0].count if call.outputs else 0
     if name == "convolution":

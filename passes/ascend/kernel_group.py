@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.group_graph import behind_conversions, graph_of, operators_of
 from davinci.passes.analysis.loop_graph import loops_of
 from davinci.passes.ascend.tensor_ops import fold_numbers
@@ -27,7 +27,7 @@ class KernelGroup:
     outputs: tuple[int, ...]
 
 
-def group_of_kernel(kernel: ir.Operation) -> KernelGroup | None:
+def group_of_kernel(kernel: Op) -> KernelGroup | None:
     """The group of a kernel; None of loops and of what the scalar unit does."""
     if loops_of(kernel):
         return None

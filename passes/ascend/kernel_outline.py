@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.ascend_types import tensor_of
 from davinci.errors import CompileError
-from davinci.mlir import ir, location_text, symbols
+from davinci.mlir import Op, ir, location_text, symbols
 
 
-def prepared(root: ir.Operation, caller: Any) -> str:
+def prepared(root: Op, caller: Op) -> str:
     """Name of the kernel that a `func.call` means, which must be there already."""
     callee = str(ir.SymbolRefAttr(caller.attributes["callee"]).value[-1])
     module = dict(symbols(root)).get("kernels")
@@ -25,7 +23,7 @@ def prepared(root: ir.Operation, caller: Any) -> str:
     return callee
 
 
-def stored_tensor(tensor_type: Any) -> Any:
+def stored_tensor(tensor_type: ir.Type) -> ir.RankedTensorType:
     """The tensor type of what a buffer holds: booleans are bytes, unsigned integers signless."""
     tensor = ir.RankedTensorType(tensor_type)
     if not is_boolean(tensor) and not is_unsigned(tensor):
@@ -34,15 +32,15 @@ def stored_tensor(tensor_type: Any) -> Any:
     return ir.RankedTensorType.get(tensor.shape, ir.IntegerType.get_signless(width))
 
 
-def memref_of(tensor_type: Any) -> Any:
+def memref_of(tensor_type: ir.Type) -> ir.MemRefType:
     """The GM buffer type of a static tensor type: the array of its layout."""
     shape = tensor_of(tensor_type).stored_shape
     return ir.MemRefType.get(list(shape), stored_tensor(tensor_type).element_type)
 
 
-def is_boolean(shaped_type: Any) -> bool:
+def is_boolean(shaped_type: ir.ShapedType) -> bool:
     return str(shaped_type.element_type) == "i1"
 
 
-def is_unsigned(shaped_type: Any) -> bool:
+def is_unsigned(shaped_type: ir.ShapedType) -> bool:
     return str(shaped_type.element_type).startswith("ui")

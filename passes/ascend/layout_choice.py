@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
+from davinci.mlir import Op, ir, owner_of
 from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.min_cut import NEVER, Network
@@ -77,24 +77,24 @@ class Layouts:
         views: of a reshape or transpose in nz the value whose bytes it has, and how.
     """
 
-    in_nz: set[Any] = field(default_factory=set)
-    operands_in_nz: set[tuple[Any, int]] = field(default_factory=set)
-    views: dict[Any, tuple[Any, Rearrangement]] = field(default_factory=dict)
+    in_nz: set[Op] = field(default_factory=set)
+    operands_in_nz: set[tuple[Op, int]] = field(default_factory=set)
+    views: dict[Op, tuple[ir.Value, Rearrangement]] = field(default_factory=dict)
 
 
 class Choice:
     """Builds the network of a block and reads the cut."""
 
-    def __init__(self, block: Any, free: set[Any], machine: Machine) -> None:
+    def __init__(self, block: ir.Block, free: set[ir.Value], machine: Machine) -> None:
         """`free` are the values that are folded."""
         self._free = free
         self._costs, self._support = Costs.of(machine), Support(machine)
         self._network = Network()
-        self._made: dict[Any, int] = {}
-        self._uses: dict[Any, list[Use]] = defaultdict(list)
-        self._joint: dict[Any, int] = {}
-        self._operands: dict[tuple[Any, int], int] = {}
-        self._views: dict[Any, tuple[Any, Rearrangement]] = {}
+        self._made: dict[ir.Value, int] = {}
+        self._uses: dict[ir.Value, list[Use]] = defaultdict(list)
+        self._joint: dict[Op, int] = {}
+        self._operands: dict[tuple[Op, int], int] = {}
+        self._views: dict[Op, tuple[ir.Value, Rearrangement]] = {}
         self._product = last_makers(block, ON_CUBE, "ascend.reshape")
         self._following = last_makers(block, (*ON_CUBE, POOL))
         self._of_bytes = behind_products_of_bytes(block)
@@ -115,7 +115,7 @@ class Choice:
             {op: view for op, view in self._views.items() if self._joint[op] in side},
         )
 
-    def _visit(self, op: Any) -> None:
+    def _visit(self, op: Op) -> None:
         """Operations come after all that use them, so one without uses is not needed."""
         if len(op.results) == 1 and op.results[0] in self._free:
             return
@@ -142,14 +142,14 @@ class Choice:
         else:
             self._visit_fixed(op)
 
-    def _visit_fixed(self, op: Any) -> None:
+    def _visit_fixed(self, op: Op) -> None:
         """An operation whose layouts are given: rows if nothing is said."""
         for operand in op.operands:
             self._use(operand, given(operand), op)
         for result in op.results:
             self._made[result] = given(result)
 
-    def _node(self, op: Any, may_be_nz: bool) -> int:
+    def _node(self, op: Op, may_be_nz: bool) -> int:
         """The node of an operation whose operands and result have one layout."""
         if not may_be_nz:
             return IN_ROWS
@@ -157,23 +157,24 @@ class Choice:
         self._network.edge(node, IN_ROWS, self._costs.padding(tensor_of(op.results[0].type)))
         return node
 
-    def _use(self, value: Any, node: int, user: Any) -> None:
+    def _use(self, value: ir.Value, node: int, user: Op) -> None:
         if value not in self._free:
             together = is_left_to_readers(defining_op(value))
             shares = together or not self._goes_with_product(user, value)
             self._uses[value].append(Use(node, shares_kernels(user) and shares))
 
-    def _goes_with_product(self, user: Any, value: Any) -> bool:
+    def _goes_with_product(self, user: Op, value: ir.Value) -> bool:
         """Whether a user of a value takes in the result of a product that comes after it, or widens
         the value for such users, which do it."""
         if is_left_to_readers(user):
             wide = user.results[0]
             return all(self._goes_with_product(reader, wide) for reader in users_of(user))
         others = (defining_op(operand) for operand in user.operands if operand != value)
-        last = max((self._product.get(op, -1) for op in others), default=-1)
-        return last > self._product.get(defining_op(value), -1)
+        numbers = [self._product.get(op, -1) for op in others if op is not None]
+        maker = defining_op(value)
+        return max(numbers, default=-1) > (-1 if maker is None else self._product.get(maker, -1))
 
-    def _visit_product(self, op: Any) -> None:
+    def _visit_product(self, op: Op) -> None:
         """The cube takes and gives fractals; a kernel changes rows on their way, which costs.
 
         Windows are taken of fractals only.
@@ -185,7 +186,7 @@ class Choice:
         node = self._joint[op] = self._made[op.results[0]] = self._network.node()
         self._network.edge(IN_NZ, node, self._costs.crossing(op, op.results[0]))
 
-    def _makes_bytes_behind_product(self, op: Any) -> bool:
+    def _makes_bytes_behind_product(self, op: Op) -> bool:
         """Whether an operator is on the way from the sums of a product to bytes in nz, or changes
         such bytes: kernels of products alone change the columns of fractals on their way, and see
         to what pads them. `ascend-fuse` brings to rows what they do not take in."""
@@ -195,7 +196,7 @@ class Choice:
             return False
         return all(goes_by_fractals(x) for x in tensors)
 
-    def _statistics_node(self, op: Any) -> int:
+    def _statistics_node(self, op: Op) -> int:
         """The node of a broadcast from rows, or of a reduction, whose results are rows unless it
         keeps the last two dimensions."""
         extra = self._support.extra_cycles(op)
@@ -210,7 +211,7 @@ class Choice:
         self._network.edge(*longer, UNIT * abs(extra))
         return node
 
-    def _is_row_beside_product(self, op: Any) -> bool:
+    def _is_row_beside_product(self, op: Op) -> bool:
         """Whether a row is spread for what follows a product or a pool only.
 
         What they are followed by is done in their kernels, which take rows as they are and see to
@@ -219,7 +220,7 @@ class Choice:
         users = users_of(op)
         return spreads_row(op) and bool(users) and all(user in self._following for user in users)
 
-    def _visit_movement(self, op: Any) -> None:
+    def _visit_movement(self, op: Op) -> None:
         if op.results[0] not in self._uses:
             return
         view = self._view_of(op)
@@ -230,15 +231,15 @@ class Choice:
         source, how = view
         if how is not None:
             self._views[op] = source, how
-        chain = op
+        chain: Op = op
         while True:
             self._network.edge(IN_NZ, node, self._costs.movement(chain))
             if chain.operands[0] == source:
                 break
-            chain = defining_op(chain.operands[0])
+            chain = owner_of(chain.operands[0])
         self._use(source, node, op)
 
-    def _view_of(self, op: Any) -> tuple[Any, Rearrangement | None] | None:
+    def _view_of(self, op: Op) -> tuple[ir.Value, Rearrangement | None] | None:
         """The first value of the chain of `op` of which it is a view in nz."""
         result = replace(tensor_of(op.results[0].type), layout=NZ)
         if result.rank < 2:
@@ -256,7 +257,7 @@ class Choice:
                 return source, how
         return None
 
-    def _price(self, value: Any, uses: list[Use]) -> None:
+    def _price(self, value: ir.Value, uses: list[Use]) -> None:
         """Edges for what a value costs that is not made as it is used."""
         made = self._made.get(value, given(value))
         cost = self._costs.relayout(tensor_of(value.type))
@@ -274,7 +275,7 @@ class Choice:
                 self._network.edge(use.node, other, NEVER)
         self._part(value, made, [use.node for use in uses if use.shares_kernels])
 
-    def _part(self, value: Any, made: int, uses: list[int]) -> None:
+    def _part(self, value: ir.Value, made: int, uses: list[int]) -> None:
         """Edges for a kernel that is parted between a value and its uses: a launch more, and the
         value leaves and comes back, so that kernels are parted where values are narrow."""
         owner = defining_op(value)
@@ -288,7 +289,7 @@ class Choice:
             self._network.edge(other, use, NEVER)
             self._network.edge(use, another, NEVER)
 
-    def _tie(self, broadcast: Any) -> None:
+    def _tie(self, broadcast: Op) -> None:
         """Edges from a broadcast to the reductions whose statistics it spreads."""
         node = self._joint.get(broadcast, IN_ROWS)
         for reduction in reductions_before(broadcast):
@@ -297,11 +298,11 @@ class Choice:
             self._network.edge(other, node, 2 * self._costs.launch)
 
 
-def reductions_before(broadcast: Any) -> set[Any]:
+def reductions_before(broadcast: Op) -> set[Op]:
     """The reductions of which a broadcast spreads statistics, or what is computed from them."""
     most = tensor_of(broadcast.results[0].type).count
     waiting, seen = [broadcast.operands[0]], set()
-    found = set()
+    found: set[Op] = set()
     while waiting:
         value = waiting.pop()
         owner = defining_op(value)
@@ -315,20 +316,20 @@ def reductions_before(broadcast: Any) -> set[Any]:
     return found
 
 
-def is_left_to_readers(op: Any) -> bool:
+def is_left_to_readers(op: Op | None) -> bool:
     """Whether an operator widens values for others, whose kernels do it."""
     return op is not None and is_widening(op) and is_free(op)
 
 
-def shares_kernels(op: Any) -> bool:
+def shares_kernels(op: Op) -> bool:
     """Whether an operator is computed in one kernel with its neighbours, if all goes well."""
     return is_elementwise(op) or op.name in SHARING
 
 
-def has_layouts(op: Any) -> bool:
+def has_layouts(op: Op) -> bool:
     """Whether an operand or result has a layout other than rows."""
     return any(given(value) == IN_NZ for value in (*op.operands, *op.results))
 
 
-def given(value: Any) -> int:
+def given(value: ir.Value) -> int:
     return IN_NZ if tensor_of(value.type).layout == NZ else IN_ROWS

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
+from davinci.mlir import Op, ir
 from davinci.operators import Tensor
 from davinci.operators.layouts import is_reshape_view, slice_offset
 from davinci.operators.tensors import ND, NZ, width_of
@@ -87,7 +87,7 @@ class Costs:
         rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
         return self.moved(2 * (stored_bytes(nz) - stored_bytes(rows)))
 
-    def crossing(self, product: Any, value: Any) -> int:
+    def crossing(self, product: Op, value: ir.Value) -> int:
         """An operand or the result of a product in rows: changed by its kernel, on its way.
 
         Several cores bring the same part of an operand; the result leaves but once. Windows are
@@ -103,7 +103,7 @@ class Costs:
             return NEVER
         return CROSSING_CYCLES * UNIT + self.moved(CROSSINGS * stored_bytes(kind))
 
-    def movement(self, op: Any) -> int:
+    def movement(self, op: Op) -> int:
         """A reshape, transpose or slice in rows, which may be a view."""
         operand, result = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
         if op.name == "ascend.reshape" or result.count == 0:
@@ -116,7 +116,7 @@ class Costs:
         return self.launch + self.moved(2 * stored_bytes(result))
 
 
-def gives_rows(product: Any, value: Any) -> bool:
+def gives_rows(product: Op, value: ir.Value) -> bool:
     """Whether a value is the result of a convolution that leaves in rows where these pay: one of a
     single group of channels, whose fractals would have padding that only kernels of products see
     to. Whoever moves whole fractals reads them as they are."""

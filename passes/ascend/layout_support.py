@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
 from davinci.machine import Machine
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import ND, NZ, lanes, width_of
@@ -42,9 +42,9 @@ class Support:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._known: dict[Any, int | None] = {}
+        self._known: dict[Hashable, int | None] = {}
 
-    def extra_cycles(self, op: Any) -> int | None:
+    def extra_cycles(self, op: Op) -> int | None:
         """What a reduction of values in nz, or a broadcast to nz, takes more than one in rows.
 
         None if no group of operators can hold it.
@@ -75,7 +75,7 @@ class Support:
         return self._known[key]
 
 
-def takes_nz(op: Any, cleared: bool = False) -> bool:
+def takes_nz(op: Op, cleared: bool = False) -> bool:
     """Whether an elementwise operator has a kernel for operands and result in nz.
 
     It does to padding what it does to elements, so that must leave zeros, unless these are put
@@ -98,9 +98,9 @@ def goes_by_fractals(x: Tensor) -> bool:
     return width_of(x.element) > 8 or ceil_div(x.shape[-1], FRACTAL_SIDE) % PAIR == 0
 
 
-def behind_products_of_bytes(block: Any) -> set[Any]:
+def behind_products_of_bytes(block: ir.Block) -> set[Op]:
     """Operators that change elements of what products of bytes make, and these."""
-    found: set[Any] = set()
+    found: set[Op] = set()
     for operation in block.operations:
         op = operation.operation
         if op.name in ON_CUBE:
@@ -111,18 +111,18 @@ def behind_products_of_bytes(block: Any) -> set[Any]:
     return found
 
 
-def ends_of_products(block: Any) -> set[Any]:
+def ends_of_products(block: ir.Block) -> set[Op]:
     """Products, pools, and the operators that their kernels will do: of what these make, of
     constants, and of rows of constants."""
-    found: set[Any] = set()
+    found: set[Op] = set()
 
-    def is_there(value: Any) -> bool:
+    def is_there(value: ir.Value) -> bool:
         owner = defining_op(value)
         if owner is not None and owner.name == "ascend.broadcast":
             owner = defining_op(owner.operands[0])
         return owner in found or (owner is not None and owner.name in CONSTANTS)
 
-    def goes_on(op: Any) -> bool:
+    def goes_on(op: Op) -> bool:
         if not is_elementwise(op) or tensor_of(op.results[0].type).element == "i1":
             return False  # Flags do not come to rows again.
         return any(defining_op(v) in found for v in op.operands) and all(map(is_there, op.operands))
@@ -134,14 +134,14 @@ def ends_of_products(block: Any) -> set[Any]:
     return found
 
 
-def joins_nz(op: Any) -> bool:
+def joins_nz(op: Op) -> bool:
     """Whether a concatenation has a kernel for operands and result in nz."""
     operands = [tensor_of(value.type) for value in op.operands]
     legal = operands[0].rank > 1 and width_of(operands[0].element) in NZ_BITS
     return legal and joins_blocks(operands, attribute(op, "dim"))
 
 
-def joins_in_place(op: Any) -> bool:
+def joins_in_place(op: Op) -> bool:
     """Whether a concatenation in nz is its operands' arrays one behind the other."""
     result = tensor_of(op.results[0].type)
     dim = attribute(op, "dim")
@@ -149,7 +149,7 @@ def joins_in_place(op: Any) -> bool:
     return joins_nz(op) and math.prod(before) == 1
 
 
-def joins_rows(op: Any) -> bool:
+def joins_rows(op: Op) -> bool:
     """Whether a concatenation in rows is its operands' arrays, which are whole blocks long, one
     behind the other."""
     operands, dim = [tensor_of(value.type) for value in op.operands], attribute(op, "dim")
@@ -158,7 +158,7 @@ def joins_rows(op: Any) -> bool:
     return all(each.size_bytes % BLOCK_BYTES == 0 for each in operands[:-1])
 
 
-def keeps_zero(op: Any) -> bool:
+def keeps_zero(op: Op) -> bool:
     """Whether the result is zero where operands are, those apart that are one value everywhere."""
     numbers = []
     for operand in op.operands:
@@ -169,14 +169,14 @@ def keeps_zero(op: Any) -> bool:
     return record.makes_zero(numbers, tensor_of(op.results[0].type).element, attributes)
 
 
-def spreads_row(op: Any) -> bool:
+def spreads_row(op: Op) -> bool:
     """Whether a broadcast makes the rows of matrices equal."""
     rank = tensor_of(op.results[0].type).rank
     dims = attribute(op, "dims")
     return op.name == "ascend.broadcast" and rank - 1 in dims and rank - 2 not in dims
 
 
-def last_makers(block: Any, makers: Collection[str], on_the_way: str = "") -> dict[Any, int]:
+def last_makers(block: ir.Block, makers: Collection[str], on_the_way: str = "") -> dict[Op, int]:
     """For each of some operators, and each that changes elements of what these make: the number of
     the last one of them that it depends on.
 
@@ -184,20 +184,20 @@ def last_makers(block: Any, makers: Collection[str], on_the_way: str = "") -> di
         makers: names.
         on_the_way: an operator through which elements go beside elementwise ones.
     """
-    found: dict[Any, int] = {}
+    found: dict[Op, int] = {}
     for number, operation in enumerate(block.operations):
         op = operation.operation
         if op.name in makers:
             found[op] = number
         elif is_elementwise(op) or op.name in (on_the_way, DEQUANTIZE):
             owners = (defining_op(operand) for operand in op.operands)
-            last = max((found.get(owner, -1) for owner in owners), default=-1)
+            last = max((found.get(owner, -1) for owner in owners if owner is not None), default=-1)
             if last >= 0:
                 found[op] = last
     return found
 
 
-def keeps_matrices(reduction: Any) -> bool:
+def keeps_matrices(reduction: Op) -> bool:
     """Whether the last two dimensions of the operand are those of the result."""
     rank = tensor_of(reduction.operands[0].type).rank
     return max(attribute(reduction, "dims"), default=-1) < rank - 2

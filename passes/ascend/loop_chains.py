@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import python_value
-from davinci.mlir import ir, root_of, symbol_name, symbols, unique
+from davinci.mlir import Op, ir, root_of, symbol_name, symbols, unique
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.products import TRANSPOSE_A
 from davinci.passes import builder
@@ -102,7 +101,7 @@ def chained(loops: Sequence[LoopCall]) -> Chained:
     return Chained(tuple(made), tuple(loops))
 
 
-def _take_place(new: ir.Operation, old: ir.Operation) -> None:
+def _take_place(new: Op, old: Op) -> None:
     """Has the results of a call be used instead of those of another."""
     for result, other in zip(old.results, new.results, strict=True):
         result.replace_all_uses_with(other)
@@ -138,14 +137,14 @@ def rows_of(loop: LoopCall, giver: LoopCall) -> tuple[int, int] | None:
         if role not in SLICES or giver.steps != loop.steps:
             continue
         for value in _sources(loop.call.operands[operand], known):
-            result = list(giver.call.results).index(value)
+            result = ir.OpResult(value).result_number
             output = result - len(giver.states)
             if output >= 0 and giver.outputs[output] == role:
                 return operand, result
     return None
 
 
-def _sources(value: ir.Value, known: dict[ir.Operation, LoopCall]) -> list[ir.Value]:
+def _sources(value: ir.Value, known: dict[Op, LoopCall]) -> list[ir.Value]:
     """The results of loops that a value is computed of."""
     waiting, seen, found = [value], set[ir.Value](), []
     while waiting:
@@ -169,7 +168,7 @@ def with_rows_of(loop: LoopCall, operand: int, giver: LoopCall, result: int) -> 
     """
     root = root_of(loop.call)
     with ir.InsertionPoint(loop.function), loop.function.location:
-        function: Any = loop.function.clone()
+        function = loop.function.clone()
     taken = dict(symbols(root))
     name = unique(symbol_name(loop.function), taken)
     function.attributes["sym_name"] = ir.StringAttr.get(name)
@@ -251,7 +250,7 @@ class _Inside:
             self._made[value] = self._value(value)
         return self._made[value]
 
-    def _value(self, value: ir.Value) -> Any:
+    def _value(self, value: ir.Value) -> ir.Value:
         shape = self._of_step(tensor_of(value.type))
         if value == self.rows:
             return self.emit.reshape(self.row(), shape.shape)
@@ -273,7 +272,7 @@ class _Inside:
             raise NotByRows
         return self.emit.emit(name, [self.value(v) for v in op.operands], shape, **attributes)
 
-    def _from_outside(self, value: ir.Value, op: ir.OpView | None, shape: Tensor) -> Any:
+    def _from_outside(self, value: ir.Value, op: ir.OpView | None, shape: Tensor) -> ir.Value:
         """A value that is there before the loops begin."""
         if op is not None and op.name == "ascend.full":
             return self.emit.full(shape.shape, shape.element, python_value(op.attributes["value"]))

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import element_type, tensor_of, tensor_type
 from davinci.elements import scalar_attribute
 from davinci.for_readers import for_readers
-from davinci.mlir import arith, func, ir, scf
+from davinci.mlir import Op, arith, func, ir, scf
 from davinci.operators import Call, Tensor
 from davinci.operators.tensors import NZ
 from davinci.operators.work import Work, traffic
@@ -45,8 +44,8 @@ class LoopCall:
         handed: the operand that is what another loop of the kernel computes, step by step.
     """
 
-    call: Any
-    function: Any
+    call: Op
+    function: Op
     steps: int
     roles: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -58,7 +57,7 @@ class LoopCall:
         return found
 
     @property
-    def ops(self) -> list[Any]:
+    def ops(self) -> list[Op]:
         """The operators of a step, and the terminator."""
         return [view.operation for view in self.block.operations]
 
@@ -76,9 +75,9 @@ def repeat(loop: LoopCall) -> None:
         emit = TensorOps()
         operands = list(call.operands)
         carried = [operands[i] for i in states]
-        made: list[list[Any]] = []
+        made: list[list[ir.Value]] = []
         for step in range(loop.steps):
-            arguments: list[Any] = list(loop.block.arguments)
+            arguments: list[ir.Value] = list(loop.block.arguments)
             values = dict(zip((arguments[i] for i in states), carried, strict=True))
             for i, role in enumerate(loop.roles):
                 argument = arguments[i]
@@ -103,7 +102,7 @@ def repeat(loop: LoopCall) -> None:
     call.erase()
 
 
-def part(value: Any, place: int, emit: TensorOps) -> Any:
+def part(value: ir.Value, place: int, emit: TensorOps) -> ir.Value:
     """value[place]."""
     found = tensor_of(value.type)
     zeros = [0] * (found.rank - 1)
@@ -118,7 +117,7 @@ def part(value: Any, place: int, emit: TensorOps) -> Any:
     return emit.reshape(cut, found.shape[1:])
 
 
-def joined(parts: Sequence[Any], emit: TensorOps) -> Any:
+def joined(parts: Sequence[ir.Value], emit: TensorOps) -> ir.Value:
     """Values stacked along a new first dimension."""
     found = tensor_of(parts[0].type)
     rows = [emit.reshape(value, (1, *found.shape)) for value in parts]
@@ -152,14 +151,14 @@ class LoopOutliner:
         if any(number_of(value) is not None for value in end.operands):
             raise NoSpace("an output of a loop that is a number")
         self.graph, inputs = graph_of(self.operators, list(end.operands))
-        arguments = list(loop.block.arguments)
+        arguments: list[ir.Value] = list(loop.block.arguments)
         if any(value not in arguments for value in inputs):
             raise NoSpace("a constant array in a loop")
         self.places = [arguments.index(value) for value in inputs]
         """Places of the graph's inputs among the operands of the loop."""
         self.step: CutStep = cut_step(self.graph)
         self.factors: dict[Columns, int] = {}
-        self.made: dict[int, Any] = {}
+        self.made: dict[int, ir.Value] = {}
 
         right = {self.places[self.graph.inputs.index(p.b)] for p in self.step.products}
         self.operands = [i for i in range(len(loop.roles)) if i not in right and i != loop.handed]
@@ -169,19 +168,22 @@ class LoopOutliner:
                 self.factors.setdefault(columns, len(self.factors))
 
     @property
-    def inputs(self) -> list[Any]:
+    def inputs(self) -> list[ir.RankedTensorType]:
         """Types of what the kernel takes."""
         kinds = [self.loop.call.operands[i].type for i in self.operands]
         return [*kinds, *(self._fractal_type(columns) for columns in self.factors)]
 
     @property
-    def results(self) -> list[Any]:
+    def results(self) -> list[ir.RankedTensorType]:
         """Types of what it gives."""
         return [value.type for value in self.loop.call.results]
 
     def build(
-        self, inputs: Sequence[Any], outputs: Sequence[Any], before: Mapping[ir.Value, ir.Value]
-    ) -> list[Any]:
+        self,
+        inputs: Sequence[ir.Value],
+        outputs: Sequence[ir.Value],
+        before: Mapping[ir.Value, ir.Value],
+    ) -> list[ir.Value]:
         """The loop on tensors; what it gives.
 
         Args:
@@ -266,10 +268,10 @@ class LoopOutliner:
         operand = self.places[self.graph.inputs.index(product.b)]
         return Columns(operand, row, rows, column, columns)
 
-    def _fractal_type(self, columns: Columns) -> Any:
+    def _fractal_type(self, columns: Columns) -> ir.RankedTensorType:
         return tensor_type(Tensor((columns.columns, columns.rows), "f16", NZ))
 
-    def arranged(self, columns: Columns) -> Any:
+    def arranged(self, columns: Columns) -> ir.Value:
         """A part of a right factor in fractals of f16, [k / 16][n / 16][n % 16][k % 16], built in
         front of the loop."""
         emit = TensorOps()
@@ -284,11 +286,11 @@ class LoopOutliner:
 
     # The body.
 
-    def _body(self, time: Any, carried: list[Any]) -> list[Any]:
+    def _body(self, time: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
         """Builds a step; what the loop yields."""
         loop, step, graph = self.loop, self.step, self.step.graph
         self.time, self.carried = time, carried
-        self.slices: dict[int, Any] = {}
+        self.slices: dict[int, ir.Value] = {}
         count = len(self.graph.inputs)
         for number, place in zip(graph.inputs, step.inputs, strict=True):
             if place < count:
@@ -297,7 +299,7 @@ class LoopOutliner:
         self.nodes = {node.result: node for node in graph.nodes}
         for node in graph.nodes:
             self._value(node.result)
-        found: dict[int, Any] = {}
+        found: dict[int, ir.Value] = {}
         for number, place in zip(graph.outputs, step.outputs, strict=True):
             if place >= len(self.graph.outputs):
                 continue
@@ -310,7 +312,7 @@ class LoopOutliner:
             values.append(self._insert(found[states + i], carried[states + i], role))
         return values
 
-    def _argument(self, operand: int) -> Any:
+    def _argument(self, operand: int) -> ir.Value:
         """An operand of the loop as a step sees it."""
         role = self.loop.roles[operand]
         if role == "state":
@@ -325,18 +327,18 @@ class LoopOutliner:
             self.slices[operand] = found
         return self.slices[operand]
 
-    def _insert(self, value: Any, into: Any, role: str) -> Any:
+    def _insert(self, value: ir.Value, into: ir.Value, role: str) -> ir.Value:
         return part_op(
             "tensor.insert_slice", [value, into, self._place(role)], into.type, into.type
         )
 
-    def _place(self, role: str) -> Any:
+    def _place(self, role: str) -> ir.Value:
         if role == "slice":
             return self.time
         last = builder.constant_index(self.loop.steps - 1)
         return arith.SubIOp(last, self.time).result
 
-    def _window(self, number: int, whole: Any, window: Window | None) -> Any:
+    def _window(self, number: int, whole: ir.Value, window: Window | None) -> ir.Value:
         """An input as an operator sees it: a part of an array."""
         if window is None:
             return whole
@@ -353,12 +355,12 @@ class LoopOutliner:
         attributes = {key: builder.as_attribute(value) for key, value in given.items()}
         return builder.op("ascend.slice", [whole], [kind], **attributes).result
 
-    def _value(self, number: int) -> Any:
+    def _value(self, number: int) -> ir.Value:
         """A value of the step; operators and products are built when they are asked for."""
         if number in self.nodes and number not in self.made:
             self._node(self.nodes[number])
         if number not in self.made:
-            total = None
+            total: ir.Value | None = None
             for a, columns in self.pieces[number]:
                 product = self._product(a, columns)
                 total = (
@@ -366,10 +368,11 @@ class LoopOutliner:
                     if total is None
                     else builder.op("ascend.add", [total, product], [product.type]).result
                 )
+            assert total is not None, "a product has pieces"
             self.made[number] = total
         return self.made[number]
 
-    def _product(self, a: int, columns: Columns) -> Any:
+    def _product(self, a: int, columns: Columns) -> ir.Value:
         left = self._value(a)
         found = tensor_of(left.type)
         key = -1 - a
@@ -387,7 +390,7 @@ class LoopOutliner:
         made = builder.op(f"ascend.{node.name}", operands, [tensor_type(result)], **given)
         self.made[node.result] = made.result
 
-    def _operand(self, node: Node, index: int, operand: Operand, result: Tensor) -> Any:
+    def _operand(self, node: Node, index: int, operand: Operand, result: Tensor) -> ir.Value:
         if not isinstance(operand, Scalar):
             return self._value(operand)
         element = result.element
@@ -400,7 +403,7 @@ class LoopOutliner:
         return builder.op("ascend.full", [], [kind], value=value).result
 
 
-def build_kernel(loops: Sequence[LoopOutliner], kernels: Any) -> Any:
+def build_kernel(loops: Sequence[LoopOutliner], kernels: Op) -> ir.Operation:
     """A kernel of loops side by side, in the module of kernels: inputs of all, then outputs.
 
     Raises:
@@ -461,7 +464,9 @@ def first_of(window: Window | None, whole: tuple[int, ...], shape: tuple[int, ..
     return window.offset
 
 
-def part_op(name: str, operands: Sequence[Any], whole: Any, kind: Any) -> Any:
+def part_op(
+    name: str, operands: Sequence[ir.Value], whole: ir.RankedTensorType, kind: ir.RankedTensorType
+) -> ir.Value:
     """`tensor.extract_slice` or `insert_slice` of one part along the first dimension; its place is
     the last operand."""
     rank = len(whole.shape)

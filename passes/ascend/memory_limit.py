@@ -20,6 +20,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
+from davinci.mlir import Op
 from davinci.passes import builder
 from davinci.passes.ascend.host_function import Launch, Storage
 from davinci.passes.ascend.recomputation import recompute
@@ -160,7 +161,7 @@ class Cuts:
         best = min(fitted.remedies, key=lambda each: each.arena_bytes)
         return [*self.tried, replace(best, name=CUT, parts=tuple(sorted(self.parts)))]
 
-    def mark(self, root: Any) -> None:
+    def mark(self, root: Op) -> None:
         """Leaves it in attributes of a module."""
         values: dict[str, Any] = {"limit": self.limit, "parts": list(self.parts)}
         values["tried"] = [
@@ -171,12 +172,12 @@ class Cuts:
             root.attributes[CUTS + name] = builder.as_attribute(value)
 
 
-def are_cut(root: Any) -> bool:
+def are_cut(root: Op) -> bool:
     """Whether chains of a module are cut."""
     return bool(attribute(root, CUTS + "parts"))
 
 
-def cut_of(root: Any) -> Cuts:
+def cut_of(root: Op) -> Cuts:
     """What was left in attributes of a module, which are taken away."""
     if CUTS_LIMIT not in root.attributes:
         return Cuts()

@@ -13,10 +13,8 @@ after:
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.ascend_types import tensor_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, owner_of
 from davinci.operators.arithmetic import FINITE
 from davinci.operators.tensors import is_integer
 from davinci.passes.ascend.layout_support import last_makers
@@ -45,7 +43,7 @@ JUMPS = frozenset(
 conversions to integers: they read what was computed, never what is rounded for products."""
 
 
-def store_once(block: Any) -> None:
+def store_once(block: ir.Block) -> None:
     """Gives values that are rounded to f16 for products to all other readers rounded.
 
     They are stored once, narrow; what is computed of them stays f32, and so do sums that no
@@ -64,7 +62,7 @@ def store_once(block: Any) -> None:
         uses = [use for use in value.uses if reads_rounded(use.owner.operation, rounded)]
         if not uses:
             continue
-        rounded.move_after(defining_op(value))
+        rounded.move_after(owner_of(value))
         with rounded.location, ir.InsertionPoint.after(rounded):
             wide = TensorOps().cast(rounded.result, "f32")
         for use in uses:
@@ -79,7 +77,7 @@ def reaches_product(value: ir.Value) -> bool:
     )
 
 
-def round_shortcuts(block: Any) -> None:
+def round_shortcuts(block: ir.Block) -> None:
     """Rounds to f16 what the later one of two products brings to a sum that is only needed rounded:
     the kernel of the first one makes the sum, and what the other one brings it crosses GM."""
     products = last_makers(block, ON_CUBE)
@@ -88,13 +86,13 @@ def round_shortcuts(block: Any) -> None:
         if op.name != "ascend.add" or not is_f32(op.results[0]) or not is_rounded(op.results[0]):
             continue
         owners = [defining_op(value) for value in op.operands]
-        made = [products.get(owner, -1) for owner in owners]
+        made = [-1 if owner is None else products.get(owner, -1) for owner in owners]
         stored = any(owner is not None and owner.name == "ascend.cast" for owner in owners)
         if stored or min(made) < 0 or made[0] == made[1]:
             continue
         late = made.index(max(made))
         if read_once(op.operands[late]):
-            with op.location, ir.InsertionPoint.after(defining_op(op.operands[late])):
+            with op.location, ir.InsertionPoint.after(owner_of(op.operands[late])):
                 ops = TensorOps()
                 op.operands[late] = ops.cast(ops.cast(op.operands[late], HALF), "f32")
 
@@ -110,7 +108,7 @@ def is_rounded(value: ir.Value) -> bool:
     )
 
 
-def mark_finite(block: Any) -> None:
+def mark_finite(block: ir.Block) -> None:
     """Says of sums that they are finite if products read them, or what they are sums of, as f16:
     where that is not, the products are lost, and with them what follows."""
     for operation in block.operations:
@@ -132,7 +130,7 @@ def is_factor(value: ir.Value) -> bool:
     return any(user.name in ON_CUBE for user in users_of(owner))
 
 
-def reads_rounded(reader: Any, rounded: Any) -> bool:
+def reads_rounded(reader: Op, rounded: Op) -> bool:
     """Whether an operation may read a value as another one rounds it: not what brings it to results
     of the function, nor what jumps."""
     if reader == rounded or not reader.name.startswith("ascend.") or jumps(reader):
@@ -142,7 +140,7 @@ def reads_rounded(reader: Any, rounded: Any) -> bool:
     )
 
 
-def jumps(reader: Any) -> bool:
+def jumps(reader: Op) -> bool:
     """Whether results of an operation may change as a whole where an operand changes a little."""
     if reader.name in JUMPS:
         return True

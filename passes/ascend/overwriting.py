@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
-from typing import Any
 
+from davinci.mlir import Op, ir
 from davinci.passes.ascend.host_function import (
     Launch,
     Place,
@@ -33,7 +33,7 @@ from davinci.passes.ascend.kernel_group import group_of_kernel
 from davinci.passes.ascend.staging import needs_of
 from davinci.schedule.in_place import shareable
 
-Buffer = tuple[Place, Any]
+Buffer = tuple[Place, ir.MemRefType]
 """A place and the memref type that it is seen as."""
 
 Use = tuple[int, Touch]
@@ -44,7 +44,7 @@ OVERWRITES = "ascend.overwrites"
 the kernel writes nothing of the output, it has what the input has, for both are the same bytes."""
 
 
-def shared_by(kernel: Any, inputs: int) -> list[tuple[int, int]]:
+def shared_by(kernel: Op, inputs: int) -> list[tuple[int, int]]:
     """Outputs of a kernel that may be the same bytes as an input, whatever its schedule: numbers
     of the output and of the input.
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of
 from davinci.machine import Machine
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS, Call, Tensor
 from davinci.passes.analysis.min_cut import NEVER, Network
 from davinci.passes.ascend import boxes
@@ -39,13 +40,13 @@ READ_IN_PART = frozenset(
 """Operators whose kernels read a part of an array like all of it, besides elementwise ones."""
 
 
-def worth_it(found: Mapping[Any, Demand], machine: Machine, cores: int) -> dict[Any, Demand]:
+def worth_it(found: Mapping[Op, Demand], machine: Machine, cores: int) -> dict[Op, Demand]:
     """Those of the demands that take least time together."""
     prices = Prices(found, machine, cores)
     network = Network()
     nodes = {op: network.node() for op in found}
-    producers = {op.results[0]: op for op in found}
-    slices: dict[tuple[Any, Box], int] = {}
+    producers: dict[ir.Value, Op] = {op.results[0]: op for op in found}
+    slices: dict[tuple[ir.Value, Box], int] = {}
     for op, node in nodes.items():
         is_slice = op.name == "ascend.slice" and boxes.is_whole(found[op].box)
         network.edge(network.SOURCE, node, NEVER if is_slice else prices.saved(op))
@@ -59,8 +60,9 @@ def worth_it(found: Mapping[Any, Demand], machine: Machine, cores: int) -> dict[
             if (value, box) not in slices:
                 slices[value, box] = network.node()
                 maker = producers.get(value)
-                narrow = maker is not None and not boxes.is_whole(found[maker].box)
-                head = nodes[maker] if narrow else network.SINK
+                head = network.SINK
+                if maker is not None and not boxes.is_whole(found[maker].box):
+                    head = nodes[maker]
                 network.edge(slices[value, box], head, prices.slice(value, box))
             network.edge(node, slices[value, box], NEVER)
     for a, b in prices.apart():
@@ -72,13 +74,13 @@ def worth_it(found: Mapping[Any, Demand], machine: Machine, cores: int) -> dict[
 class Prices:
     """Prices of what computes parts, in `UNIT`s of a cycle."""
 
-    def __init__(self, found: Mapping[Any, Demand], machine: Machine, cores: int) -> None:
+    def __init__(self, found: Mapping[Op, Demand], machine: Machine, cores: int) -> None:
         self.costs = Costs.of(machine)
         self._cores = cores
         self._found = found
         self._known = mark_foldable(next(iter(found)).block)
 
-    def saved(self, op: Any) -> int:
+    def saved(self, op: Op) -> int:
         """The work of all of a result less that of a part."""
         call, demand = call_of(op), self._found[op]
         result = replace(call.outputs[0], shape=boxes.shape_of(demand.box))
@@ -88,7 +90,7 @@ class Prices:
         )
         return max(0, self._work(op, call) - self._work(op, replace(call, inputs=inputs), result))
 
-    def _work(self, op: Any, call: Call, result: Tensor | None = None) -> int:
+    def _work(self, op: Op, call: Call, result: Tensor | None = None) -> int:
         """The work of an operator on values of these sizes."""
         whole = call.outputs[0]
         work = OPERATORS[op.name.removeprefix("ascend.")].work(call)
@@ -107,7 +109,7 @@ class Prices:
         moved = 0 if free else self.costs.moved(int(work.write_bytes * share))
         return max(cube, vector, moved) + 1
 
-    def slice(self, value: Any, box: Box) -> int:
+    def slice(self, value: ir.Value, box: Box) -> int:
         """What a slice of a value costs that has been computed as a whole."""
         if value in self._known or definition(value) is not None:
             return 0
@@ -120,7 +122,7 @@ class Prices:
         size_bytes = Tensor(boxes.shape_of(box), kind.element).size_bytes
         return self.costs.launch + self.costs.moved(2 * size_bytes)
 
-    def _reads_in_part(self, op: Any, value: Any, box: Box) -> bool:
+    def _reads_in_part(self, op: Op, value: ir.Value, box: Box) -> bool:
         """Whether the kernel of a reader takes that part without a slice before it."""
         demand = self._found.get(op)
         if demand is None:
@@ -133,9 +135,9 @@ class Prices:
         readers = users_of(op)
         return bool(readers) and all(x.name in READ_IN_PART or is_elementwise(x) for x in readers)
 
-    def apart(self) -> set[tuple[Any, Any]]:
+    def apart(self) -> set[tuple[Op, Op]]:
         """Products of a part of an operand, and others of it with which they could be one."""
-        together: dict[Any, list[Any]] = defaultdict(list)
+        together: dict[ir.Value, list[Op]] = defaultdict(list)
         for op in self._found:
             if op.name in PRODUCTS and self._has_weights(op):
                 together[op.operands[0]] = [
@@ -155,10 +157,10 @@ class Prices:
             and a != b
         }
 
-    def _rows(self, product: Any) -> Box | None:
+    def _rows(self, product: Op) -> Box | None:
         return self._found[product].part.operands[0]
 
-    def _has_weights(self, product: Any) -> bool:
+    def _has_weights(self, product: Op) -> bool:
         weights = product.operands[1]
         return weights in self._known or definition(weights) is not None
 

@@ -14,6 +14,7 @@ from typing import Any
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.conv import MOST_STRIDE, Geometry, geometry
 from davinci.operators.products import TRANSPOSE_B
@@ -26,7 +27,10 @@ from davinci.tables import Table
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import round_up
 
-Emit = Callable[[Sequence[Any], TensorOps], Any]
+Parts = Sequence[Any]
+"""The parts of the operands, each a value, or None where a rule reads nothing of it."""
+
+Emit = Callable[[Parts, TensorOps], ir.Value]
 """Builds the part of a result from the parts of the operands, None for what is not read."""
 
 
@@ -43,7 +47,7 @@ class PartRule:
     emit: Emit
 
 
-Rule = Callable[[Any, Box], "PartRule | None"]
+Rule = Callable[[Op, Box], "PartRule | None"]
 RULES: Table[str, Rule] = Table("a rule for parts")
 rule = RULES.register
 
@@ -72,12 +76,12 @@ BY_WINDOWS = (
 """Operators whose attributes say nothing of sizes, besides elementwise ones."""
 
 
-def rewrite_of(op: Any) -> str:
+def rewrite_of(op: Op) -> str:
     """The name of the rewrite that moves a slice in front of an operator; "" if none does."""
     return "slice-elementwise" if is_elementwise(op) else NAMES.get(op.name, "")
 
 
-def part_of(op: Any, box: Box) -> PartRule | None:
+def part_of(op: Op, box: Box) -> PartRule | None:
     """How a part of the result of `op` is computed; None if only all of it is."""
     if any(0 in tensor_of(value.type).shape for value in (*op.operands, op.results[0])):
         return None
@@ -87,7 +91,7 @@ def part_of(op: Any, box: Box) -> PartRule | None:
     return None if found is None else found(op, box)
 
 
-def by_windows(op: Any, box: Box) -> PartRule | None:
+def by_windows(op: Op, box: Box) -> PartRule | None:
     """The same operator on what its windows reach."""
     call = call_of(op)
     found = OPERATORS[op.name.removeprefix("ascend.")].windows(call)
@@ -110,7 +114,7 @@ def is_in_place(dim: Dim) -> bool:
     return (dim.stride, dim.size, dim.offset, dim.inner) == (1, 1, 0, None)
 
 
-def again(op: Any, operands: Sequence[Any], box: Box, **changed: Any) -> Any:
+def again(op: Op, operands: Parts, box: Box, **changed: Any) -> ir.Value:
     """The operator on other operands, with a smaller result and some attributes changed."""
     result = replace(tensor_of(op.results[0].type), shape=boxes.shape_of(box))
     attributes = {key: op.attributes[key] for key in op.attributes}
@@ -129,7 +133,7 @@ def one(size: int, at: range) -> Dimension:
 
 
 @rule("ascend.reshape")
-def part_of_reshape(op: Any, box: Box) -> PartRule | None:
+def part_of_reshape(op: Op, box: Box) -> PartRule | None:
     source = boxes.reshaped(box, tensor_of(op.operands[0].type).shape)
     if source is None:
         return None
@@ -138,7 +142,7 @@ def part_of_reshape(op: Any, box: Box) -> PartRule | None:
 
 
 @rule("ascend.slice")
-def part_of_slice(op: Any, box: Box) -> PartRule | None:
+def part_of_slice(op: Op, box: Box) -> PartRule | None:
     """A part of the operand: nothing is left to be done."""
     taken, shape = plain_dimensions(box), tensor_of(op.operands[0].type).shape
     if taken is None:
@@ -161,7 +165,7 @@ def overlapping(taken: range, start: int, size: int) -> tuple[range, int, int]:
     return range(inside.start - start, inside.stop - start, inside.step), before, after
 
 
-def with_whole_blocks(op: Any, box: Box) -> Box:
+def with_whole_blocks(op: Op, box: Box) -> Box:
     """A box, or one of whole blocks of 16 elements of its rows, if an operator joins rows of such
     blocks: parts of blocks would be moved element by element."""
     taken, size = plain(box[-1]) if box else None, size_of(box[-1]) if box else 0
@@ -171,7 +175,7 @@ def with_whole_blocks(op: Any, box: Box) -> Box:
     return (*box[:-1], one(size, inside))
 
 
-def joins_blocks(op: Any) -> bool:
+def joins_blocks(op: Op) -> bool:
     """Whether an operator puts rows beside each other that begin at whole blocks."""
     if op.name == "ascend.concat":
         shapes = [tensor_of(operand.type).shape for operand in op.operands]
@@ -184,7 +188,7 @@ def joins_blocks(op: Any) -> bool:
 
 
 @rule("ascend.concat")
-def part_of_concat(op: Any, box: Box) -> PartRule | None:
+def part_of_concat(op: Op, box: Box) -> PartRule | None:
     dim = attribute(op, "dim")
     taken = plain(box[dim])
     if taken is None:
@@ -203,7 +207,7 @@ def part_of_concat(op: Any, box: Box) -> PartRule | None:
 
 
 @rule("ascend.pad")
-def part_of_pad(op: Any, box: Box) -> PartRule | None:
+def part_of_pad(op: Op, box: Box) -> PartRule | None:
     """What is left of the operand, with less around it."""
     taken, source = plain_dimensions(box), tensor_of(op.operands[0].type)
     if taken is None or any(attribute(op, "interior")):
@@ -218,9 +222,10 @@ def part_of_pad(op: Any, box: Box) -> PartRule | None:
         return PartRule((None, None), lambda _, ops: ops.full(shape, element, number[()]))
     low, high = ([place[i] for place in placed] for i in (1, 2))
 
-    def emit(operands: Sequence[Any], ops: TensorOps) -> Any:
+    def emit(operands: Parts, ops: TensorOps) -> ir.Value:
         if not any(low) and not any(high):
-            return operands[0]
+            value: ir.Value = operands[0]
+            return value
         return again(op, operands, box, low=low, high=high)
 
     read = tuple(one(n, inside) for n, (inside, _, _) in zip(source.shape, placed, strict=True))
@@ -228,7 +233,7 @@ def part_of_pad(op: Any, box: Box) -> PartRule | None:
 
 
 @rule("ascend.gather")
-def part_of_gather(op: Any, box: Box) -> PartRule | None:
+def part_of_gather(op: Op, box: Box) -> PartRule | None:
     """Fewer indices, all of the rows."""
     table = boxes.whole(tensor_of(op.operands[0].type).shape)
     if not boxes.is_whole(box[1:]):
@@ -237,7 +242,7 @@ def part_of_gather(op: Any, box: Box) -> PartRule | None:
 
 
 @rule("ascend.conv")
-def part_of_conv(op: Any, box: Box) -> PartRule | None:
+def part_of_conv(op: Op, box: Box) -> PartRule | None:
     """Some of the images, windows, and channels of the result; the last are columns of weights."""
     x, w = (tensor_of(value.type) for value in op.operands)
     found = part_of_image(geometry(call_of(op).attributes), box[1])
@@ -253,7 +258,7 @@ def part_of_conv(op: Any, box: Box) -> PartRule | None:
 
 
 @rule("ascend.pool")
-def part_of_pool(op: Any, box: Box) -> PartRule | None:
+def part_of_pool(op: Op, box: Box) -> PartRule | None:
     """Some of the images, windows and channels."""
     found = part_of_image(geometry(call_of(op).attributes), box[1])
     if found is None:

@@ -11,7 +11,7 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
 from davinci.element_types import DTYPES
-from davinci.mlir import ir, location_text
+from davinci.mlir import Op, ir, location_text
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.passes.analysis.value_graph import ARGUMENT, OTHER, Graph, Known, Node, Sums
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
@@ -41,10 +41,10 @@ class PlainGraph:
         operations: the operation of each node; None of arguments.
     """
 
-    def __init__(self, function: ir.Operation) -> None:
+    def __init__(self, function: Op) -> None:
         block = function.regions[0].blocks[0]
         self.numbers: dict[ir.Value, int] = {}
-        self.operations: list[Any] = []
+        self.operations: list[Op | None] = []
         self._nodes: list[Node] = []
         self._foldable = mark_foldable(block)
         ranges = {}
@@ -63,12 +63,12 @@ class PlainGraph:
                 results = tuple(self.numbers[v] for v in op.operands)
         self.graph = Graph(self._nodes, results, ranges)
 
-    def _add(self, value: ir.Value, op: Any, node: Node) -> None:
+    def _add(self, value: ir.Value, op: Op | None, node: Node) -> None:
         self.numbers[value] = len(self._nodes)
         self.operations.append(op)
         self._nodes.append(node)
 
-    def _node(self, op: Any, value: ir.Value) -> Node:
+    def _node(self, op: Op, value: ir.Value) -> Node:
         name = op.name.removeprefix(PREFIX)
         place = location_text(op.location)
         if name == op.name or len(op.results) != 1:
@@ -88,13 +88,13 @@ class PlainGraph:
         return node
 
     @staticmethod
-    def _known(op: Any) -> Known | None:
+    def _known(op: Op) -> Known | None:
         if tensor_of(op.results[0].type).element not in DTYPES:
             return None
         number = full_value(op.results[0])
         return Known.of(constant_array(op) if number is None else number)
 
-    def _product(self, op: Any, node: Node) -> Node:
+    def _product(self, op: Op, node: Node) -> Node:
         """A product, with the sums of an operand that is known."""
         shape, turned = tensor_of(op.operands[0].type).shape, TRANSPOSE_A in op.attributes
         terms = shape[-2] if turned else shape[-1]
@@ -120,7 +120,7 @@ class PlainGraph:
         return node
 
 
-def _terms(op: Any, node: Node) -> int:
+def _terms(op: Op, node: Node) -> int:
     """How many elements one of the result of a sum is combined from, at most."""
     if node.name == "pool":
         return int(np.prod(node.attributes["kernel"]))
@@ -135,7 +135,7 @@ def _type(value: ir.Value) -> dict[str, Any]:
     return {"shape": found.shape, "element": found.element}
 
 
-def _ranges(function: ir.Operation) -> list[tuple[float, float] | None]:
+def _ranges(function: Op) -> list[tuple[float, float] | None]:
     """The range that each argument is declared to have."""
     count = len(function.regions[0].blocks[0].arguments)
     if "arg_attrs" not in function.attributes:
@@ -148,7 +148,7 @@ def _ranges(function: ir.Operation) -> list[tuple[float, float] | None]:
     return found
 
 
-def _checked(function: ir.Operation, given: Any) -> tuple[float, float]:
+def _checked(function: Op, given: list[float | int]) -> tuple[float, float]:
     """A range as the text of a program has it."""
     floats = isinstance(given, list) and all(isinstance(x, float) for x in given)
     if not floats or len(given) != 2 or not -math.inf < given[0] <= given[1] < math.inf:

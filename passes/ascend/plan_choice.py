@@ -4,8 +4,8 @@ the arena in it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from davinci.mlir import Op
 from davinci.passes import builder
 from davinci.passes.ascend.host_function import Storage
 from davinci.passes.ascend.memory_limit import Attempt, place
@@ -63,7 +63,7 @@ def compared(staging: Staging, name: str, taken: Attempt, line_bytes: int) -> li
     ]
 
 
-def mark_arena(main: Any, staged: Staged, arena: Sequence[Storage], placed: Plan) -> None:
+def mark_arena(main: Op, staged: Staged, arena: Sequence[Storage], placed: Plan) -> None:
     """Gives @main `ascend.arena`, `ascend.arena_buffers` and, where the host brings weights,
     `ascend.arena_weights`; see `ascend-bufferize`."""
     buffers = zip(arena, placed.problem.buffers, strict=True)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.machine import Machine
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
@@ -42,7 +42,7 @@ CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
 """Operators that are done by the way."""
 
 
-def product_groups(block: Any, fuse: bool, machine: Machine | None = None) -> list[list[Any]]:
+def product_groups(block: ir.Block, fuse: bool, machine: Machine | None = None) -> list[list[Op]]:
     """For each product with followers or casts that join it, the operators in their order.
 
     A product alone is lowered on buffers; what windows of images go into, which says more than they
@@ -51,14 +51,16 @@ def product_groups(block: Any, fuse: bool, machine: Machine | None = None) -> li
     Args:
         machine: whose cubes have cores of their own, which do little on the way; None of others.
     """
-    places = {op.operation: place for place, op in enumerate(block.operations)}
+    places: dict[Op, int] = {op.operation: place for place, op in enumerate(block.operations)}
     products = last_makers(block, ON_CUBE)
-    taken: dict[Any, list[Any]] = {}
-    found = []
+    taken: dict[Op, list[Op]] = {}
+    found: list[list[Op]] = []
     for op in places:
         width = tensor_of(op.operands[0].type).bytes_each if op.name in ON_CUBE else 0
         if width in (1, 2) or op.name == POOL:
-            group = _Growing(op, places, taken, products, machine).grown() if fuse else [op]
+            group: list[Op] = [op]
+            if fuse:
+                group = _Growing(op, places, taken, products, machine).grown()
             # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
             lies = all(full_value(value) is None for value in op.operands)
             if len(group) > 1 or ((op.name in OF_WINDOWS or width == 1) and lies):
@@ -72,10 +74,10 @@ class _Growing:
 
     def __init__(
         self,
-        product: Any,
-        places: dict[Any, int],
-        taken: dict[Any, list[Any]],
-        products: dict[Any, int],
+        product: Op,
+        places: dict[Op, int],
+        taken: dict[Op, list[Op]],
+        products: dict[Op, int],
         machine: Machine | None,
     ) -> None:
         self._places, self._taken, self._products = places, taken, products
@@ -89,7 +91,7 @@ class _Growing:
             if is_rounding(operand) and operand.owner.operation not in taken:
                 self._try([operand.owner.operation])
 
-    def grown(self) -> list[Any]:
+    def grown(self) -> list[Op]:
         """The operators, in the order of the block."""
         grown = True
         while grown:
@@ -99,7 +101,7 @@ class _Growing:
                 self._ops.remove(op)
         return self._ops
 
-    def _left_to_products(self, op: Any) -> bool:
+    def _left_to_products(self, op: Op) -> bool:
         """Whether an operator makes wider numbers of what leaves the kernel anyway, for what later
         products take in: there fewer bytes come, and less is done in all."""
         source = narrow_behind(op)
@@ -119,18 +121,19 @@ class _Growing:
             )
         )
 
-    def _goes_with_later(self, user: Any, op: Any) -> bool:
+    def _goes_with_later(self, user: Op, op: Op) -> bool:
         """Whether an operator also reads what a later product has made."""
         others = [defining_op(v) for v in user.operands if v != op.results[0]]
-        last = max((self._products.get(other, -1) for other in others), default=-1)
+        numbers = [self._products.get(other, -1) for other in others if other is not None]
+        last = max(numbers, default=-1)
         return is_elementwise(user) and last > self._first
 
-    def _followers(self) -> list[list[Any]]:
+    def _followers(self) -> list[list[Op]]:
         """Users of the group's results, each with the broadcasts that it reads."""
         users = {user for op in self._ops for user in users_of(op) if self._is_candidate(user)}
         return [[*self._carried(user), user] for user in self._sorted(users)]
 
-    def _is_candidate(self, op: Any) -> bool:
+    def _is_candidate(self, op: Op) -> bool:
         if op not in self._places or op in self._ops or op in self._taken:
             return False
         record = OPERATORS.get(op.name.removeprefix("ascend."))
@@ -138,7 +141,7 @@ class _Growing:
             record is not None and record.elementwise
         )
 
-    def _left_to_readers(self, op: Any) -> bool:
+    def _left_to_readers(self, op: Op) -> bool:
         """Whether nothing is gained by an operator: only reductions read its result, which compute
         it themselves, and what it is made of has fewer bytes or leaves the kernel anyway."""
         makers = (defining_op(value) for value in op.operands)
@@ -150,9 +153,9 @@ class _Growing:
             and all(user.name == "ascend.reduce" for user in users_of(op))
         )
 
-    def _carried(self, user: Any) -> list[Any]:
+    def _carried(self, user: Op) -> list[Op]:
         """Broadcasts, reshapes and what makes wider numbers that only `user` needs."""
-        found: list[Any] = []
+        found: list[Op] = []
         waiting = [defining_op(value) for value in user.operands]
         while waiting:
             owner = waiting.pop()
@@ -166,7 +169,7 @@ class _Growing:
                 waiting += [defining_op(value) for value in op.operands]
         return found
 
-    def _try(self, joining: list[Any]) -> bool:
+    def _try(self, joining: list[Op]) -> bool:
         """Takes operators in if one kernel can hold them and none waits for another one's result
         that waits for this kernel."""
         ops = self._sorted({*self._ops, *joining})
@@ -182,7 +185,7 @@ class _Growing:
         self._ops = ops
         return True
 
-    def _depends(self, ops: Sequence[Any]) -> bool:
+    def _depends(self, ops: Sequence[Op]) -> bool:
         """Whether the group reads what is computed from its results outside of it."""
         inside, seen = set(ops), set()
         waiting = [
@@ -216,11 +219,11 @@ class _Growing:
             found = min(found, first)
         return found
 
-    def _sorted(self, ops: Any) -> list[Any]:
+    def _sorted(self, ops: set[Op]) -> list[Op]:
         return sorted(ops, key=self._places.__getitem__)
 
 
-def is_widening(op: Any) -> bool:
+def is_widening(op: Op) -> bool:
     """Whether an operation is a cast of what has fewer bytes."""
     if op.name != "ascend.cast":
         return False
@@ -228,17 +231,17 @@ def is_widening(op: Any) -> bool:
     return source.bytes_each < made.bytes_each
 
 
-def widens(op: Any) -> bool:
+def widens(op: Op) -> bool:
     """Whether an operator makes numbers of more bytes."""
     return narrow_behind(op) is not None
 
 
-def narrow_behind(op: Any) -> Any:
+def narrow_behind(op: Op) -> ir.Value | None:
     """What an operator makes numbers of more bytes of; None if it does not."""
     return op.operands[0] if is_widening(op) else bytes_behind(op)
 
 
-def bytes_behind(op: Any) -> Any:
+def bytes_behind(op: Op) -> ir.Value | None:
     """The bytes that an operator, and those in front of it, make wider numbers of, combined with
     nothing but numbers that are the same everywhere; None if it does not."""
     while is_elementwise(op):
@@ -247,13 +250,14 @@ def bytes_behind(op: Any) -> Any:
             return None
         if tensor_of(arrays[0].type).element == "i8":
             return arrays[0]
-        op = defining_op(arrays[0])
-        if op is None:
+        owner = defining_op(arrays[0])
+        if owner is None:
             return None
+        op = owner
     return None
 
 
-def is_rounding(value: Any) -> bool:
+def is_rounding(value: ir.Value) -> bool:
     """Whether a value is rows of f32 rounded to f16 for one user, and what makes those cannot round
     them: it would bring half the bytes."""
     op = defining_op(value)
@@ -267,7 +271,7 @@ def is_rounding(value: Any) -> bool:
     return source.element == "f32" and source.layout == ND and not computed
 
 
-def outputs_of(ops: Sequence[Any]) -> list[Any]:
+def outputs_of(ops: Sequence[Op]) -> list[ir.Value]:
     """Results that operators outside need."""
     inside = set(ops)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.mlir import Op, ir
 from davinci.operators.layouts import Factors, factors, normal, regrouped, steps
 from davinci.operators.tensors import ND
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
@@ -27,18 +27,18 @@ class Rearrangement:
     shape: tuple[int, ...]
     permutation: tuple[int, ...]
 
-    def emit(self, source: Any, result: Sequence[int], ops: TensorOps) -> Any:
+    def emit(self, source: ir.Value, result: Sequence[int], ops: TensorOps) -> ir.Value:
         """Builds it in rows, with no more operations than it takes."""
         split = ops.reshape(source, self.shape)
         return ops.reshape(ops.transpose(split, self.permutation), result)
 
 
-def traces(value: Any) -> list[tuple[Any, Factors]]:
+def traces(value: ir.Value) -> list[tuple[ir.Value, Factors]]:
     """What `value` is a rearrangement of, itself first, and where its elements lie in rows there.
 
     A value is left out where a reshape of the chain cuts through what a transpose has taken apart.
     """
-    chain: list[Any] = []
+    chain: list[Op] = []
     source = value
     found = []
     while True:
@@ -52,7 +52,7 @@ def traces(value: Any) -> list[tuple[Any, Factors]]:
         source = owner.operands[0]
 
 
-def traced(source: Any, chain: Iterable[Any]) -> Factors | None:
+def traced(source: ir.Value, chain: Iterable[Op]) -> Factors | None:
     """Where the elements of the last result of a chain of operations lie in rows of `source`."""
     rows = replace(tensor_of(source.type), layout=ND)
     found: Factors | None = factors(rows.shape, steps(rows))

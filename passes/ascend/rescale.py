@@ -10,11 +10,10 @@ that f16 holds to all its digits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from davinci.elements import Array
+from davinci.mlir import ir
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.split_products import Kept
 from davinci.passes.ascend.tensor_ops import TensorOps
@@ -55,13 +54,15 @@ def largest_magnitudes(array: Array, axis: tuple[int, ...]) -> Array:
     return found
 
 
-def scaled(array: Array, powers: Array, kept: list[int], ops: TensorOps) -> Any:
+def scaled(array: Array, powers: Array, kept: list[int], ops: TensorOps) -> ir.Value:
     """The constant operand times its powers of two, as f32."""
     contracted = tuple(i for i in range(array.ndim) if i not in kept)
     return ops.constant(np.ldexp(array, np.expand_dims(powers, contracted)), "f32")
 
 
-def scaled_back(value: Any, powers: Array, kept: Kept, result: Tensor, ops: TensorOps) -> Any:
+def scaled_back(
+    value: ir.Value, powers: Array, kept: Kept, result: Tensor, ops: TensorOps
+) -> ir.Value:
     """The product times the inverse powers of two of an operand."""
     back = ops.constant(np.ldexp(np.float32(1), -powers), result.element)
     return ops.binary("mul", value, kept.spread(back, result, ops))

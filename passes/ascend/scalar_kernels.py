@@ -10,10 +10,18 @@ Temporaries become further arguments: GM buffers that the caller provides.
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.elements import scalar_attribute
-from davinci.mlir import arith, func, function_type, ir, memref, operations, run_pipeline, symbols
+from davinci.mlir import (
+    Op,
+    arith,
+    func,
+    function_type,
+    ir,
+    memref,
+    operations,
+    run_pipeline,
+    symbols,
+)
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_facts import facts_of_function
 from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor
@@ -45,8 +53,8 @@ FOLD_VIEWS = "fold-memref-alias-ops,lower-affine,canonicalize,cse"
 
 
 def build_kernel(
-    function: Any, kernels: Any, name: str, op_name: str
-) -> tuple[list[Any], list[Any]]:
+    function: Op, kernels: Op, name: str, op_name: str
+) -> tuple[list[ir.RankedTensorType], list[ir.Attribute]]:
     """Adds the kernel of `function` to the module `kernels`.
 
     Returns:
@@ -89,12 +97,12 @@ def build_kernel(
     return temporaries, constants
 
 
-def find(module: Any, name: str) -> Any:
+def find(module: ir.Module, name: str) -> ir.Operation:
     """The function `name`, which upstream's passes replace by new operations."""
     return dict(symbols(module.operation))[name]
 
 
-def require_loops(function: Any) -> None:
+def require_loops(function: Op) -> None:
     """Fails at an operation that `TO_LINALG` left as it was; bufferization would not name it."""
     for op in operations(function, "stablehlo")[-1:]:  # the owner of a region comes last
         types = ", ".join(str(value.type) for value in op.operands)
@@ -108,7 +116,7 @@ def require_loops(function: Any) -> None:
         )
 
 
-def make_scalars(function: Any) -> bool:
+def make_scalars(function: Op) -> bool:
     """Computes on scalars what linalg computes on tensors of rank 0; says whether it found any."""
     found = [
         op
@@ -125,15 +133,15 @@ def make_scalars(function: Any) -> bool:
     return bool(found)
 
 
-def tensor_rank(value: Any) -> int:
+def tensor_rank(value: ir.Value) -> int:
     return int(value.type.rank) if isinstance(value.type, ir.RankedTensorType) else 0
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType)
 
 
-def to_stored_types(function: Any) -> None:
+def to_stored_types(function: Op) -> None:
     """Changes arguments and results of a function on tensors to the types that buffers have.
 
     Booleans become bytes by a conversion; unsigned integers, signless ones of the same bits.
@@ -161,14 +169,14 @@ def to_stored_types(function: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(new)
 
 
-def stored_as(value: Any, wanted: Any) -> Any:
+def stored_as(value: ir.Value, wanted: ir.RankedTensorType) -> ir.Value:
     """`value` between the type of a tensor and that of its buffer."""
     boolean = is_boolean(value.type) or is_boolean(wanted)
     name = "stablehlo.convert" if boolean else "builtin.unrealized_conversion_cast"
     return builder.op(name, [value], [wanted]).result
 
 
-def constants_to_arguments(function: Any) -> list[Any]:
+def constants_to_arguments(function: Op) -> list[ir.Attribute]:
     """Makes arguments of the constant tensors of a function; returns their values."""
     block = function.regions[0].blocks[0]
     found = []
@@ -184,7 +192,7 @@ def constants_to_arguments(function: Any) -> list[Any]:
     return found
 
 
-def protect_arguments(function: Any) -> None:
+def protect_arguments(function: Op) -> None:
     """Keeps upstream from computing in place in the arguments, which others may read later."""
     with function.location:
         read_only = ir.DictAttr.get({"bufferization.writable": ir.BoolAttr.get(False)})
@@ -192,7 +200,7 @@ def protect_arguments(function: Any) -> None:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([read_only] * count)
 
 
-def expand_copies(kernel: Any) -> bool:
+def expand_copies(kernel: Op) -> bool:
     """Replaces `memref.copy` by loops of loads and stores; says whether there was any."""
     copies = operations(kernel, "memref.copy")
     for op in copies:
@@ -203,7 +211,9 @@ def expand_copies(kernel: Any) -> bool:
     return bool(copies)
 
 
-def copy_elements(source: Any, target: Any, shape: list[int], indices: list[Any]) -> None:
+def copy_elements(
+    source: ir.Value, target: ir.Value, shape: list[int], indices: list[ir.Value]
+) -> None:
     if len(indices) == len(shape):
         memref.StoreOp(memref.LoadOp(source, indices).result, target, indices)
         return
@@ -211,7 +221,7 @@ def copy_elements(source: Any, target: Any, shape: list[int], indices: list[Any]
         copy_elements(source, target, shape, [*indices, index])
 
 
-def saturate_conversions(kernel: Any) -> None:
+def saturate_conversions(kernel: Op) -> None:
     """Gives conversions of floats to integers a result for every number.
 
     What is out of range becomes the nearest integer and NaN zero; upstream leaves both undefined.
@@ -237,7 +247,7 @@ def saturate_conversions(kernel: Any) -> None:
             use.owner.operands[use.operand_number] = result
 
 
-def access_bytes(booleans: Any, buffer: Any) -> None:
+def access_bytes(booleans: ir.Value, buffer: ir.Value) -> None:
     """Makes the loads and stores of a buffer of `i1` ones of `buffer`, which holds bytes."""
     byte = ir.IntegerType.get_signless(8)
     for use in list(booleans.uses):
@@ -254,7 +264,7 @@ def access_bytes(booleans: Any, buffer: Any) -> None:
         op.erase()
 
 
-def booleans_to_bytes(kernel: Any) -> None:
+def booleans_to_bytes(kernel: Op) -> None:
     """Makes arguments of bytes of those of booleans, which are constants."""
     for argument in kernel.regions[0].blocks[0].arguments:
         kind = ir.MemRefType(argument.type)
@@ -264,7 +274,7 @@ def booleans_to_bytes(kernel: Any) -> None:
             access_bytes(argument, argument)
 
 
-def allocations_to_arguments(kernel: Any) -> list[Any]:
+def allocations_to_arguments(kernel: Op) -> list[ir.RankedTensorType]:
     """Makes arguments of the temporaries of `kernel`; returns their types as tensors."""
     for op in operations(kernel, "memref.dealloc"):
         op.erase()

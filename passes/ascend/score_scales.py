@@ -14,10 +14,8 @@ would take a kernel in front of attention. The kernel of attention scales for no
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.ascend_types import tensor_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.ascend.tensor_ops import PRODUCTS, TensorOps, defining_op, users_of
 
@@ -31,7 +29,7 @@ MOST_BETWEEN = 8
 """Operators between scores and their softmax, a limit to the search."""
 
 
-def combine_scales(exp: Any) -> bool:
+def combine_scales(exp: Op) -> bool:
     """Takes the scales of a product's factors behind it, if `exp` is of its softmax; whether there
     are any."""
     product = scores_of(exp)
@@ -58,7 +56,7 @@ def combine_scales(exp: Any) -> bool:
     return True
 
 
-def scores_of(exp: Any) -> Any:
+def scores_of(exp: Op) -> ir.Operation | None:
     """The product that `exp` is the softmax of, with masks and scales in between; None if it is
     of something else."""
     sub = defining_op(exp.operands[0])
@@ -76,7 +74,7 @@ def scores_of(exp: Any) -> Any:
     return None
 
 
-def scale_of(value: Any) -> tuple[Any, Any, float] | None:
+def scale_of(value: ir.Value) -> tuple[ir.Operation, ir.Value, float] | None:
     """The multiplication that scales a factor of a product and nothing else, what it scales, and by
     which number."""
     op = defining_op(value)

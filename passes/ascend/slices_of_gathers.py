@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
@@ -13,7 +11,7 @@ from davinci.operators.gather import rows_of
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition
 
 
-def slices_of_gathers(block: Any) -> int:
+def slices_of_gathers(block: ir.Block) -> int:
     """Replaces gathers; how many."""
     count = 0
     for op in [operation.operation for operation in block.operations]:

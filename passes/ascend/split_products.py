@@ -32,7 +32,7 @@ import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.elements import Array
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.conversion import part_of, scale_of
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import CONVOLUTION, HALF, TensorOps, defining_op
@@ -51,8 +51,8 @@ class Parts:
             nothing is scaled.
     """
 
-    halves: list[Any]
-    back: Any
+    halves: list[ir.Value]
+    back: ir.Value | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Kept:
     dims: list[int]
     result: list[int]
 
-    def spread(self, values: Any, result: Tensor, ops: TensorOps) -> Any:
+    def spread(self, values: ir.Value, result: Tensor, ops: TensorOps) -> ir.Value:
         """One value for each index of the kept dimensions, as an array of the result's shape."""
         return ops.broadcast(
             ops.reshape(values, [result.shape[dim] for dim in self.result]),
@@ -76,7 +76,7 @@ class Kept:
         )
 
 
-def kept_dimensions(op: Any) -> tuple[Kept, Kept]:
+def kept_dimensions(op: Op) -> tuple[Kept, Kept]:
     """The dimensions of both operands that have scales of their own; windows of a convolution share
     pixels, so an image has but one scale."""
     if op.name == CONVOLUTION:
@@ -87,7 +87,7 @@ def kept_dimensions(op: Any) -> tuple[Kept, Kept]:
     return Kept(rows, rows), Kept(columns, columns)
 
 
-def split_product(op: Any, constants: list[Array | None]) -> None:
+def split_product(op: Op, constants: list[Array | None]) -> None:
     """Replaces a product of f32 by products of f16.
 
     Args:
@@ -116,7 +116,7 @@ def split_product(op: Any, constants: list[Array | None]) -> None:
     op.erase()
 
 
-def parts_of(value: Any, known: Array | None, kept: list[int], ops: TensorOps) -> Parts:
+def parts_of(value: ir.Value, known: Array | None, kept: list[int], ops: TensorOps) -> Parts:
     """Splits an operand.
 
     Args:
@@ -135,7 +135,9 @@ def parts_of(value: Any, known: Array | None, kept: list[int], ops: TensorOps) -
     return Parts(halves, back)
 
 
-def scaled_at_run_time(value: Any, kept: list[int], ops: TensorOps) -> tuple[Any, Any]:
+def scaled_at_run_time(
+    value: ir.Value, kept: list[int], ops: TensorOps
+) -> tuple[ir.Value, ir.Value]:
     """A computed operand times h h, for each row or column the h of the head of the module; and
     1 / h, one number each."""
     found = tensor_of(value.type)
@@ -164,15 +166,15 @@ def constant_parts(array: Array, kept: list[int], ops: TensorOps) -> Parts:
 
 def sum_of_products(
     name: str,
-    left: list[Any],
-    right: list[Any],
+    left: list[ir.Value],
+    right: list[ir.Value],
     result: Tensor,
     ops: TensorOps,
     attributes: dict[str, Any],
-) -> Any:
+) -> ir.Value:
     """The products of parts that f32 does not lose, the small ones added up first."""
 
-    def multiplied(pair: tuple[int, int]) -> Any:
+    def multiplied(pair: tuple[int, int]) -> ir.Value:
         return ops.emit(name, [left[pair[0]], right[pair[1]]], result, **attributes)
 
     pairs = [(i, j) for i, j in product(range(len(left)), range(len(right))) if i + j < PARTS]

@@ -7,15 +7,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 from davinci import machine as machines
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.mlir import ir, symbols, unique
+from davinci.mlir import Op, ir, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import CORES, seen_by, takes_both
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
@@ -121,9 +120,7 @@ class Staging:
         cores: that a launch may have.
     """
 
-    def __init__(
-        self, root: ir.Operation, launches: list[Launch], machine: Machine, cores: int
-    ) -> None:
+    def __init__(self, root: Op, launches: list[Launch], machine: Machine, cores: int) -> None:
         self._root, self._launches = root, launches
         self._machine = machines.for_vector(machine)
         self._cores = machines.vector_cores_for(machine, cores)
@@ -350,7 +347,7 @@ class KernelWays:
         return tuple(way for way in self._weighed if way is least or way.cycles <= most)
 
 
-def ways_of(kernel: ir.Operation, machine: Machine, cores: int) -> KernelWays | None:
+def ways_of(kernel: Op, machine: Machine, cores: int) -> KernelWays | None:
     """A kernel on several numbers of cores; None of a kernel that shares no launch: loops that stay
     on a core, and what the scalar unit does, whose accesses nobody compares with those of other
     kernels.
@@ -371,6 +368,6 @@ def ways_of(kernel: ir.Operation, machine: Machine, cores: int) -> KernelWays | 
 
 
 @lru_cache(maxsize=4)
-def _known_ways(machine: Machine, cores: int) -> dict[Any, KernelWays | None]:
+def _known_ways(machine: Machine, cores: int) -> dict[Hashable, KernelWays | None]:
     """What was found for groups, from one module to the next."""
     return {}

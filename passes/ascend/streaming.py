@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.ascend.host_function import Launch, Storage
 from davinci.passes.ascend.kernel_group import group_of_kernel
 
@@ -44,7 +44,7 @@ def stream(launches: Sequence[Launch], kernels: Mapping[str, ir.Operation]) -> N
                 storage.kind, storage.streamed = "arena", True
 
 
-def tables_of(kernel: ir.Operation) -> set[int]:
+def tables_of(kernel: Op) -> set[int]:
     """Numbers of the arguments of which a kernel gathers rows."""
     group = group_of_kernel(kernel)
     if group is None:

@@ -10,7 +10,6 @@ done to sums with numbers alone is done to them as the product gives them, and s
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators.products import product_name
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
@@ -41,7 +40,7 @@ from davinci.schedule.vector.space import NoSpace
 WIDE = "f32"
 
 
-def sums_by_cube(block: Any, machine: Machine, cores: int) -> int:
+def sums_by_cube(block: ir.Block, machine: Machine, cores: int) -> int:
     """Has the cube add where it is estimated to take less time; how often it does."""
     faster: dict[Tensor, bool] = {}
     count = 0
@@ -60,7 +59,7 @@ def sums_by_cube(block: Any, machine: Machine, cores: int) -> int:
     return count
 
 
-def halves_of_rows(op: Any) -> Any:
+def halves_of_rows(op: Op) -> ir.Value | None:
     """The f16 in fractals, in GM, whose rows a reduction adds; None if that is not what it does."""
     x = op.operands[0]
     cast = defining_op(x)
@@ -102,7 +101,7 @@ def product_cycles(graph: Graph, machine: Machine, cores: int) -> float:
     return estimate(product, ways[0], machine, cores)
 
 
-def replace_sum(op: Any, x: Any) -> None:
+def replace_sum(op: Op, x: ir.Value) -> None:
     """Puts a product in the place of a reduction, and what follows it with numbers alone on its
     result."""
     kind, result = tensor_of(x.type), tensor_of(op.results[0].type)
@@ -110,9 +109,9 @@ def replace_sum(op: Any, x: Any) -> None:
     with op.location, ir.InsertionPoint(op):
         ops = TensorOps()
         row = ops.array(np.ones(ones.shape, np.float16), ones)
-        made = builder.op(f"ascend.{product_name(kind.rank)}", [row, x], [tensor_type(sums)]).result
-        made = ops.cast(made, result.element)
-    last = op
+        product = builder.op(f"ascend.{product_name(kind.rank)}", [row, x], [tensor_type(sums)])
+        made = ops.cast(product.result, result.element)
+    last: Op = op
     while (follower := only_follower(last)) is not None:
         with follower.location, ir.InsertionPoint(follower):
             ops = TensorOps()
@@ -131,7 +130,7 @@ def replace_sum(op: Any, x: Any) -> None:
         last.results[0].replace_all_uses_with(TensorOps().reshape(made, shape))
 
 
-def only_follower(op: Any) -> Any:
+def only_follower(op: Op) -> Op | None:
     """The elementwise operator that alone reads a result, with nothing beside it but numbers."""
     users = users_of(op)
     if len(users) != 1 or not is_elementwise(users[0]):
@@ -140,6 +139,6 @@ def only_follower(op: Any) -> Any:
     return users[0] if all(full_value(value) is not None for value in others) else None
 
 
-def like(value: Any, made: Any, ops: TensorOps) -> Any:
+def like(value: ir.Value, made: ir.Value, ops: TensorOps) -> ir.Value:
     """A number everywhere in the shape of another value."""
     return ops.full(tensor_of(made.type).shape, tensor_of(value.type).element, full_value(value))

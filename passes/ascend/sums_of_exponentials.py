@@ -107,10 +107,10 @@ class ExponentialSum:
 
 def _gather(value: ir.Value, start: Op, found: list[Op]) -> bool:
     """Collects the operators on the way from `start` to a value; whether it depends on it."""
-    op = defining_op(value)
-    if op is None:
+    owner = defining_op(value)
+    if owner is None:
         return False
-    op = op.operation
+    op = owner.operation
     if op == start or op in found:
         return True
     if op.name not in CARRIED and not is_elementwise(op):

@@ -6,7 +6,7 @@ operations on small constants are constants; reshapes and transposes that do not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from davinci.element_types import dtype_of
 from davinci.elements import Array
 from davinci.errors import InputError
 from davinci.machine import Machine
-from davinci.mlir import ir, is_public, location_text
+from davinci.mlir import Op, ir, is_public, location_text
 from davinci.operators import OPERATORS, products
 from davinci.operators.fractals import from_nz, to_nz
 from davinci.operators.layouts import is_reshape_view
@@ -75,9 +75,11 @@ class TensorOps:
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine
-        self.built: list[Any] = []
+        self.built: list[Op] = []
 
-    def emit(self, name: str, operands: Sequence[Any], result: Tensor, **attributes: Any) -> Any:
+    def emit(
+        self, name: str, operands: Sequence[ir.Value], result: Tensor, **attributes: Any
+    ) -> ir.Value:
         """Builds `ascend.<name>`, or the constant that it would compute."""
         attrs = {key: builder.as_attribute(value) for key, value in attributes.items()}
         number = number_made(name, operands, result, attrs)
@@ -91,67 +93,67 @@ class TensorOps:
         return built.result
 
     def _fold(
-        self, name: str, operands: Sequence[Any], result: Tensor, attrs: dict[str, Any]
+        self, name: str, operands: Sequence[ir.Value], result: Tensor, attrs: dict[str, Any]
     ) -> Array | None:
         if (not operands and name != "iota") or f"ascend.{name}" in ON_CUBE:
             return None
         most = REPEATED_BYTES if name == "broadcast" else FOLD_BYTES
         if size_bytes(result) > most:
             return None
-        constants = [definition(v) for v in operands]
-        if any(op is None or size_bytes(op) > FOLD_BYTES for op in constants):
+        constants = [op for v in operands if (op := definition(v)) is not None]
+        if len(constants) < len(operands) or any(size_bytes(op) > FOLD_BYTES for op in constants):
             return None
         arrays = [constant_array(op) for op in constants]
         return evaluate(name, arrays, result, {k: python_value(a) for k, a in attrs.items()})
 
-    def constant(self, array: Array, element: str, layout: str = ND) -> Any:
+    def constant(self, array: Array, element: str, layout: str = ND) -> ir.Value:
         """A constant; `full` if all elements are the same."""
         result = Tensor(array.shape, element, layout)
         if array.size and is_splat(array):
             return self._filled(result, array.flat[0])
         return self.array(array, result)
 
-    def array(self, array: Array, result: Tensor) -> Any:
+    def array(self, array: Array, result: Tensor) -> ir.Value:
         """A constant that is an array, even if all elements are the same."""
         kind = element_type(result.element)
         return self._constant(elements.to_attribute(stored_array(array, result), kind), result)
 
-    def constant_attribute(self, attr: Any) -> Any:
+    def constant_attribute(self, attr: ir.Attribute) -> ir.Value:
         """A constant in rows from an elements attribute; `full` if it is a splat."""
         if isinstance(attr, ir.DenseElementsAttr) and attr.is_splat and len(attr) > 0:
             value = attr.get_splat_value()
             return self._full(tensor_of(attr.type), value)
         return self._constant(attr, tensor_of(attr.type))
 
-    def _constant(self, attr: Any, result: Tensor) -> Any:
+    def _constant(self, attr: ir.Attribute, result: Tensor) -> ir.Value:
         built = builder.op("ascend.constant", [], [tensor_type(result)], value=attr)
         self.built.append(built)
         return built.result
 
-    def full(self, shape: Sequence[int], element: str, value: Any, layout: str = ND) -> Any:
+    def full(self, shape: Sequence[int], element: str, value: object, layout: str = ND) -> ir.Value:
         return self._filled(Tensor(tuple(shape), element, layout), value)
 
-    def _filled(self, result: Tensor, value: Any) -> Any:
+    def _filled(self, result: Tensor, value: object) -> ir.Value:
         return self._full(result, elements.scalar_attribute(value, element_type(result.element)))
 
-    def _full(self, result: Tensor, value: Any) -> Any:
+    def _full(self, result: Tensor, value: ir.Attribute) -> ir.Value:
         built = builder.op("ascend.full", [], [tensor_type(result)], value=value)
         self.built.append(built)
         return built.result
 
-    def unary(self, name: str, operand: Any) -> Any:
+    def unary(self, name: str, operand: ir.Value) -> ir.Value:
         return self.emit(name, [operand], tensor_of(operand.type))
 
-    def binary(self, name: str, a: Any, b: Any) -> Any:
+    def binary(self, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.emit(name, [a, b], tensor_of(a.type))
 
-    def cast(self, operand: Any, element: str) -> Any:
+    def cast(self, operand: ir.Value, element: str) -> ir.Value:
         found = tensor_of(operand.type)
         if found.element == element:
             return operand
         return self.emit("cast", [operand], replace(found, element=element))
 
-    def reshape(self, operand: Any, shape: Sequence[int]) -> Any:
+    def reshape(self, operand: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Row-major; a reshape of a reshape is one, and of a `full` a `full`."""
         found = tensor_of(operand.type)
         owner = defining_op(operand)
@@ -167,12 +169,12 @@ class TensorOps:
             return self._plain_reshape(operand, result)
         return self.emit("reshape", [operand], result)
 
-    def _plain_reshape(self, operand: Any, result: Tensor) -> Any:
+    def _plain_reshape(self, operand: ir.Value, result: Tensor) -> ir.Value:
         built = builder.op("ascend.reshape", [operand], [tensor_type(result)])
         self.built.append(built)
         return built.result
 
-    def transpose(self, operand: Any, permutation: Sequence[int]) -> Any:
+    def transpose(self, operand: ir.Value, permutation: Sequence[int]) -> ir.Value:
         """A transpose; a reshape where only dimensions of size 1 move."""
         found = tensor_of(operand.type)
         shape = tuple(found.shape[p] for p in permutation)
@@ -185,7 +187,7 @@ class TensorOps:
             return self._full(result, owner.attributes["value"])
         return self.emit("transpose", [operand], result, permutation=list(permutation))
 
-    def broadcast(self, operand: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
+    def broadcast(self, operand: ir.Value, shape: Sequence[int], dims: Sequence[int]) -> ir.Value:
         """Operand dimension i becomes dimension dims[i]; a reshape where nothing repeats."""
         found = tensor_of(operand.type)
         owner = defining_op(operand)
@@ -197,14 +199,14 @@ class TensorOps:
             return self.reshape(self.transpose(operand, [int(i) for i in order]), shape)
         return self.emit("broadcast", [operand], result, dims=list(dims))
 
-    def reduce(self, operand: Any, kind: str, dims: Sequence[int]) -> Any:
+    def reduce(self, operand: ir.Value, kind: str, dims: Sequence[int]) -> ir.Value:
         found = tensor_of(operand.type)
         result = Tensor(reduce_shape(found.shape, dims), found.element)
         if result.count == found.count and found.count:
             return self.reshape(operand, result.shape)
         return self.emit("reduce", [operand], result, kind=kind, dims=sorted(dims))
 
-    def concat(self, parts: Sequence[Any], dim: int) -> Any:
+    def concat(self, parts: Sequence[ir.Value], dim: int) -> ir.Value:
         """Parts behind each other, in pairs: many small ones are copied a few times only."""
         parts = list(parts)
         while len(parts) > 1:
@@ -212,13 +214,13 @@ class TensorOps:
             parts = [p[0] if len(p) == 1 else self._pair(p[0], p[1], dim) for p in pairs]
         return parts[0]
 
-    def _pair(self, a: Any, b: Any, dim: int) -> Any:
+    def _pair(self, a: ir.Value, b: ir.Value, dim: int) -> ir.Value:
         found = tensor_of(a.type)
         shape = list(found.shape)
         shape[dim] += tensor_of(b.type).shape[dim]
         return self.emit("concat", [a, b], Tensor(tuple(shape), found.element), dim=dim)
 
-    def padded(self, operand: Any, shape: Sequence[int], fill: float = 0) -> Any:
+    def padded(self, operand: ir.Value, shape: Sequence[int], fill: float = 0) -> ir.Value:
         """`operand` in a larger shape, with a number behind its elements along each dimension."""
         found = tensor_of(operand.type)
         if found.shape == tuple(shape):
@@ -230,11 +232,11 @@ class TensorOps:
 
     def cut(
         self,
-        operand: Any,
+        operand: ir.Value,
         starts: Sequence[int],
         limits: Sequence[int],
         strides: Sequence[int] | None = None,
-    ) -> Any:
+    ) -> ir.Value:
         """The elements from `starts` to `limits`, all or every `strides`th of them."""
         found = tensor_of(operand.type)
         strides = strides or [1] * found.rank
@@ -244,7 +246,7 @@ class TensorOps:
         bounds = {"starts": list(starts), "limits": list(limits), "strides": list(strides)}
         return self.emit("slice", [operand], replace(found, shape=shape), **bounds)
 
-    def relayout(self, operand: Any, layout: str) -> Any:
+    def relayout(self, operand: ir.Value, layout: str) -> ir.Value:
         found = tensor_of(operand.type)
         result = replace(found, layout=layout)
         owner = defining_op(operand)
@@ -266,7 +268,7 @@ def evaluate(
 
 
 def number_made(
-    name: str, operands: Sequence[Any], result: Tensor, attributes: Mapping[str, Any]
+    name: str, operands: Sequence[ir.Value], result: Tensor, attributes: Mapping[str, Any]
 ) -> Array | None:
     """The number that `ascend.<name>` makes of numbers, as a rank-0 array: operands that are the
     same everywhere, of whatever size. None if it has others, or its result is no such number."""
@@ -280,12 +282,12 @@ def number_made(
     return numbers[0] if alike and name in KEEPS_NUMBERS else None
 
 
-def is_elementwise(op: Any) -> bool:
+def is_elementwise(op: Op) -> bool:
     record = OPERATORS.get(op.name.removeprefix("ascend."))
     return record is not None and record.elementwise
 
 
-def merged_reshape(op: Any, first: dict[tuple[ir.Value, ir.Type], Any]) -> Any:
+def merged_reshape(op: Op, first: dict[tuple[ir.Value, ir.Type], Op]) -> Op:
     """The first of the reshapes that are equal to `op`; any other is replaced by it and erased.
 
     Args:
@@ -298,31 +300,37 @@ def merged_reshape(op: Any, first: dict[tuple[ir.Value, ir.Type], Any]) -> Any:
     return kept
 
 
-def users_of(op: Any) -> list[Any]:
+def users_of(op: Op) -> list[Op]:
     """The operations that read the result of one."""
     return readers_of(op.results[0])
 
 
-def readers_of(value: Any) -> list[Any]:
+def readers_of(value: ir.Value) -> list[Op]:
     """The operations that read a value, once for each use."""
     return [use.owner.operation for use in value.uses]
 
 
-def read_once(value: Any) -> bool:
+def read_once(value: ir.Value) -> bool:
     """Whether one operation, and it once, reads a value."""
     return len(list(value.uses)) == 1
 
 
-def is_f32(value: Any) -> bool:
+def is_f32(value: ir.Value) -> bool:
     return tensor_of(value.type).element == "f32"
 
 
-def defining_op(value: Any) -> Any:
+def defining_op(value: ir.Value) -> ir.OpView | None:
     """The operation whose result `value` is, None for an argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner
 
 
-def definition(value: Any) -> Any:
+def definitions(values: Sequence[ir.Value], name: str) -> list[ir.OpView]:
+    """The operations called `name` that define the values; none unless each value has one."""
+    found = [op for v in values if (op := defining_op(v)) is not None and op.name == name]
+    return found if len(found) == len(values) else []
+
+
+def definition(value: ir.Value) -> ir.OpView | None:
     """The `ascend.constant` or `ascend.full` that defines `value`, or None."""
     owner = defining_op(value)
     return owner if owner is not None and owner.name in CONSTANTS else None
@@ -332,7 +340,7 @@ CONSTANT = "ascend.constant"
 CONSTANTS = (CONSTANT, "ascend.full")
 
 
-def constant_array(op: Any) -> Array:
+def constant_array(op: Op) -> Array:
     """The elements of an `ascend.constant` or `ascend.full`, in the shape of its result.
 
     A `full` takes no memory.
@@ -360,7 +368,7 @@ def stored_array(array: Array, tensor: Tensor) -> Array:
     return to_nz(array, lanes(tensor.element)) if tensor.layout == NZ else array
 
 
-def full_value(value: Any) -> Array | None:
+def full_value(value: ir.Value) -> Array | None:
     """The number, as a rank-0 array, that `value` is everywhere; None if that is not known."""
     owner = defining_op(value)
     if owner is None or owner.name != "ascend.full":
@@ -370,7 +378,7 @@ def full_value(value: Any) -> Array | None:
     return np.asarray(number, dtype_of(element))
 
 
-def size_bytes(tensor: Any) -> int:
+def size_bytes(tensor: Tensor | Op) -> int:
     """Bytes of a `Tensor`, or of the result of an operation; a `full` counts as nothing."""
     if not isinstance(tensor, Tensor):
         if tensor.name == "ascend.full":
@@ -393,7 +401,7 @@ def is_splat(array: Array) -> bool:
     return bool(array.dtype.kind != "f" or first != 0 or np.ptp(np.signbit(array).view("u1")) == 0)
 
 
-def erase_unused(block: Any) -> None:
+def erase_unused(block: ir.Block) -> None:
     """Erases ascend operations of `block` whose results nobody uses."""
     for operation in reversed(list(block.operations)):
         op = operation.operation
@@ -402,9 +410,9 @@ def erase_unused(block: Any) -> None:
             op.erase()
 
 
-def tensor_functions(module: Any) -> list[Any]:
+def tensor_functions(module: Op) -> list[Op]:
     """Public functions on tensors: not kernels, and not the functions of scalar calls."""
-    found = []
+    found: list[Op] = []
     for operation in module.regions[0].blocks[0].operations:
         op = operation.operation
         if op.name != "func.func" or not is_public(op):
@@ -414,7 +422,7 @@ def tensor_functions(module: Any) -> list[Any]:
     return found
 
 
-def fold_numbers(block: Any) -> None:
+def fold_numbers(block: ir.Block) -> None:
     """Replaces operators of numbers only by the numbers that they make.
 
     before:
@@ -437,11 +445,11 @@ def fold_numbers(block: Any) -> None:
     erase_unused(block)
 
 
-def merge_equal(block: Any) -> int:
+def merge_equal(block: ir.Block) -> int:
     """Replaces operations that compute the same by the first of them, and erases unused ones; how
     many operators were replaced, constants not counted."""
-    seen: dict[Any, Any] = {}
-    numbers: dict[Any, int] = {}
+    seen: dict[Hashable, Op] = {}
+    numbers: dict[ir.Value, int] = {}
     count = 0
     for operation in list(block.operations):
         op = operation.operation

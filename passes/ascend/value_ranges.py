@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.element_types import dtype_of
+from davinci.mlir import Op, ir
 from davinci.passes.ascend.tensor_ops import (
     KEEPS_NUMBERS,
     PRODUCTS,
@@ -59,20 +59,20 @@ class Ranges:
         steps: operators that may still be looked at.
     """
 
-    known: dict[Any, Range] = field(default_factory=dict)
+    known: dict[ir.Value, Range] = field(default_factory=dict)
     steps: int = MOST_STEPS
 
-    def is_finite(self, value: Any) -> bool:
+    def is_finite(self, value: ir.Value) -> bool:
         """Whether no element of a value can be infinite or no number."""
         return bool(np.isfinite(self.of(value)).all())
 
-    def of(self, value: Any) -> Range:
+    def of(self, value: ir.Value) -> Range:
         """The range of a value; `UNKNOWN` where nothing is known."""
         if value not in self.known:
             self.known[value] = self._rounded(self._found(value), tensor_of(value.type).element)
         return self.known[value]
 
-    def _found(self, value: Any) -> Range:
+    def _found(self, value: ir.Value) -> Range:
         op, element = defining_op(value), tensor_of(value.type).element
         dtype = dtype_of(element)
         whole: Range = UNKNOWN
@@ -99,7 +99,7 @@ class Ranges:
         return self._number(value) or UNKNOWN
 
     @staticmethod
-    def _number(value: Any) -> Range | None:
+    def _number(value: ir.Value) -> Range | None:
         """The range of a constant."""
         number, op = full_value(value), defining_op(value)
         array = number
@@ -111,7 +111,7 @@ class Ranges:
         return (float(found.min()), float(found.max())) if not np.isnan(found).any() else UNKNOWN
 
     @staticmethod
-    def _product(op: Any) -> Range:
+    def _product(op: Op) -> Range:
         """The range of a sum of products of f16, of which there are at most as many as the longer
         side of the first factor has elements."""
         shape = tensor_of(op.operands[0].type).shape

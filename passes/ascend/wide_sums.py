@@ -17,11 +17,10 @@ are at most their number, and stay f16: those of attention.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     POOL,
@@ -64,12 +63,12 @@ class WideSums:
         small: results that have few elements beside what is summed.
     """
 
-    wide: set[Any] = field(default_factory=set)
-    sums: set[Any] = field(default_factory=set)
-    small: set[Any] = field(default_factory=set)
+    wide: set[ir.Value] = field(default_factory=set)
+    sums: set[ir.Value] = field(default_factory=set)
+    small: set[ir.Value] = field(default_factory=set)
 
 
-def wide_sums(block: Any, foldable: set[Any]) -> set[Any]:
+def wide_sums(block: ir.Block, foldable: set[ir.Value]) -> set[ir.Value]:
     """Results of operations of a block that policy `fp16` leaves in f32.
 
     Args:
@@ -86,7 +85,7 @@ def wide_sums(block: Any, foldable: set[Any]) -> set[Any]:
     return found.wide
 
 
-def look_at(op: Any, found: WideSums, foldable: set[Any]) -> None:
+def look_at(op: Op, found: WideSums, foldable: set[ir.Value]) -> None:
     """Adds an operation if it is a sum, or computes with one that f16 may not hold."""
     result = op.results[0]
     if is_sum(op):
@@ -113,18 +112,18 @@ def look_at(op: Any, found: WideSums, foldable: set[Any]) -> None:
             found.sums.add(result)
 
 
-def is_sum(op: Any) -> bool:
+def is_sum(op: Op) -> bool:
     """Whether an operation adds elements, of rows or of windows."""
     return op.name in (REDUCE, POOL) and attribute(op, "kind") == "add"
 
 
-def summed_elements(op: Any) -> int:
+def summed_elements(op: Op) -> int:
     """Elements of which one of the result is the sum, about."""
     result = tensor_of(op.results[0].type).count
     return tensor_of(op.operands[0].type).count // max(1, result)
 
 
-def shrinks(op: Any, found: WideSums) -> bool:
+def shrinks(op: Op, found: WideSums) -> bool:
     """Whether an operation on a sum gives what f16 holds if it holds what was added.
 
     That are means, roots, and quotients of which the sum is the divisor.
@@ -137,7 +136,7 @@ def shrinks(op: Any, found: WideSums) -> bool:
     return op.name == "ascend.mul" and any(n is not None and abs(n) < 1 for n in numbers)
 
 
-def of_exponentials(op: Any) -> bool:
+def of_exponentials(op: Op) -> bool:
     """Whether a sum is one of exponentials of differences from maxima, so at most their number."""
     if op.name != REDUCE or summed_elements(op) > LARGEST_HALF:
         return False
@@ -151,7 +150,7 @@ def of_exponentials(op: Any) -> bool:
     return largest is not None and largest.name == REDUCE and attribute(largest, "kind") == "max"
 
 
-def through(value: Any, *moves: str) -> Any:
+def through(value: ir.Value, *moves: str) -> ir.OpView | None:
     """What computes a value, looking through operations of these names."""
     owner = defining_op(value)
     while owner is not None and owner.name in moves:
@@ -185,7 +184,7 @@ def bound_roots(block: ir.Block, wide: set[ir.Value]) -> None:
             use.owner.operands[use.operand_number] = bounded
 
 
-def only_summed(op: Any, wide: set[Any]) -> bool:
+def only_summed(op: Op, wide: set[ir.Value]) -> bool:
     """Whether nothing but sums in f32, and what leads to them alone, reads a result."""
     readers = readers_of(op.results[0])
     return bool(readers) and all(

@@ -16,6 +16,7 @@ import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.elements import Array
+from davinci.mlir import ir
 from davinci.operators import Tensor
 from davinci.operators.conv import LENGTHS, MOST_PADDING, MOST_SIDE, Geometry
 from davinci.operators.tensors import NZ
@@ -62,7 +63,7 @@ class Windows:
             (self.images, math.prod(self.lies.windows), self.groups * self.outputs),
         )
 
-    def emit(self, x: Any, w: Any, ops: TensorOps) -> Any:
+    def emit(self, x: ir.Value, w: ir.Value, ops: TensorOps) -> ir.Value:
         """The sums in f32."""
         return ops.emit("conv", [x, w], Tensor(self.shapes[2], "f32"), **self.attributes)
 
@@ -85,7 +86,7 @@ class Turn:
     permutation: tuple[int, ...]
     result: tuple[int, ...]
 
-    def emit(self, value: Any, ops: TensorOps) -> Any:
+    def emit(self, value: ir.Value, ops: TensorOps) -> ir.Value:
         turned = ops.transpose(ops.reshape(value, self.shape), self.permutation)
         return ops.reshape(turned, self.result)
 
@@ -96,7 +97,7 @@ class Turn:
         return Graph(values, [node], [0], [1])
 
 
-def blocks_apart(value: Any, ops: TensorOps) -> Any:
+def blocks_apart(value: ir.Value, ops: TensorOps) -> ir.Value:
     """Images [n, p, k 16] of one block of channels each: [n k, p, 16]; in fractals a view."""
     n, pixels, channels = tensor_of(value.type).shape
     blocks = channels // FRACTAL_SIDE
@@ -104,7 +105,7 @@ def blocks_apart(value: Any, ops: TensorOps) -> Any:
     return ops.reshape(ops.transpose(value, [0, 2, 1, 3]), [n * blocks, pixels, FRACTAL_SIDE])
 
 
-def blocks_together(value: Any, images: int, ops: TensorOps) -> Any:
+def blocks_together(value: ir.Value, images: int, ops: TensorOps) -> ir.Value:
     """The other way: [n k, p, 16] to [n, p, k 16]."""
     count, pixels, _ = tensor_of(value.type).shape
     blocks = count // images
@@ -223,7 +224,7 @@ class Tiled:
         more = outputs * FRACTAL_SIDE - self.outputs
         return np.pad(u, ((0, 0), (0, 0), (0, more)))
 
-    def emit(self, x: Any, w: Array, ops: TensorOps) -> Any:
+    def emit(self, x: ir.Value, w: Array, ops: TensorOps) -> ir.Value:
         """Tiles of the result in f32: [n o, tiles, (a, b, 16)].
 
         Args:
@@ -233,7 +234,7 @@ class Tiled:
         form, (first, second, *_) = self.form, self.turns
         element = tensor_of(x.type).element
 
-        def constant(array: Array) -> Any:
+        def constant(array: Array) -> ir.Value:
             return ops.cast(ops.constant(array.astype(np.float32), "f32"), element)
 
         lines = constant(for_each_channel(form.b))
@@ -248,7 +249,7 @@ class Tiled:
         x = blocks_together(second.emit(x, ops), self.results.images, ops)
         return self.results.emit(x, results, ops)
 
-    def in_order(self, tiles: Any, ops: TensorOps) -> Any:
+    def in_order(self, tiles: ir.Value, ops: TensorOps) -> ir.Value:
         """Tiles of the result as images [n, pixels, outputs]."""
         windows, count = self.lies.windows, self.results.images
         made = blocks_apart(tiles, ops)

@@ -23,13 +23,12 @@ Needs kernels on memrefs (`ascend-bufferize`). The lowering of each operator lie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.errors import InputError
-from davinci.mlir import ir, operations, symbol_name
+from davinci.mlir import Op, ir, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import (
     CORE,
@@ -71,7 +70,7 @@ class ConvertAscendToCcePass(Pass):
     schedules: str = option("", "a file of schedules for kernels; the others are chosen")
     launches: str = option(MANY, "whether kernels will be phases of one launch", LAUNCHES)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         machines.check_cores(machine, self.cores)
         file = schedule_file.read(self.schedules) if self.schedules else None
@@ -102,13 +101,13 @@ class ConvertAscendToCcePass(Pass):
             require_used(op, file, self.schedules)
 
 
-def core_of(kernel: ir.Operation) -> str:
+def core_of(kernel: Op) -> str:
     """The kind of core of a split machine that has the memories of a kernel."""
     buffers = (space_name(alloc.result.type) for alloc in operations(kernel, "memref.alloc"))
     return "aic" if any(space not in ("GM", "UB") for space in buffers) else "aiv"
 
 
-def require_used(root: ir.Operation, file: schedule_file.ScheduleFile, path: str) -> None:
+def require_used(root: Op, file: schedule_file.ScheduleFile, path: str) -> None:
     """Raises an `InputError` unless a kernel has a schedule in the file."""
     keys = {attribute(kernel, KEY, "") for kernel in kernels(root)}
     if not keys & file.by_key().keys():
@@ -121,7 +120,7 @@ def require_used(root: ir.Operation, file: schedule_file.ScheduleFile, path: str
         )
 
 
-def update_launches(root: ir.Operation, blocks: dict[str, int]) -> None:
+def update_launches(root: Op, blocks: dict[str, int]) -> None:
     """Sets `ascend.blocks` on every launch of the kernels named in `blocks`."""
     kernels_of = launched_kernels(root)
     for call in operations(root, "func.call"):

@@ -4,11 +4,10 @@ the kernel behind its own, which are globals of the host's part."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.counters import LINE_BYTES
-from davinci.mlir import arith, ir, memref, operations, root_of, symbol_name, symbols, unique
+from davinci.mlir import Op, arith, ir, memref, operations, root_of, symbol_name, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import launched_kernels
 
@@ -16,12 +15,12 @@ LANES = LINE_BYTES // 4
 """Numbers of the line of a counter, see `cce.sync_cores`."""
 
 
-def add_arguments(kernel: ir.Operation, kinds: Sequence[Any]) -> list[Any]:
+def add_arguments(kernel: Op, kinds: Sequence[ir.MemRefType]) -> list[ir.Value]:
     """Arguments of a kernel that hold zeros before its first launch, and from launch to launch what
     it left there."""
     block, name = kernel.regions[0].blocks[0], symbol_name(kernel)
     with kernel.location:
-        made = [block.add_argument(kind, kernel.location) for kind in kinds]
+        made: list[ir.Value] = [block.add_argument(kind, kernel.location) for kind in kinds]
         taken = [argument.type for argument in block.arguments]
         kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, []))
     root = root_of(kernel)
@@ -56,7 +55,7 @@ def meet_once(lines: ir.Value) -> None:
     cce.sync_cores(lines, arith.AddIOp(begun, one).result, scratch)
 
 
-def _zeros(root: ir.Operation, kind: Any) -> str:
+def _zeros(root: Op, kind: ir.MemRefType) -> str:
     """A global array of zeros in front of the host's function; its name."""
     name: str = unique("exchange", dict(symbols(root)))
     main = dict(symbols(root))["main"]
@@ -65,7 +64,7 @@ def _zeros(root: ir.Operation, kind: Any) -> str:
     return name
 
 
-def _with_arguments(call: ir.Operation, kinds: Sequence[Any], names: Sequence[str]) -> None:
+def _with_arguments(call: Op, kinds: Sequence[ir.MemRefType], names: Sequence[str]) -> None:
     """Replaces a call by one with global arrays behind its operands."""
     with call.location, ir.InsertionPoint(call):
         more = [

@@ -6,11 +6,11 @@ lowered is computed so, else as a file says that has its key, else as the cost m
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from davinci.dialects.base import as_attribute, attribute
 from davinci.errors import InputError
-from davinci.mlir import symbol_name
+from davinci.mlir import Op, parent_of, symbol_name
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.choices import Choices, key_of, of_data, to_data
@@ -20,7 +20,7 @@ from davinci.schedule.vector.space import NoSpace
 CHOICES, KEY = "ascend.choices", "ascend.key"
 
 
-def given_choices(kernel: Any, graph: Graph, target: Target) -> Choices | None:
+def given_choices(kernel: Op, graph: Graph, target: Target) -> Choices | None:
     """The choices for a kernel's group, None if the cost model chooses.
 
     Raises:
@@ -29,7 +29,7 @@ def given_choices(kernel: Any, graph: Graph, target: Target) -> Choices | None:
     return choices_given(kernel, key_of(graph, target.machine, target.cores), target)
 
 
-def choices_given(kernel: Any, key: str, target: Target) -> Choices | None:
+def choices_given(kernel: Op, key: str, target: Target) -> Choices | None:
     """The choices on a kernel, or else those that the file of schedules has for `key`; the key is
     written on the kernel.
 
@@ -46,7 +46,7 @@ def choices_given(kernel: Any, key: str, target: Target) -> Choices | None:
     return target.given.get(key)
 
 
-def refuse(operation: Any, reason: str, given: Choices | None, target: Target) -> NoReturn:
+def refuse(operation: Op, reason: str, given: Choices | None, target: Target) -> NoReturn:
     """Raises the error of a kernel that cannot be built: of its group where the cost model chose,
     else of the choices that were given for it.
 
@@ -54,7 +54,7 @@ def refuse(operation: Any, reason: str, given: Choices | None, target: Target) -
         operation: the last operator of the group.
         given: what `given_choices` found.
     """
-    kernel = operation.parent
+    kernel = parent_of(operation)
     if given is None:
         fail(operation, "cannot be computed together with its group", found=reason)
     key = attribute(kernel, KEY, "")
@@ -68,6 +68,6 @@ def refuse(operation: Any, reason: str, given: Choices | None, target: Target) -
     )
 
 
-def note_choices(kernel: Any, choices: Choices) -> None:
+def note_choices(kernel: Op, choices: Choices) -> None:
     """Writes what was chosen on the kernel."""
     kernel.attributes[CHOICES] = as_attribute(to_data(choices))

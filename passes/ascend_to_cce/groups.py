@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
-from davinci.mlir import ir, symbol_name
+from davinci.mlir import Op, ir, parent_of, symbol_name
 from davinci.operators import products
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import (
@@ -93,13 +93,13 @@ _Read = TypeVar("_Read", PoolGroup, AttentionGroup)
 """What is known of a group once it is read."""
 
 
-def is_group(kernel: ir.Operation) -> bool:
+def is_group(kernel: Op) -> bool:
     """Whether a kernel holds operators on tensors."""
     block = kernel.regions[0].blocks[0]
     return any(op.operation.name == STORE for op in block.operations)
 
 
-def lower_group(kernel: ir.Operation, target: Target) -> int:
+def lower_group(kernel: Op, target: Target) -> int:
     """Builds the kernel of a group in place of its operators; returns how many blocks share its
     work, at most the cores that it may use.
 
@@ -124,13 +124,13 @@ def lower_group(kernel: ir.Operation, target: Target) -> int:
     return max(1, blocks)
 
 
-def members_in(kernel: ir.Operation) -> list[Any]:
+def members_in(kernel: Op) -> list[Op]:
     """The operators that a kernel is made of: those of its loops, or its own where it has none."""
     inside = [op for loop in loops_of(kernel) for op in operators_of(loop)]
     return inside or operators_of(kernel)
 
 
-def number_members(kernel: ir.Operation, members: Sequence[Any]) -> None:
+def number_members(kernel: Op, members: Sequence[Op]) -> None:
     """Writes on a kernel what its operators are, and which nodes of the model they compute, and
     gives their locations the numbers by which its launches know them."""
     noted = [[op.name.removeprefix("ascend."), *served(op)] for op in members]
@@ -139,7 +139,7 @@ def number_members(kernel: ir.Operation, members: Sequence[Any]) -> None:
         op.location = numbered_location(op.location, number)
 
 
-def _builder_of(graph: Graph) -> Callable[[Graph, list[Any], Any, Target], int]:
+def _builder_of(graph: Graph) -> Callable[[Graph, list[ir.Value], Op, Target], int]:
     """Groups are built by what they hold: windows, two products with a softmax between, one, none.
 
     A builder's arguments are the graph, the buffers in GM of its inputs and then of its outputs,
@@ -151,7 +151,7 @@ def _builder_of(graph: Graph) -> Callable[[Graph, list[Any], Any, Target], int]:
     return (_build_vector, _build_product, around_two)[sum(map(is_product, graph.nodes))]
 
 
-def on_fewer(graph: Graph, target: Target, kernel: ir.Operation) -> tuple[Target, Any]:
+def on_fewer(graph: Graph, target: Target, kernel: Op) -> tuple[Target, Any]:
     """The target with as many cores as the kernel of a group takes, and its schedule on them, if
     that was found on the way. Where more cores would have work, the kernel says how many."""
     if target.all_cores:
@@ -174,7 +174,7 @@ def count_of(graph: Graph, target: Target) -> CoreCount:
     return cores_of(graph, target.machine, target.cores, asked, target.fractalize, price)
 
 
-def erase(ops: Sequence[Any]) -> None:
+def erase(ops: Sequence[Op]) -> None:
     for op in reversed(ops):
         op.operation.erase()
 
@@ -190,10 +190,10 @@ class Group:
 
     graph: Graph
     buffers: list[ir.Value]
-    last: Any
+    last: Op
 
 
-def group_of(kernel: ir.Operation) -> Group:
+def group_of(kernel: Op) -> Group:
     """Reads a kernel that `is_group`."""
     ops = [op.operation for op in kernel.regions[0].blocks[0].operations]
     operators = operators_of(kernel)
@@ -209,7 +209,7 @@ def group_of(kernel: ir.Operation) -> Group:
     return Group(graph, buffers, (operators or stores)[-1])
 
 
-def _require_types(operation: Any) -> None:
+def _require_types(operation: Op) -> None:
     """Fails unless a unit of the machine has instructions for an operator's element types."""
     record = record_of(operation.opview)
     if found := record.refused(call_of(operation.opview)):
@@ -222,9 +222,9 @@ def _require_types(operation: Any) -> None:
         )
 
 
-def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Any, target: Target) -> int:
+def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Op, target: Target) -> int:
     """Builds the kernel of a group on the vector unit, or of one that only moves elements."""
-    kernel, blocks = operation.parent, 0
+    kernel, blocks = parent_of(operation), 0
     given = given_choices(kernel, graph, target)
     try:
         target, plans = on_fewer(graph, target, kernel) if given is None else (target, None)
@@ -259,10 +259,10 @@ def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Any, target:
     return blocks
 
 
-def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target: Target) -> int:
+def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target: Target) -> int:
     """Builds the kernel of a group around a product."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
-    kernel = operation.parent
+    kernel = parent_of(operation)
     given = given_choices(kernel, graph, target)
     try:
         schedule, own = None, target
@@ -297,7 +297,7 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Any, target
 
 
 def _met_of(
-    group: ProductGroup, graph: Graph, target: Target, kernel: Any, given: Choices | None
+    group: ProductGroup, graph: Graph, target: Target, kernel: Op, given: Choices | None
 ) -> SplitProduct | LaidOutProduct | None:
     """How a product is computed whose cores meet: its k split between them, or else factors laid
     out first; as it was given, or where that takes less time than its kernel as it was weighed;
@@ -317,15 +317,15 @@ def _met_of(
 
 def _build_whole(
     read: Callable[[Graph], _Read],
-    build: Callable[[_Read, Graph, dict[int, Any], Target, Any], tuple[WholeSchedule, int]],
+    build: Callable[[_Read, Graph, dict[int, ir.Value], Target, Any], tuple[WholeSchedule, int]],
     graph: Graph,
     buffers: list[ir.Value],
-    operation: Any,
+    operation: Op,
     target: Target,
 ) -> int:
     """Builds the kernel of a group that is read as a whole."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
-    kernel = operation.parent
+    kernel = parent_of(operation)
     given, found = given_choices(kernel, graph, target), None
     try:
         group, own = read(graph), target
@@ -342,7 +342,7 @@ def _build_whole(
     return min(units, own.cores)
 
 
-def _build_loops(kernel: ir.Operation, loops: Sequence[Any], target: Target) -> int:
+def _build_loops(kernel: Op, loops: Sequence[Op], target: Target) -> int:
     """Builds the kernel of loops that stay on a core, side by side."""
     groups, members, given = [], 0, None
     try:
@@ -400,7 +400,7 @@ def _vector_builder_of(chosen: Plan) -> type[PhasedBuilder | VectorBuilder]:
     return VectorBuilder if chosen.schedule.chunks is None else ChunkBuilder
 
 
-def _buffer(value: ir.Value) -> Any:
+def _buffer(value: ir.Value) -> ir.Value:
     """The GM buffer that a tensor was made from."""
     while value.owner.name in BOUNDARY:
         value = value.owner.operands[0]

@@ -18,7 +18,7 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.mlir import ir, operations, symbol_name
+from davinci.mlir import Op, ir, operations, symbol_name
 from davinci.passes.analysis.kernels import (
     CORES,
     LAUNCHED_ALONE,
@@ -66,7 +66,7 @@ class LaunchPhases:
         return LaunchPrice(self.machine, self.count)
 
 
-def with_shared_cores(root: ir.Operation, target: Target, weigh_many: bool = False) -> Target:
+def with_shared_cores(root: Op, target: Target, weigh_many: bool = False) -> Target:
     """The target with the cores of kernels, weighed for all of them together.
 
     Args:
@@ -122,7 +122,7 @@ def _blocks(count: CoreCount) -> int:
     return min(count.cores, count.tried[count.cores].blocks)
 
 
-def phases_of(root: ir.Operation, groups: Mapping[str, Any], machine: Machine) -> LaunchPhases:
+def phases_of(root: Op, groups: Mapping[str, Any], machine: Machine) -> LaunchPhases:
     """The phases of the calls of these kernels: one for each stage."""
     kernels_of = launched_kernels(root)
     count, stage, least, taken = 0, None, 1, 0
@@ -150,7 +150,7 @@ def phases_of(root: ir.Operation, groups: Mapping[str, Any], machine: Machine) -
     )
 
 
-def kinds_of(kernel: ir.Operation, machine: Machine) -> frozenset[str]:
+def kinds_of(kernel: Op, machine: Machine) -> frozenset[str]:
     """The kinds of cores that will run a kernel whose operators are not lowered yet."""
     if takes_both(kernel, machine) or not machine.split:
         return frozenset(machine.core_types)
@@ -158,7 +158,7 @@ def kinds_of(kernel: ir.Operation, machine: Machine) -> frozenset[str]:
     return frozenset({machines.CUBE_CORE if cube else machines.VECTOR_CORE})
 
 
-def seen(kernel: ir.Operation, target: Target) -> Target:
+def seen(kernel: Op, target: Target) -> Target:
     """The target with the cores that run a kernel, on a machine with several kinds of them; all of
     the machine for attention, which both kinds share."""
     if takes_both(kernel, target.machine):
@@ -168,7 +168,7 @@ def seen(kernel: ir.Operation, target: Target) -> Target:
     return replace(target, machine=machine, cores=cores)
 
 
-def weighed(kernel: ir.Operation, target: Target) -> CoreCount | None:
+def weighed(kernel: Op, target: Target) -> CoreCount | None:
     """The cores of a kernel and what it takes on others; None where nothing is to be chosen, or
     where what is wrong is said when it is lowered."""
     if loops_of(kernel):

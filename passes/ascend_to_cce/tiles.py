@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from davinci.mlir import arith, ir, scf
+from davinci.mlir import Op, arith, ir, parent_of, scf
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.builder import (
     IndexLike,
@@ -100,7 +99,7 @@ def first_blocks(count: int, cores: int) -> Iterator[ir.Value]:
 
 
 @contextmanager
-def only_blocks(first: int, count: int) -> Iterator[tuple[Any, ir.Value]]:
+def only_blocks(first: int, count: int) -> Iterator[tuple[Op, ir.Value]]:
     """Builds what only the `count` blocks from `first` on do; the branch that holds it, and the
     number of the block among them."""
     block = op("cce.get_block_idx", [], [ir.IndexType.get()]).result
@@ -143,7 +142,7 @@ def share_blocks(
     block, blocks = block_index(target), block_count(target)
     before = 0
     for part in parts:
-        start: Any = block
+        start: ir.Value = block
         if before:
             taken = arith.RemUIOp(as_value(before), blocks).result
             shifted = arith.SubIOp(arith.AddIOp(block, blocks).result, taken).result
@@ -173,7 +172,7 @@ def _counted(part: Part, start: ir.Value, blocks: int, unroll: int) -> None:
         build(each)
         return
     one_more = arith.CmpIOp(arith.CmpIPredicate.ult, start, constant_index(more)).result
-    branch: Any = scf.IfOp(one_more, has_else=each > 0)
+    branch: scf.IfOp = scf.IfOp(one_more, has_else=each > 0)
     with ir.InsertionPoint(branch.then_block):
         build(each + 1)
         scf.YieldOp([])
@@ -196,7 +195,7 @@ def _one_each(parts: Sequence[Part], block: IndexLike, before: int = 0) -> None:
         return
     stop = before + part.count
     mine = arith.CmpIOp(arith.CmpIPredicate.ult, as_value(block), constant_index(stop)).result
-    branch: Any = scf.IfOp(mine, has_else=True)
+    branch: scf.IfOp = scf.IfOp(mine, has_else=True)
     with ir.InsertionPoint(branch.then_block):
         part.build(add(block, -before))
         scf.YieldOp([])
@@ -260,8 +259,9 @@ def unflatten(index: IndexLike, extents: Sequence[int]) -> list[IndexLike]:
     return found
 
 
-def mark_scalar(owner: Any) -> None:
+def mark_scalar(owner: Op) -> None:
     """Says that the scalar unit does the kernel's work; reports count it."""
-    while owner.operation.name != "func.func":
-        owner = owner.operation.parent
-    owner.attributes["ascend.unit"] = ir.StringAttr.get("scalar")
+    function = owner.operation
+    while function.name != "func.func":
+        function = parent_of(function)
+    function.attributes["ascend.unit"] = ir.StringAttr.get("scalar")

@@ -45,7 +45,7 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations, root_of, symbols
+from davinci.mlir import Op, ir, operations, parent_of, root_of, symbols
 from davinci.passes.analysis.kernels import (
     CORE,
     LAUNCHED_ALONE,
@@ -89,7 +89,7 @@ class JoinLaunchesPass(Pass):
 class LaunchPhase:
     """Calls of kernels that may be a phase, and the kinds of the cores that run them."""
 
-    calls: list[Any]
+    calls: list[Op]
     kinds: frozenset[str]
 
     @property
@@ -122,7 +122,7 @@ def joined(phases: Sequence[LaunchPhase], machine: Machine) -> JoinedLaunch | No
     return None
 
 
-def runs_of(root: Op, calls: list[Any], machine: Machine) -> list[list[LaunchPhase]]:
+def runs_of(root: Op, calls: Sequence[Op], machine: Machine) -> list[list[LaunchPhase]]:
     """Calls of kernels that may be phases of one launch: the launches one after the other, each of
     the calls that share it."""
     programs_of = launched_programs(root)
@@ -189,7 +189,7 @@ def is_never_written(call: Op, array: ir.Value) -> bool:
     if not isinstance(value.owner, ir.Block):
         get = value.owner.operation
         return get.name == "memref.get_global" and "constant" in _global_of(get).attributes
-    marks = attribute(call.parent, "arg_attrs", ())
+    marks = attribute(parent_of(call), "arg_attrs", ())
     number = ir.BlockArgument(value).arg_number
     states = {mark.get("ascend.state") for mark in marks}
     return bool(marks) and "ascend.output" not in marks[number] and number not in states

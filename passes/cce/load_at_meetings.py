@@ -52,7 +52,7 @@ class LoadAtMeetingsPass(Pass):
 
 def _load_at(meeting: ir.Operation) -> None:
     """Has a meeting load what the operation behind it does, if that is a load."""
-    between: list[ir.Operation] = []
+    between: list[Op] = []
     behind = False
     for view in meeting.block.operations:
         op = view.operation
@@ -66,7 +66,7 @@ def _load_at(meeting: ir.Operation) -> None:
             return
 
 
-def _is_load(op: ir.Operation) -> bool:
+def _is_load(op: Op) -> bool:
     """Whether an operation copies whole blocks from global memory to the chip."""
     if op.name != "cce.copy" or len(op.attributes):
         return False
@@ -74,7 +74,7 @@ def _is_load(op: ir.Operation) -> bool:
     return source == "GM" and target in ON_CHIP
 
 
-def _join(meeting: ir.Operation, load: ir.Operation, between: Sequence[ir.Operation]) -> None:
+def _join(meeting: ir.Operation, load: ir.Operation, between: Sequence[Op]) -> None:
     """Makes one operation of both, behind the free ones that stand between them."""
     place(between, meeting)
     with meeting.location, ir.InsertionPoint(meeting):

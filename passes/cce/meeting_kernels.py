@@ -16,7 +16,6 @@ number that all have to reach. On a split machine they meet by flags: where a la
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.counters import LINE_BYTES
@@ -42,7 +41,7 @@ class MeetingBuilder:
 
     def __init__(self, root: Op, main: Op) -> None:
         self._root, self._main = root, main
-        self._made: dict[tuple[int, frozenset[str]], tuple[str, list[Any]]] = {}
+        self._made: dict[tuple[int, frozenset[str]], tuple[str, list[ir.Value]]] = {}
 
     def build(self, call: Op, cores: int, kinds: frozenset[str]) -> None:
         """A meeting of so many cores of these kinds in front of a call."""
@@ -56,7 +55,7 @@ class MeetingBuilder:
             name = ir.FlatSymbolRefAttr.get(callee)
             builder.op("func.call", arguments, [], callee=name, **marks)
 
-    def _by_counters(self, cores: int) -> tuple[str, list[Any]]:
+    def _by_counters(self, cores: int) -> tuple[str, list[ir.Value]]:
         """The name of the function that stands for the kernel, and its arguments."""
         name, counters = self._name(cores), unique("counters", dict(symbols(self._root)))
         i32, i64 = (ir.IntegerType.get_signless(width) for width in (32, 64))
@@ -83,7 +82,7 @@ class MeetingBuilder:
                 number = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, 0)).result
         return name, [lines, number]
 
-    def _by_flags(self, cores: int, kinds: frozenset[str]) -> tuple[str, list[Any]]:
+    def _by_flags(self, cores: int, kinds: frozenset[str]) -> tuple[str, list[ir.Value]]:
         """The name of the function that stands for the kernels, which have no arguments."""
         name, both = self._name(cores), len(kinds) > 1
         parts = {kind: f"{name}_{kind.lower()}" if both else name for kind in sorted(kinds)}
@@ -98,7 +97,7 @@ class MeetingBuilder:
         known = dict(symbols(self._root))
         return unique(f"meeting_of_{cores}", {**known, **dict(symbols(known["kernels"]))})
 
-    def _declare(self, name: str, kernels: list[str], types: list[Any]) -> None:
+    def _declare(self, name: str, kernels: list[str], types: list[ir.Type]) -> None:
         """The function that stands for kernels."""
         names = [ir.SymbolRefAttr.get(["kernels", kernel]) for kernel in kernels]
         with ir.Location.unknown(), ir.InsertionPoint(self._main):
@@ -110,7 +109,7 @@ class MeetingBuilder:
         self,
         name: str,
         cores: int,
-        types: list[Any],
+        types: list[ir.Type],
         marks: dict[str, str],
         build: Callable[..., None],
     ) -> None:

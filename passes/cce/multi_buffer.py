@@ -33,12 +33,11 @@ flags or barriers: `plan-memory` and `insert-sync` come after it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.cce.effects import SYNC_OPS
 from davinci.machine import Machine
-from davinci.mlir import operations, run_unverified
+from davinci.mlir import Op, operations, run_unverified
 from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.cce.list_scheduler import Plan
 from davinci.passes.cce.ordering import Orderer, Ordering
@@ -61,13 +60,13 @@ class MultiBufferPass(Pass):
 
     machine: str = option("ascend910", "machine file that gives the times of operations")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         for kernel in kernels(op):
             _transform(kernel, seen_by(kernel, machine))
 
 
-def _transform(kernel: Any, machine: Machine) -> None:
+def _transform(kernel: Op, machine: Machine) -> None:
     # Inner loops come first, so the copies of an outer one hold what has become of them.
     loops = [
         loop
@@ -95,7 +94,7 @@ def _transform(kernel: Any, machine: Machine) -> None:
     _order(kernel, machine, orderings)
 
 
-def _order(kernel: Any, machine: Machine, orderings: list[Ordering]) -> None:
+def _order(kernel: Op, machine: Machine, orderings: list[Ordering]) -> None:
     """Orders blocks so that buffers fit: operations far from their places hold them for longer."""
     window = max(1, *(ordering.longest for ordering in orderings))
     while True:
@@ -118,7 +117,7 @@ def _order(kernel: Any, machine: Machine, orderings: list[Ordering]) -> None:
 
 
 def _needed(
-    kernel: Any, machine: Machine, orderings: list[Ordering], plans: list[list[Plan]]
+    kernel: Op, machine: Machine, orderings: list[Ordering], plans: list[list[Plan]]
 ) -> dict[str, int]:
     """Orders blocks; bytes that buffers then need of each memory that cannot hold all of them side
     by side."""
@@ -131,6 +130,6 @@ def _place(orderings: list[Ordering], plans: list[list[Plan]]) -> None:
         ordering.place(own)
 
 
-def _to_order(kernel: Any) -> list[Any]:
+def _to_order(kernel: Op) -> list[Op]:
     """The operations whose blocks are to be ordered."""
     return [op for op in operations(kernel, "func", "scf") if ORDER in op.attributes]

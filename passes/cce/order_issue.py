@@ -26,13 +26,12 @@ stay in their places.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.cce.effects import MEETINGS, effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
-from davinci.mlir import Op, operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes.analysis.durations import Durations
 from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.cce.issue_model import Item, Rules, by_start
@@ -69,10 +68,10 @@ def _order(kernel: Op, machine: Machine) -> None:
                 _order_block(block, rules, durations, owner.name == "scf.for")
 
 
-def _order_block(block: Any, rules: Rules, durations: Durations, in_loop: bool) -> None:
+def _order_block(block: ir.Block, rules: Rules, durations: Durations, in_loop: bool) -> None:
     """Orders the straight lines of a block."""
-    lines: list[list[tuple[Any, Item]]] = [[]]
-    ends: list[Any] = []
+    lines: list[list[tuple[Op, Item]]] = [[]]
+    ends: list[Op] = []
     for op in [view.operation for view in block.operations]:
         item = _item(op, durations)
         if item is not None:
@@ -88,7 +87,7 @@ def _order_block(block: Any, rules: Rules, durations: Durations, in_loop: bool) 
                 place([line[number][0] for number in order], end)
 
 
-def _item(op: Any, durations: Durations) -> Item | None:
+def _item(op: Op, durations: Durations) -> Item | None:
     """What an operation tells a pipe; None of the scalar unit's own."""
     if op.name in ("cce.set_flag", "cce.wait_flag"):
         src, dst = (Pipe[op.attributes[name].value] for name in ("src", "dst"))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.cce.effects import MEETINGS, Effects, effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, parent_of
 from davinci.passes.analysis.accesses import Access, Accesses
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.dependences import Dependences
@@ -26,7 +25,7 @@ FREE = VIEWS | {"memref.alloc"}
 class _Node:
     """An operation that a pipe executes."""
 
-    op: Any
+    op: Op
     pipe: Pipe
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
@@ -39,7 +38,7 @@ class _Line:
 
     nodes: list[_Node]
     tasks: list[Task]
-    end: Any
+    end: Op | None
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,9 @@ class Ordering:
         credit: see `list_scheduler.Limits`.
     """
 
-    ops: list[Any]
+    ops: list[Op]
     lines: list[_Line]
-    end: Any
+    end: ir.Operation
     credit: int
 
     @property
@@ -76,7 +75,7 @@ class Ordering:
 
     def place(self, plans: Sequence[Plan]) -> None:
         """Moves the operations."""
-        placed: list[Any] = []
+        placed: list[Op] = []
         for line, plan in zip(self.lines, plans, strict=True):
             placed += [line.nodes[number].op for number in plan.order]
             placed += [] if line.end is None else [line.end]
@@ -92,7 +91,7 @@ class Orderer:
         self._durations = Durations(machine, blocks)
         self._sequential = frozenset(Pipe[name] for name in machine.sync.sequential_pipes)
 
-    def ordering(self, block: Any) -> Ordering:
+    def ordering(self, block: ir.Block) -> Ordering:
         """What there is to order in a block; operations with regions, and unknown ones, stay."""
         forms = Forms()
         loops = _loops_around(block)
@@ -110,9 +109,9 @@ class Orderer:
                 lines.append(_Line([], [], None))
         for line in lines:
             line.tasks = self._tasks(line.nodes, Dependences(accesses, loops))
-        return Ordering(ops, lines, end, self._machine.gm.idle_credit_cycles)
+        return Ordering(list(ops), lines, end, self._machine.gm.idle_credit_cycles)
 
-    def _node(self, op: Any, effects: Effects, accesses: Accesses) -> _Node:
+    def _node(self, op: Op, effects: Effects, accesses: Accesses) -> _Node:
         pipe = Pipe[effects.pipe]
         duration = self._durations.of(op, pipe)
         if op.name in ("memref.load", "memref.store"):
@@ -148,16 +147,15 @@ class Orderer:
             )
         return tasks
 
-    def _fresh(self, nodes: list[_Node]) -> dict[Any, float]:
+    def _fresh(self, nodes: list[_Node]) -> dict[object, float]:
         """How much of what a line reads of an array in global memory comes from the memory: no more
         than there is, however many cores read it; the L2 has the rest.
 
         All blocks are taken to read as much of it.
         """
-        cycles: dict[Any, int] = {}
+        cycles: dict[ir.Value, int] = {}
         for node in nodes:
-            if node.duration.of_memory:
-                source = _source(node)
+            if node.duration.of_memory and isinstance(source := _source(node), ir.Value):
                 cycles[source] = cycles.get(source, 0) + node.duration.of_memory
         rate = self._machine.gm.read_bytes_per_cycle * self._machine.cores
         return {
@@ -178,34 +176,34 @@ class Orderer:
         return earlier.duration.result + 2 * flag
 
 
-def _source(node: _Node) -> Any:
+def _source(node: _Node) -> ir.Value | str | None:
     """The array that an operation reads first."""
     return node.reads[0].memory if node.reads else None
 
 
-def _bytes_of(array: Any) -> int:
+def _bytes_of(array: ir.Value) -> int:
     kind = ir.MemRefType(array.type)
     return math.prod(kind.shape) * kind.element_type.width // 8
 
 
-def is_free(op: Any) -> bool:
+def is_free(op: Op) -> bool:
     """Whether an operation takes no pipe's time and may lie anywhere its operands are."""
     dialect = op.name.partition(".")[0]
     return dialect == "arith" or op.name in FREE or op.name.startswith("cce.get_")
 
 
-def _loops_around(block: Any) -> list[Any]:
+def _loops_around(block: ir.Block) -> list[Op]:
     """The `scf.for` operations around a block, outermost first."""
-    found: list[Any] = []
+    found: list[Op] = []
     op = block.owner.operation
     while op.name != "func.func":
         if op.name == "scf.for":
             found.insert(0, op)
-        op = op.parent.operation
+        op = parent_of(op)
     return found
 
 
-def _operand_nodes(op: Any, numbers: dict[Any, int]) -> set[int]:
+def _operand_nodes(op: Op, numbers: dict[Op, int]) -> set[int]:
     """Operations of a line whose results an operation is made of, by way of free ones."""
     found: set[int] = set()
     waiting, seen = [op], {op}
@@ -222,12 +220,12 @@ def _operand_nodes(op: Any, numbers: dict[Any, int]) -> set[int]:
     return found
 
 
-def place(ops: Sequence[Any], end: Any) -> None:
+def place(ops: Sequence[Op], end: Op) -> None:
     """Moves operations of a block in front of another one, in their order, each after what its
     operands need; what is named twice stays where it is first."""
     missing = set(ops)
 
-    def put(op: Any) -> None:
+    def put(op: Op) -> None:
         stack = [op]
         while stack:
             top = stack[-1]
@@ -245,11 +243,11 @@ def place(ops: Sequence[Any], end: Any) -> None:
             put(op)
 
 
-def _owners(op: Any) -> Iterator[Any]:
+def _owners(op: Op) -> Iterator[ir.Operation]:
     """The operations whose results an operation uses, also inside its regions."""
     values: list[ir.Value] = []
 
-    def visit(nested: Any) -> Any:
+    def visit(nested: Op) -> ir.WalkResult:
         values.extend(nested.operands)
         return ir.WalkResult.ADVANCE
 

@@ -28,13 +28,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from davinci import machine as machines
 from davinci.dialects.cce.buffers import space_name
 from davinci.errors import CompileError
 from davinci.machine import Machine, OnChipMemory, Vector
-from davinci.mlir import location_text, operations, symbol_name
+from davinci.mlir import Op, ir, location_text, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.bank_conflicts import BankConflicts
 from davinci.passes.analysis.kernels import kernels, seen_by
@@ -59,14 +59,14 @@ class PlanMemoryPass(Pass):
 
     machine: str = option("ascend910", "machine file that gives capacities, alignments and banks")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         for kernel in kernels(op):
             for space, buffers in _by_space(kernel).items():
                 _plan(kernel, buffers, seen_by(kernel, machine), space)
 
 
-def needed_bytes(kernel: Any, machine: Machine) -> dict[str, int]:
+def needed_bytes(kernel: Op, machine: Machine) -> dict[str, int]:
     """Bytes that a kernel's buffers need at least, of each memory that cannot hold all of them side
     by side."""
     total: dict[str, int] = {}
@@ -85,14 +85,14 @@ def needed_bytes(kernel: Any, machine: Machine) -> dict[str, int]:
     }
 
 
-def _by_space(kernel: Any) -> dict[str, list[Buffer]]:
+def _by_space(kernel: Op) -> dict[str, list[Buffer]]:
     found: dict[str, list[Buffer]] = {}
     for buffer in lifetimes(kernel):
         found.setdefault(buffer.space, []).append(buffer)
     return found
 
 
-def _plan(kernel: Any, buffers: list[Buffer], machine: Machine, space: str) -> None:
+def _plan(kernel: Op, buffers: list[Buffer], machine: Machine, space: str) -> None:
     """Sets the addresses of all buffers of one memory."""
     memory = machine.buffer(space)
     planner = _Planner(kernel, buffers, machine, space)
@@ -106,9 +106,7 @@ def _plan(kernel: Any, buffers: list[Buffer], machine: Machine, space: str) -> N
 class _Planner:
     """Tries places for the buffers of one memory, with ever fewer wishes."""
 
-    def __init__(
-        self, kernel: Any, buffers: Sequence[Buffer], machine: Machine, space: str
-    ) -> None:
+    def __init__(self, kernel: Op, buffers: Sequence[Buffer], machine: Machine, space: str) -> None:
         self._buffers, self._memory = buffers, machine.buffer(space)
         self._kernel, self._space, self._unit = kernel, space, machine.vector
         self._scopes = [buffer.scope for buffer in buffers]
@@ -193,7 +191,7 @@ class _BankCost(Cost):
         self._groups = unit.bank_groups * BLOCK_BYTES
         self._row = unit.bank_groups * unit.bank_bytes
         self._bank = unit.bank_bytes
-        self._places: dict[Any, int] = {}
+        self._places: dict[ir.Value | str, int] = {}
         self._known: dict[tuple[int, ...], float] = {}
 
     def of(self, number: int, address: int) -> float:
@@ -228,7 +226,7 @@ def _given(buffer: Buffer) -> int:
 
 
 def _overflow(
-    kernel: Any, buffers: list[Buffer], memory: OnChipMemory, least_bytes: int
+    kernel: Op, buffers: list[Buffer], memory: OnChipMemory, least_bytes: int
 ) -> NoReturn:
     """Raises the error that lists the buffers that hold something when most bytes are in use."""
 

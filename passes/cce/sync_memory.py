@@ -7,9 +7,9 @@ The bytes of an on-chip memory, or of a buffer in GM at offsets that differ by c
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
 
 from davinci.passes.analysis.accesses import (
     ANY_GM,
@@ -91,7 +91,7 @@ class Memory:
     def __init__(self, program: Program, sequential: frozenset[Queue]) -> None:
         self._accesses = program.accesses
         self._answers: dict[tuple[object, ...], bool] = {}
-        self._areas: dict[Any, Area] = {}
+        self._areas: dict[Hashable, Area] = {}
         spots = [
             self._spot(leaf, access, use)
             for leaf in program.leaves

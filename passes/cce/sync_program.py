@@ -147,7 +147,7 @@ class Program:
         """
         scalar = [leaf for leaf in self.leaves if leaf.pipe == Queue.S]
         for reads in (True, False):
-            groups: dict[str, list[tuple[Leaf, Access]]] = {}
+            groups: dict[ir.Value | str, list[tuple[Leaf, Access]]] = {}
             for leaf in scalar:
                 for access in leaf.reads if reads else leaf.writes:
                     memory = "GM" if access.high is None else access.memory

@@ -9,10 +9,9 @@ once or not at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
-from davinci.mlir import arith, ir, scf
+from davinci.mlir import Op, arith, ir, parent_of, scf
 from davinci.passes import builder
 from davinci.passes.analysis.affine import Forms
 
@@ -21,10 +20,10 @@ SLOTS = "cce.slots"
 ORDER = "cce.order"
 """Marks an operation whose blocks are to be ordered."""
 
-Values = list[Any]
+Values = list[ir.Value]
 
 
-def unroll(loop: Any) -> None:
+def unroll(loop: Op) -> None:
     """Replaces a loop that has `cce.unroll`; marks what holds the copies with `cce.order`."""
     copies = int(loop.attributes[UNROLL].value)
     trips = Forms().enter_loop(loop).trips
@@ -40,22 +39,26 @@ def unroll(loop: Any) -> None:
     loop.erase()
 
 
-def _static(body: _Body, start: Any, step: Any, carried: Values, copies: int, trips: int) -> Values:
+def _static(
+    body: _Body, start: ir.Value, step: ir.Value, carried: Values, copies: int, trips: int
+) -> Values:
     """Unrolls a loop whose number of trips is known: wholly where it is at most `copies`, else a
     loop of `copies` trips each and the rest after it."""
-    mark(body.loop.parent)
+    mark(parent_of(body.loop))
     done = 0
     if copies and trips >= 2 * copies:
         done = trips // copies * copies
-        stop = builder.add(start, builder.mul(step, done))
+        stop = builder.as_value(builder.add(start, builder.mul(step, done)))
         carried = _loop(body, start, stop, step, carried, copies)
     for trip in range(done, trips):
-        place = builder.add(start, builder.mul(step, trip))
+        place = builder.as_value(builder.add(start, builder.mul(step, trip)))
         carried = body.copy(place, (trip - done) % copies, carried)
     return carried
 
 
-def _dynamic(body: _Body, start: Any, stop: Any, step: Any, carried: Values, copies: int) -> Values:
+def _dynamic(
+    body: _Body, start: ir.Value, stop: ir.Value, step: ir.Value, carried: Values, copies: int
+) -> Values:
     """A loop of `copies`, one of half as many for what is left, and so on to one of one."""
     zero, one = builder.constant_index(0), builder.constant_index(1)
     length = arith.MaxSIOp(arith.SubIOp(stop, start).result, zero).result
@@ -64,45 +67,51 @@ def _dynamic(body: _Body, start: Any, stop: Any, step: Any, carried: Values, cop
     while copies > 1:
         rest = arith.RemUIOp(count, builder.constant_index(copies)).result
         whole = arith.SubIOp(count, rest).result
-        end = builder.add(start, arith.MulIOp(whole, step).result)
+        end = arith.AddIOp(start, arith.MulIOp(whole, step).result).result
         carried = _loop(body, start, end, step, carried, copies)
         start, count, copies = end, rest, copies // 2
     return _loop(body, start, stop, step, carried, 1)
 
 
-def _loop(body: _Body, start: Any, stop: Any, step: Any, carried: Values, copies: int) -> Values:
+def _loop(
+    body: _Body, start: ir.Value, stop: ir.Value, step: ir.Value, carried: Values, copies: int
+) -> Values:
     """Builds a loop of which an iteration is `copies` of the old one."""
     wide = builder.as_value(builder.mul(step, copies))
     loop = scf.ForOp(start, stop, wide, carried)
     mark(loop.operation)
-    values = list(loop.inner_iter_args)
+    values: Values = list(loop.inner_iter_args)
     with ir.InsertionPoint(loop.body):
         for number in range(copies):
-            place = builder.add(loop.induction_variable, builder.mul(step, number))
+            place = builder.as_value(
+                builder.add(loop.induction_variable, builder.mul(step, number))
+            )
             values = body.copy(place, number, values)
         scf.YieldOp(values)
     return list(loop.results)
 
 
-def mark(op: Any) -> None:
+def mark(op: Op) -> None:
     op.attributes[ORDER] = ir.UnitAttr.get()
 
 
 class _Body:
     """The body of a loop, ready to be copied; its buffers are made in front of the loop."""
 
-    def __init__(self, loop: Any, copies: int) -> None:
+    def __init__(self, loop: Op, copies: int) -> None:
         self.loop = loop
         self._block = loop.regions[0].blocks[0]
-        self._buffers: dict[Any, Sequence[Any]] = {}
+        self._buffers: dict[ir.Value, Sequence[ir.Value]] = {}
         for op in (view.operation for view in self._block.operations):
             if op.name == "memref.alloc" and space_name(op.result.type) != "GM":
                 self._buffers[op.result] = _buffers(op, loop, copies)
 
-    def copy(self, place: Any, number: int, carried: Values) -> Values:
+    def copy(self, place: ir.Value, number: int, carried: Values) -> Values:
         """Copies the body for the iteration at `place`; returns what it yields."""
         *ops, end = [view.operation for view in self._block.operations]
-        now = dict(zip(self._block.arguments, [place, *carried], strict=True))
+        now: dict[ir.Value, ir.Value] = dict(
+            zip(self._block.arguments, [place, *carried], strict=True)
+        )
         now |= {old: new[number % len(new)] for old, new in self._buffers.items()}
         for op in ops:
             if op.name == "memref.alloc" and op.result in self._buffers:
@@ -113,10 +122,10 @@ class _Body:
         return [now.get(value, value) for value in end.operands]
 
 
-def _buffers(alloc: Any, loop: Any, copies: int) -> list[Any]:
+def _buffers(alloc: Op, loop: Op, copies: int) -> list[ir.Value]:
     """As many buffers in front of the loop as the allocation has slots, none that nobody uses."""
     slots = int(alloc.attributes[SLOTS].value) if SLOTS in alloc.attributes else 1
-    found = []
+    found: list[ir.Value] = []
     for _ in range(max(1, min(slots, copies))):
         twin = alloc.clone(ir.InsertionPoint(loop)).operation
         if SLOTS in twin.attributes:

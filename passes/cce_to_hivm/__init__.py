@@ -8,11 +8,11 @@ the op.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from davinci.mlir import Op
 from davinci.passes.cce_to_hivm.emitter import Emitter
 from davinci.tables import Table
 
-Lowering = Callable[[Emitter, Any], None]
+Lowering = Callable[[Emitter, Op], None]
 LOWERINGS: Table[str, Lowering] = Table("a lowering to hivm")
 lowering = LOWERINGS.register

@@ -7,7 +7,6 @@ add to the offset: what is static is folded, what is dynamic is computed where t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
@@ -15,6 +14,7 @@ from davinci.errors import Invalid
 from davinci.isa.core import Space
 from davinci.mlir import Op, arith, ir, llvm
 from davinci.passes.analysis.lifetimes import VIEWS
+from davinci.passes.builder import IndexLike
 from davinci.passes.pipeline.base import fail
 
 GEP_DYNAMIC = -(1 << 31)
@@ -26,7 +26,7 @@ class Shift:
     """A distance in bytes: a constant and an i64 value, or None for no dynamic part."""
 
     constant: int = 0
-    dynamic: Any = None
+    dynamic: ir.Value | None = None
 
     def plus(self, other: Shift) -> Shift:
         if self.dynamic is None or other.dynamic is None:
@@ -47,7 +47,7 @@ class Address:
     def plus(self, shift: Shift) -> Address:
         return replace(self, shift=self.shift.plus(shift))
 
-    def pointer(self) -> Any:
+    def pointer(self) -> ir.Value:
         """Builds the `!llvm.ptr`."""
         kind = pointer_type(self.space)
         base, constant = self.base, self.shift.constant
@@ -81,12 +81,16 @@ def _built(
     ).result
 
 
-def step(base: ir.Value, kind: ir.Type, distance: Any) -> ir.Value:
+def step(base: ir.Value, kind: ir.Type, distance: IndexLike) -> ir.Value:
     """`llvm.getelementptr` by bytes; `distance` is an int or an i64 value."""
-    known = isinstance(distance, int)
-    small = known and -(1 << 31) < distance < 1 << 31
-    indices = [] if small else [constant_i64(distance) if known else distance]
-    raw = ir.DenseI32ArrayAttr.get([distance if small else GEP_DYNAMIC])
+    static, indices = GEP_DYNAMIC, list[ir.Value]()
+    if not isinstance(distance, int):
+        indices = [distance]
+    elif -(1 << 31) < distance < 1 << 31:
+        static = distance
+    else:
+        indices = [constant_i64(distance)]
+    raw = ir.DenseI32ArrayAttr.get([static])
     byte = ir.IntegerType.get_signless(8)
     attributes = {"rawConstantIndices": raw, "elem_type": ir.TypeAttr.get(byte)}
     return _built("llvm.getelementptr", kind, [base, *indices], attributes)
@@ -97,7 +101,7 @@ def constant_i64(value: int) -> ir.Value:
     return _built("arith.constant", i64, [], {"value": ir.IntegerAttr.get(i64, value)})
 
 
-def scaled(index: ir.Value, scale: int) -> Any:
+def scaled(index: ir.Value, scale: int) -> ir.Value:
     """index * scale as an i64 value."""
     i64 = ir.IntegerType.get_signless(64)
     value = arith.IndexCastOp(i64, index).result
@@ -108,7 +112,7 @@ class Addresses:
     """The addresses of a kernel's memrefs, found once and remembered."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, Address] = {}
+        self._known: dict[ir.Value, Address] = {}
 
     def set(self, value: ir.Value, address: Address) -> None:
         self._known[value] = address

@@ -26,7 +26,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.isa import Space
@@ -35,7 +34,7 @@ from davinci.passes import cce_to_hivm
 from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.analysis.lifetimes import VIEWS
-from davinci.passes.cce_to_hivm import LOWERINGS
+from davinci.passes.cce_to_hivm import LOWERINGS, Lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, pointer_type
 from davinci.passes.cce_to_hivm.emitter import Emitter
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
@@ -62,7 +61,7 @@ class ConvertCceToHivmPass(Pass):
             run_unverified(kernel, CLEAN_UP)
 
 
-def kernels_on_arrays(root: Op) -> list[Any]:
+def kernels_on_arrays(root: Op) -> list[Op]:
     """Kernels below `root` that take memrefs or hold operations on them."""
     return [
         kernel
@@ -86,7 +85,7 @@ def lower_kernel(kernel: Op, emitter: Emitter) -> None:
             cast = ir.Operation.create(CONVERSION, [pointer_type(Space.GM)], [argument])
             emitter.addresses.set(argument, Address(Space.GM, cast.result, Shift()))
             casts.append((argument, cast))
-    dead: list[Any] = []
+    dead: list[Op] = []
     for block in kernel.regions[0]:
         lower_block(block, emitter, dead)
     for op in reversed(dead):
@@ -105,7 +104,7 @@ def lower_kernel(kernel: Op, emitter: Emitter) -> None:
     kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
 
 
-def lower_block(block: ir.Block, emitter: Emitter, dead: list[Any]) -> None:
+def lower_block(block: ir.Block, emitter: Emitter, dead: list[Op]) -> None:
     """Lowers the operations of a block; views and buffers are left for `dead`.
 
     Registers are unknown at the start of a block and after one that is nested.
@@ -128,7 +127,7 @@ def lower_block(block: ir.Block, emitter: Emitter, dead: list[Any]) -> None:
                 op.erase()
 
 
-def lowering_of(op: Op) -> Any:
+def lowering_of(op: Op) -> Lowering | None:
     """The lowering of an operation, None if it stays."""
     from davinci.passes.cce_to_hivm import control
 

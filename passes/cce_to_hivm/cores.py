@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
@@ -35,7 +34,7 @@ from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.counters import LINE_BYTES
 from davinci.isa.cross_core import ALL_OF_A_KIND
 from davinci.machine.legality import illegal_instruction
-from davinci.mlir import Op, arith, ir, scf
+from davinci.mlir import Op, arith, ir, parent_of, scf
 from davinci.passes import builder
 from davinci.passes.analysis.meetings import event_of
 from davinci.passes.cce_to_hivm import lowering
@@ -99,9 +98,9 @@ def lower_sync_cores(emitter: Emitter, op: Op) -> None:
 
 def meet_by_flags(emitter: Emitter, op: Op) -> None:
     """All cores of the kernel's kind set a flag for each other, and wait for it."""
-    kernel: Any = op.parent
+    kernel = parent_of(op)
     while "ascend.kernel" not in kernel.attributes:
-        kernel = kernel.parent
+        kernel = parent_of(kernel)
     stores = Pipe.FIX if attribute(kernel, "ascend.core", "aicore") == "aic" else Pipe.MTE3
     flag(emitter, op, Pipe.MTE2, stores)
     fields = {"pipe": int(stores), "mode": ALL_OF_A_KIND, "flag": CORE_FLAG}

@@ -14,6 +14,7 @@ from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
 from davinci.mlir import Op, arith, ir, location_text
 from davinci.passes import builder
+from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, constant_i64, scaled
 from davinci.passes.pipeline.base import fail
 from davinci.units import BLOCK_BYTES
@@ -44,7 +45,7 @@ class Emitter:
         self.image: Mapping[str, int | ir.Value] | None = None
         self.padding: int | None = None
         self.scales: int | None = None
-        self.pointers: list[dict[tuple[Space, int], Any]] = []
+        self.pointers: list[dict[tuple[Space, int], ir.Value]] = []
 
     @contextmanager
     def block(self) -> Iterator[None]:
@@ -53,7 +54,7 @@ class Emitter:
         yield
         self.pointers.pop()
 
-    def pointer(self, address: Address) -> Any:
+    def pointer(self, address: Address) -> ir.Value:
         """The `!llvm.ptr` of an address, of a constant one on chip that is there already."""
         if address.base is not None or address.shift.dynamic is not None:
             return address.pointer()
@@ -128,7 +129,7 @@ class Emitter:
             return
         self.scales = known
         self.require_aligned("address of scales", address, BLOCK_BYTES)
-        bits: Any
+        bits: IndexLike
         if known is not None:
             bits = known // BLOCK_BYTES
         else:

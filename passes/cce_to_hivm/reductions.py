@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.isa import Instruction
@@ -29,7 +27,7 @@ def lower_row_reduction(emitter: Emitter, op: Op) -> None:
         emit_rows(emitter, record, op, lanes_mask(op, src), 1, src.strides[0], 1, distance)
 
 
-def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Op, bits: Any) -> None:
+def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Op, bits: int) -> None:
     """vector_dup with `lanes`; `bits` are those of the scalar."""
     dst = buffer_of(op.operands[1])
     rows, row_bytes = dst.shape[0], dst.strides[0] * dst.itemsize

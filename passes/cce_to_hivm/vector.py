@@ -13,6 +13,7 @@ from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Issue, Nest
 from davinci.mlir import Op, arith, ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
+from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant
@@ -87,7 +88,7 @@ def stride_fields(record: Instruction, issue: Issue, part: slice) -> dict[str, A
     return {name: value for name, value in fields.items() if name in present}
 
 
-def raw_bits(scalar: ir.Value) -> Any:
+def raw_bits(scalar: ir.Value) -> IndexLike:
     """The bits of a scalar, zero-extended: an int if it is a constant, an i64 value otherwise."""
     i64 = ir.IntegerType.get_signless(64)
     if isinstance(scalar.type, ir.IntegerType):

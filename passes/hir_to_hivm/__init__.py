@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from davinci.mlir import Op
 from davinci.tables import Table
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.isa import Pipe, Space
 from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
@@ -67,7 +65,7 @@ def lower_arange(translator: Translator, op: Op) -> None:
         raise Unsupported("varange of elements apart, or of more than two dimensions")
     kind = element_type(dst.kind)
     step = strides[-1]
-    first: Any = offsets[0] if offsets else builder.constant_index(0)
+    first: ir.Value = offsets[0] if offsets else builder.constant_index(0)
     lanes = BLOCK_BYTES // dst.itemsize
     translator.hand_over(Pipe.V, Pipe.S)
     for i in range(min(lanes, count)):
@@ -94,7 +92,7 @@ def lower_arange(translator: Translator, op: Op) -> None:
         issue(translator, record, [target, part(0, count)], {"value": bits_of(added)})
 
 
-def number(index: ir.Value, kind: Any) -> Any:
+def number(index: ir.Value, kind: ir.Type) -> ir.Value:
     """An index as an element of an array."""
     wide = arith.IndexCastOp(ir.IntegerType.get_signless(32), index).result
     if isinstance(kind, ir.IntegerType):

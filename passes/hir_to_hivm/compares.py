@@ -8,6 +8,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.isa import Instruction, Pipe
 from davinci.mlir import Op
+from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.vector import float_bits
 from davinci.passes.hir_to_hivm import lowering
@@ -93,7 +94,7 @@ def lower_select(translator: Translator, op: Op) -> None:
     bits, dst = translator.view(op, condition), translator.view(op, target)
     if bits.kind != "i1":
         raise Unsupported(f"vsel by {bits.kind}")
-    sources: list[Any] = [
+    sources: list[MemrefView | IndexLike] = [
         translator.view(op, v) if translator.is_array(v) else bits_of(v) for v in (left, right)
     ]
     select(translator, bits, sources, dst, scratch)
@@ -115,7 +116,7 @@ def select_numbers(
 def select(
     translator: Translator,
     bits: MemrefView,
-    sources: Sequence[Any],
+    sources: Sequence[MemrefView | IndexLike],
     dst: MemrefView,
     scratch: MemrefView | None,
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
@@ -15,6 +14,7 @@ from davinci.isa.cross_core import (
 )
 from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
+from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Shift, constant_i64
 from davinci.passes.hir_to_hivm import lowering
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported
@@ -67,7 +67,7 @@ def lower_nothing(translator: Translator, op: Op) -> None:
 def lower_flag(translator: Translator, op: Op) -> None:
     operands = list(op.operands)
     if operands:
-        event: Any = folded(operands[0])
+        event = folded(operands[0])
     else:
         event = int(word(op, "static_event_id").removeprefix("EVENT_ID"))
     fields = {
@@ -111,11 +111,11 @@ def lower_block_wait(translator: Translator, op: Op) -> None:
     hivm.build("wait_flag_dev", "", [], {"flag": flag_of(translator, op)})
 
 
-def flag_of(translator: Translator, op: Op) -> Any:
+def flag_of(translator: Translator, op: Op) -> IndexLike:
     """The number of a flag between cores: an attribute, or the first operand."""
     static = attribute(op, "static_flag_id")
     if static is not None:
-        return static
+        return int(static)
     return folded(next(iter(op.operands)))
 
 

@@ -27,7 +27,6 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
@@ -38,14 +37,14 @@ from davinci.mlir import Op, arith, ir, location_text, operations, run_unverifie
 from davinci.passes import builder, hir_to_hivm
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, pointer_type
-from davinci.passes.hir_to_hivm import DIALECT, FALLBACKS, LOWERINGS, elements
+from davinci.passes.hir_to_hivm import DIALECT, FALLBACKS, LOWERINGS, Lowering, elements
 from davinci.passes.hir_to_hivm import views as viewing
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported, reachable
 from davinci.passes.hir_to_hivm.views import MemrefView
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
 CLEAN_UP = "func.func(canonicalize,cse)"
-VIEWS: dict[str, Callable[[Any, MemrefView], MemrefView]] = {
+VIEWS: dict[str, Callable[[Op, MemrefView], MemrefView]] = {
     "memref.subview": viewing.subview,
     "memref.reinterpret_cast": viewing.reinterpreted,
     "hir.collapse_shape": viewing.collapsed,
@@ -110,7 +109,7 @@ class KernelLowering:
     ) -> None:
         self.translator = Translator(machine, core)
         self.refused, self.places = refused, places
-        self.dead: list[Any] = []
+        self.dead: list[Op] = []
 
     def refuse(self, op: Op, what: str) -> None:
         self.refused[what] += 1
@@ -146,7 +145,7 @@ class KernelLowering:
                 self.translator.unknown.update(op.results)
         self.dead.append(op)
 
-    def lower(self, op: Op, lower: Any, before: Op | None) -> None:
+    def lower(self, op: Op, lower: Lowering, before: Op | None) -> None:
         """Lowers an operation by vector instructions, or else by the scalar unit.
 
         Raises:
@@ -170,7 +169,7 @@ class KernelLowering:
             except Unsupported:
                 raise error from None
 
-    def lowering_of(self, op: Op) -> Any:
+    def lowering_of(self, op: Op) -> Lowering | None:
         """What lowers an operation, None if it stays."""
         if op.name in VIEWS:
             return self.view_of_another
@@ -220,7 +219,9 @@ class KernelLowering:
         view, shift = self.element(op, memref, indices)
         translator.store(view, shift, stored)
 
-    def element(self, op: Op, memref: Any, indices: list[Any]) -> tuple[MemrefView, Shift]:
+    def element(
+        self, op: Op, memref: ir.Value, indices: list[ir.Value]
+    ) -> tuple[MemrefView, Shift]:
         """Where the element at `indices` is."""
         view = self.translator.view(op, memref)
         reachable(op, view)
@@ -272,7 +273,7 @@ class KernelLowering:
         for result in op.results:
             self.carried(op, result, i64)
 
-    def carried(self, op: Op, value: Any, i64: Any) -> None:
+    def carried(self, op: Op, value: ir.Value, i64: ir.Type) -> None:
         """Makes an address of a memref that a loop or branch hands on."""
         if not isinstance(value.type, ir.MemRefType):
             return
@@ -352,7 +353,7 @@ def lower_kernel(kernel: Op, lowering: KernelLowering) -> None:
         del kernel.attributes["arg_attrs"]
 
 
-def scalar_of(kernel: Op, argument: Any, i64: Any) -> Any:
+def scalar_of(kernel: Op, argument: ir.Value, i64: ir.Type) -> ir.Operation:
     """Has the body take a scalar from an i64 argument that will be in its place.
 
     Returns:
@@ -360,7 +361,7 @@ def scalar_of(kernel: Op, argument: Any, i64: Any) -> Any:
     """
     kind = argument.type
     bits = ir.Operation.create("builtin.unrealized_conversion_cast", [i64], [argument])
-    made: Any
+    made: ir.OpView
     if isinstance(kind, ir.IndexType):
         made = arith.IndexCastOp(kind, bits.result)
     elif isinstance(kind, ir.IntegerType) and kind.width < 64:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from davinci.isa import Pipe, Space
-from davinci.mlir import arith, ir, scf
+from davinci.mlir import NumberType, arith, ir, scf
 from davinci.passes import builder
 from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Shift
@@ -50,9 +49,9 @@ def each(translator: Translator, sizes: Sequence[IndexLike], body: Callable[...,
 def carried(
     translator: Translator,
     size: IndexLike,
-    begin: Sequence[Any],
-    body: Callable[[Any, list[Any]], Sequence[Any]],
-) -> list[Any]:
+    begin: Sequence[ir.Value],
+    body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
+) -> list[ir.Value]:
     """A loop that hands values on: `body` makes those after an index of those before it."""
     zero, one = builder.constant_index(0), builder.constant_index(1)
     loop = scf.ForOp(zero, builder.as_value(size), one, list(begin))
@@ -61,11 +60,11 @@ def carried(
     return list(loop.operation.results)
 
 
-def integer(bits: int) -> Any:
+def integer(bits: int) -> ir.IntegerType:
     return ir.IntegerType.get_signless(bits)
 
 
-def number(kind: Any, value: float) -> Any:
+def number(kind: ir.Type, value: float) -> ir.Value:
     """A constant of an MLIR type."""
     if isinstance(kind, ir.IntegerType):
         return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, int(value))).result
@@ -76,7 +75,7 @@ def is_float(kind: str) -> bool:
     return kind in ("f16", "f32", "bf16")
 
 
-def bits_type(view: MemrefView) -> Any:
+def bits_type(view: MemrefView) -> ir.IntegerType:
     """The integer type of as many bits as an element has."""
     return integer(1 if view.kind == "i1" else BYTE_BITS * view.itemsize)
 
@@ -90,7 +89,7 @@ def offset(view: MemrefView, indices: Indices) -> IndexLike:
     return total
 
 
-def read_bits(translator: Translator, view: MemrefView, indices: Indices) -> Any:
+def read_bits(translator: Translator, view: MemrefView, indices: Indices) -> ir.Value:
     """The bits of an element as an integer."""
     if view.space not in (Space.UB, Space.GM):
         raise Unsupported(f"elements of {view.space.name} one by one")
@@ -103,7 +102,7 @@ def read_bits(translator: Translator, view: MemrefView, indices: Indices) -> Any
     return arith.TruncIOp(integer(1), moved).result
 
 
-def write_bits(translator: Translator, view: MemrefView, indices: Indices, value: Any) -> None:
+def write_bits(translator: Translator, view: MemrefView, indices: Indices, value: ir.Value) -> None:
     """Stores the bits of an element; a boolean changes one bit of its byte."""
     if view.space not in (Space.UB, Space.GM):
         raise Unsupported(f"elements of {view.space.name} one by one")
@@ -124,12 +123,12 @@ def as_bytes(view: MemrefView) -> MemrefView:
     return MemrefView(view.root, view.shift, (1,), (1,), "s8")
 
 
-def as_byte(index: IndexLike) -> Any:
+def as_byte(index: IndexLike) -> ir.Value:
     """An index below 8 as a byte."""
     return arith.IndexCastOp(integer(BYTE_BITS), builder.as_value(index)).result
 
 
-def value_of(bits: Any, kind: str) -> Any:
+def value_of(bits: ir.Value, kind: str) -> ir.Value:
     """An element as what the scalar unit computes with: an integer, or f32 for any float."""
     if kind == "bf16":
         wide = arith.ShLIOp(arith.ExtUIOp(integer(32), bits).result, number(integer(32), 16)).result
@@ -142,7 +141,7 @@ def value_of(bits: Any, kind: str) -> Any:
     return bits
 
 
-def bits_of_value(value: Any, kind: str) -> Any:
+def bits_of_value(value: ir.Value, kind: str) -> ir.Value:
     """The bits that an element of that kind has for a value; floats are rounded to the nearest.
 
     Raises:
@@ -156,16 +155,16 @@ def bits_of_value(value: Any, kind: str) -> Any:
     return arith.BitcastOp(integer(32), value).result if kind == "f32" else value
 
 
-def read(translator: Translator, view: MemrefView, indices: Indices) -> Any:
+def read(translator: Translator, view: MemrefView, indices: Indices) -> ir.Value:
     """An element as what the scalar unit computes with."""
     return value_of(read_bits(translator, view, indices), view.kind)
 
 
-def write(translator: Translator, view: MemrefView, indices: Indices, value: Any) -> None:
+def write(translator: Translator, view: MemrefView, indices: Indices, value: ir.Value) -> None:
     write_bits(translator, view, indices, bits_of_value(value, view.kind))
 
 
-def element_type(kind: str) -> Any:
+def element_type(kind: str) -> NumberType:
     """The MLIR type that `read` gives."""
     if is_float(kind):
         return ir.F32Type.get()
@@ -173,7 +172,7 @@ def element_type(kind: str) -> Any:
 
 
 def write_booleans(
-    translator: Translator, view: MemrefView, element: Callable[[list[IndexLike]], Any]
+    translator: Translator, view: MemrefView, element: Callable[[list[IndexLike]], ir.Value]
 ) -> None:
     """Stores whole bytes of booleans, of which `element` gives each; those behind the last one
     of a row are 0.
@@ -222,8 +221,8 @@ def inside(
     at: IndexLike,
     size: IndexLike,
     indices: list[IndexLike],
-    element: Callable[[list[IndexLike]], Any],
-) -> Any:
+    element: Callable[[list[IndexLike]], ir.Value],
+) -> ir.Value:
     """The boolean at an index below `size`, 0 behind it."""
     ends = builder.as_value(size)
     holds = arith.CmpIOp(arith.CmpIPredicate.slt, builder.as_value(at), ends).result
@@ -238,7 +237,7 @@ def inside(
 def compute(
     translator: Translator,
     dst: MemrefView,
-    element: Callable[[list[IndexLike]], Any],
+    element: Callable[[list[IndexLike]], ir.Value],
 ) -> None:
     """Stores what `element` gives for each element of `dst`, bits in an integer."""
     with on_the_scalar_unit(translator):

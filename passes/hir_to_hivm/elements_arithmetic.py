@@ -18,15 +18,18 @@ from davinci.passes.hir_to_hivm.views import MemrefView
 
 Predicate = arith.CmpIPredicate
 Ordered = arith.CmpFPredicate
-Binary = Callable[[Any, Any], Any]
+Operand = MemrefView | ir.Value
+"""What an operation reads: an array, or a scalar for all of its elements."""
+
+Binary = Callable[[ir.Value, ir.Value], ir.Value]
 
 
-def built(op: Any) -> Binary:
+def built(op: Callable[[ir.Value, ir.Value], Any]) -> Binary:
     """The function that builds an operation of two operands."""
     return lambda left, right: op(left, right).result
 
 
-def divided(left: Any, right: Any) -> Any:
+def divided(left: ir.Value, right: ir.Value) -> ir.Value:
     """left / right towards zero; all ones by zero, and no overflow, which would end the process."""
     kind = right.type
     zero, one, ones = number(kind, 0), number(kind, 1), number(kind, -1)
@@ -38,7 +41,7 @@ def divided(left: Any, right: Any) -> Any:
     return arith.SelectOp(bad, ones, negated).result
 
 
-def remainder(left: Any, right: Any) -> Any:
+def remainder(left: ir.Value, right: ir.Value) -> ir.Value:
     """The remainder of that; `left` by zero."""
     kind = right.type
     zero, one, ones = number(kind, 0), number(kind, 1), number(kind, -1)
@@ -48,7 +51,7 @@ def remainder(left: Any, right: Any) -> Any:
     return arith.SelectOp(bad, left, arith.RemSIOp(left, safe).result).result
 
 
-def unsigned_remainder(left: Any, right: Any) -> Any:
+def unsigned_remainder(left: ir.Value, right: ir.Value) -> ir.Value:
     zero, one = number(right.type, 0), number(right.type, 1)
     bad = arith.CmpIOp(Predicate.eq, right, zero).result
     safe = arith.SelectOp(bad, one, right).result
@@ -82,14 +85,19 @@ BITWISE = ("vand", "vor", "vxor")
 SHIFTS = ("vshl", "vshr")
 
 
-def source(translator: Translator, op: Op, value: Any, dst: MemrefView) -> Any:
+def source(translator: Translator, op: Op, value: ir.Value, dst: MemrefView) -> Operand:
     """The view of an operand as large as the result, or a scalar."""
-    if not translator.is_array(value):
-        return value
+    return array(translator, op, value, dst) if translator.is_array(value) else value
+
+
+def array(translator: Translator, op: Op, value: ir.Value, dst: MemrefView) -> MemrefView:
+    """The view of an array, as large as the result."""
     return along(translator.view(op, value), dst.sizes)
 
 
-def computed(translator: Translator, given: Any, at: Sequence[IndexLike], kind: str) -> Any:
+def computed(
+    translator: Translator, given: Operand, at: Sequence[IndexLike], kind: str
+) -> ir.Value:
     """The value of an operand at an index."""
     if isinstance(given, MemrefView):
         return elements.read(translator, given, at)
@@ -121,7 +129,7 @@ def binary(translator: Translator, op: Op) -> None:
     if unsigned:
         raise Unsupported(f"{name} of numbers without sign")
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         if floats:
             left, right = (computed(translator, value, at, kind) for value in given)
             return elements.bits_of_value(function(left, right), dst.kind)
@@ -142,11 +150,11 @@ def unary(translator: Translator, op: Op) -> None:
     name = op.name.removeprefix("hir.")
     sources, targets, *_ = translator.groups(op)
     dst = translator.view(op, targets[0])
-    src = source(translator, op, sources[0], dst)
+    src = array(translator, op, sources[0], dst)
     if elements.is_float(src.kind) and name != "vnot":
         raise Unsupported(f"{name} of {src.kind}")
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         bits = elements.read_bits(translator, src, at)
         if name == "vnot":
             return arith.XOrIOp(bits, number(bits.type, -1)).result
@@ -157,7 +165,7 @@ def unary(translator: Translator, op: Op) -> None:
     elements.compute(translator, dst, element)
 
 
-def resized(value: Any, kind: Any, signed: bool) -> Any:
+def resized(value: ir.Value, kind: ir.IntegerType, signed: bool) -> ir.Value:
     """An integer with as many bits as a type has."""
     have, want = value.type.width, kind.width
     if have == want:
@@ -167,7 +175,7 @@ def resized(value: Any, kind: Any, signed: bool) -> Any:
     return (arith.ExtSIOp if signed else arith.ExtUIOp)(kind, value).result
 
 
-def clamped(value: Any, kind: Any, signed: bool) -> Any:
+def clamped(value: ir.Value, kind: ir.IntegerType, signed: bool) -> ir.Value:
     """A float towards zero as an integer, as large as there is; 0 for what is not a number."""
     i64, f32 = integer(64), ir.F32Type.get()
     low, high = number(f32, -(2.0**62)), number(f32, 2.0**62)
@@ -192,7 +200,7 @@ def cast(translator: Translator, op: Op) -> None:
     refuse_transposed(op)
     sources, targets, *_ = translator.groups(op)
     dst = translator.view(op, targets[0])
-    src = source(translator, op, sources[0], dst)
+    src = array(translator, op, sources[0], dst)
     mode, unsigned = word(op, "round_mode", "rint"), word(op, "cast") == "cast_unsigned"
     one, other = elements.is_float(src.kind), elements.is_float(dst.kind)
     booleans = src.kind == "i1"
@@ -200,7 +208,7 @@ def cast(translator: Translator, op: Op) -> None:
         raise Unsupported(f"vcast from {src.kind} to {dst.kind}, {mode}")
     kind = elements.bits_type(dst)
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         value = elements.read(translator, src, at)
         if not one and not other:
             if dst.kind == "i1":
@@ -233,11 +241,11 @@ def compare(translator: Translator, op: Op) -> None:
     dst = translator.view(op, target)
     mode = word(op, "compare_mode", "eq")
     signed, unsigned, ordered = COMPARES[mode]
-    first, second = (source(translator, op, value, dst) for value in (left, right))
+    first, second = array(translator, op, left, dst), source(translator, op, right, dst)
     kind = first.kind
     without = attribute(op, "is_signed") is False
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         one, other = (computed(translator, value, at, kind) for value in (first, second))
         if elements.is_float(kind):
             return arith.CmpFOp(ordered, one, other).result
@@ -255,15 +263,15 @@ def select(translator: Translator, op: Op) -> None:
     refuse_transposed(op)
     (condition, left, right), (target,), *_ = translator.groups(op)
     dst = translator.view(op, target)
-    choice = source(translator, op, condition, dst)
+    choice = array(translator, op, condition, dst)
     given = [source(translator, op, value, dst) for value in (left, right)]
 
-    def bits(value: Any, at: list[IndexLike]) -> Any:
+    def bits(value: Operand, at: list[IndexLike]) -> ir.Value:
         if isinstance(value, MemrefView):
             return elements.read_bits(translator, value, at)
         return as_bits(value, elements.bits_type(dst))
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         held = elements.read_bits(translator, choice, at)
         if choice.kind != "i1":
             held = arith.CmpIOp(Predicate.ne, held, number(held.type, 0)).result
@@ -272,7 +280,7 @@ def select(translator: Translator, op: Op) -> None:
     elements.compute(translator, dst, element)
 
 
-def as_bits(value: Any, kind: Any) -> Any:
+def as_bits(value: ir.Value, kind: ir.IntegerType) -> ir.Value:
     """The bits of a scalar as an integer type of that size."""
     if isinstance(value.type, ir.IntegerType):
         return resized(value, kind, signed=True)
@@ -288,7 +296,7 @@ def broadcast(translator: Translator, op: Op) -> None:
         bits = as_bits(given, elements.bits_type(dst))
         elements.compute(translator, dst, lambda at: bits)
         return
-    src = source(translator, op, given, dst)
+    src = array(translator, op, given, dst)
     elements.compute(translator, dst, lambda at: elements.read_bits(translator, src, at))
 
 
@@ -308,7 +316,7 @@ def arange(translator: Translator, op: Op) -> None:
         raise Unsupported("varange with fewer strides than dimensions")
     kind = elements.bits_type(dst)
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         total: IndexLike = offsets[0] if offsets else 0
         for index, stride in zip(at, strides, strict=True):
             total = builder.add(total, builder.mul(index, stride))

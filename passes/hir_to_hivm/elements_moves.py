@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
@@ -21,7 +19,7 @@ def transpose(translator: Translator, op: Op) -> None:
     src, dst = translator.view(op, given), translator.view(op, target)
     order = list(attribute(op, "permutation"))
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         there: list[IndexLike] = [0] * len(at)
         for index, dim in zip(at, order, strict=True):
             there[dim] = index
@@ -62,7 +60,7 @@ def deinterleave(translator: Translator, op: Op) -> None:
     for channel, target in enumerate(targets, first):
         dst = translator.view(op, target)
 
-        def element(at: list[IndexLike], channel: int = channel) -> Any:
+        def element(at: list[IndexLike], channel: int = channel) -> ir.Value:
             index = builder.add(builder.mul(at[-1], step), channel)
             return elements.read_bits(translator, src, [*at[:-1], index])
 
@@ -83,7 +81,7 @@ def flip(translator: Translator, op: Op) -> None:
     src, dst = translator.view(op, given), translator.view(op, target)
     axis = attribute(op, "flip_axis", -1) % len(dst.sizes)
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         last = builder.add(dst.sizes[axis], -1)
         there = arith.SubIOp(builder.as_value(last), builder.as_value(at[axis])).result
         return elements.read_bits(translator, src, [*at[:axis], there, *at[axis + 1 :]])
@@ -99,7 +97,7 @@ def gather(translator: Translator, op: Op) -> None:
     axis = attribute(op, "gather_axis", -1)
     axis %= len(dst.sizes)
 
-    def element(at: list[IndexLike]) -> Any:
+    def element(at: list[IndexLike]) -> ir.Value:
         found = elements.read_bits(translator, indices, at)
         index = arith.IndexCastOp(ir.IndexType.get(), found).result
         return elements.read_bits(translator, src, [*at[:axis], index, *at[axis + 1 :]])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import Op, arith
+from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
 from davinci.passes.builder import IndexLike
 from davinci.passes.hir_to_hivm import elements, fallback
@@ -47,7 +46,7 @@ def cumulate(translator: Translator, op: Op) -> None:
         first = elements.read(translator, src, along_dim(at, 0))
         elements.write(translator, dst, along_dim(at, 0), first)
 
-        def step(index: Any, values: list[Any]) -> list[Any]:
+        def step(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             there = along_dim(at, builder.add(index, 1))
             made = combine(values[0], elements.read(translator, src, there))
             elements.write(translator, dst, there, made)
@@ -101,7 +100,7 @@ def reduce(translator: Translator, op: Op) -> None:
     def row(at: list[IndexLike]) -> None:
         first = elements.read(translator, src, there(at, 0))
 
-        def step(index: Any, values: list[Any]) -> list[Any]:
+        def step(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             place = builder.add(index, 1)
             found = elements.read(translator, src, there(at, place))
             if combine is not None:
@@ -124,7 +123,7 @@ def reduce(translator: Translator, op: Op) -> None:
         elements.each(translator, others, row)
 
 
-def better(name: str, best: Any, found: Any, floats: bool) -> Any:
+def better(name: str, best: ir.Value, found: ir.Value, floats: bool) -> ir.Value:
     """Whether a later element takes the place of the best one: the first of equal ones stays,
     the last one where the name says `right`; what is not a number is taken once."""
     right, most = name.endswith("_right"), name.startswith("max")

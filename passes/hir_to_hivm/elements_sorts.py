@@ -4,7 +4,6 @@ says."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, arith, ir
@@ -42,7 +41,7 @@ def sort(translator: Translator, op: Op) -> None:
             bits = elements.read_bits(translator, src, there(at, i))
             mine, place = key(bits, src), as_i64(i)
 
-            def step(j: Any, values: list[Any]) -> list[Any]:
+            def step(j: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
                 other = key(elements.read_bits(translator, src, there(at, j)), src)
                 ahead = Predicate.sgt if descending else Predicate.slt
                 before = arith.CmpIOp(ahead, other, mine).result
@@ -64,7 +63,7 @@ def sort(translator: Translator, op: Op) -> None:
         elements.each(translator, others, row)
 
 
-def key(bits: Any, view: MemrefView) -> Any:
+def key(bits: ir.Value, view: MemrefView) -> ir.Value:
     """An integer that is ordered as the element: of a negative float all bits but the sign are
     turned round."""
     if not elements.is_float(view.kind):

@@ -176,7 +176,7 @@ def merged(views: Sequence[MemrefView]) -> tuple[list[IndexLike], list[list[Inde
     return sizes, strides
 
 
-def fill(translator: Translator, view: MemrefView, bits: Any) -> None:
+def fill(translator: Translator, view: MemrefView, bits: IndexLike) -> None:
     """Every element becomes the scalar whose bits are given, an int or an i64 value."""
     if view.itemsize not in (2, 4):
         raise Unsupported(f"fills of {8 * view.itemsize} bits")
@@ -185,7 +185,7 @@ def fill(translator: Translator, view: MemrefView, bits: Any) -> None:
     issue(translator, record, [as_bits], {"value": bits})
 
 
-def block_of(translator: Translator, scratch: MemrefView, kind: str, bits: Any) -> MemrefView:
+def block_of(translator: Translator, scratch: MemrefView, kind: str, bits: IndexLike) -> MemrefView:
     """A block in `scratch` with the scalar in each lane, as a view of one block."""
     lanes = BLOCK_BYTES // DTYPES[kind].itemsize
     block = MemrefView(scratch.root, scratch.shift, (lanes,), (1,), kind)
@@ -328,7 +328,7 @@ def operate(
         issue(translator, record, views)
 
 
-def bits_of(value: ir.Value) -> Any:
+def bits_of(value: ir.Value) -> IndexLike:
     """The bits of a scalar operand, an int where it is a constant."""
     return raw_bits(value)
 

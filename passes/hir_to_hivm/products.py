@@ -9,7 +9,6 @@ transposed on its way takes that one instruction, for no other one transposes f3
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
@@ -68,7 +67,7 @@ def lower_rows_to_fractals(translator: Translator, op: Op) -> None:
     translator.instruction(record, [dst.address, src.address], **fields)
 
 
-def fill_fractals(translator: Translator, dst: MemrefView, bits: Any) -> None:
+def fill_fractals(translator: Translator, dst: MemrefView, bits: IndexLike) -> None:
     """Every element of a buffer in L1 becomes the number whose bits are given."""
     count = dense_elements(dst)
     if dst.itemsize not in (2, 4) or count * dst.itemsize % BLOCK_BYTES:
@@ -262,10 +261,10 @@ class L1Product:
         zero = builder.constant_index(0)
         return arith.MaxSIOp(builder.as_value(size), zero).result
 
-    def whose_turn(self, number: int, parts: int) -> tuple[Any, Any]:
+    def whose_turn(self, number: int, parts: int) -> tuple[IndexLike, IndexLike]:
         """Which half of L0A and L0B a part takes, and the flag that says it is free."""
         if self.turn == NO_EVENT:
-            side: Any = number % 2
+            side: IndexLike = number % 2
         else:
             turn = self.turn
             if isinstance(turn, int):
@@ -284,7 +283,7 @@ class L1Product:
         return side, arith.SelectOp(zero, *values).result
 
     @staticmethod
-    def half(side: Any, size: int) -> Shift:
+    def half(side: IndexLike, size: int) -> Shift:
         """Where a half of L0A or L0B begins."""
         if isinstance(side, int):
             return Shift(side * size)
@@ -352,13 +351,13 @@ class L1Product:
         with builder.for_loop(0, blocks) as k, self.translator.emitter.block():
             row(k)
 
-    def multiply(self, size: IndexLike, first: bool, side: Any, half: int) -> None:
+    def multiply(self, size: IndexLike, first: bool, side: IndexLike, half: int) -> None:
         """C += A B of a part, or C = A B."""
         rows = self.c.sizes[1]
         if not isinstance(rows, int):
             raise Unsupported("mmadL1 into a result whose size the program computes")
         wide = self.n if isinstance(self.n, int) else self.b.elements[1]
-        init: Any = 0
+        init: IndexLike = 0
         if first:
             known = folded(self.init) if constant(self.init) else None
             i64 = ir.IntegerType.get_signless(64)
@@ -376,7 +375,7 @@ class L1Product:
             self.translator.barrier(Pipe.M)
 
 
-def constant(value: Any) -> bool:
+def constant(value: ir.Value) -> bool:
     return not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
 
 

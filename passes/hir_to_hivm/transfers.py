@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Pipe, Space
 from davinci.isa.stores import ELEMENTS
-from davinci.mlir import Op, arith, ir, scf
+from davinci.mlir import NumberType, Op, arith, ir, scf
 from davinci.passes import builder
 from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Shift
@@ -86,7 +85,7 @@ def adding(translator: Translator, atomic: str, kind: str) -> Iterator[None]:
     translator.barrier(Pipe.MTE3)
 
 
-def padded(groups: list[list[Any]], count: int) -> list[list[Any]]:
+def padded(groups: list[list[ir.Value]], count: int) -> list[list[ir.Value]]:
     return groups + [[]] * (count - len(groups))
 
 
@@ -112,7 +111,7 @@ def transfer(
 
 
 def branches(
-    translator: Translator, condition: Any, true: Callable[[], None], false: Callable[[], None]
+    translator: Translator, condition: ir.Value, true: Callable[[], None], false: Callable[[], None]
 ) -> None:
     """Builds both sides of a branch of the scalar program."""
     made = scf.IfOp(condition, has_else=True)
@@ -249,7 +248,7 @@ def by_scalars(translator: Translator, src: MemrefView, dst: MemrefView, pipe: P
     translator.hand_over(Pipe.S, pipe)
 
 
-def element_type(kind: str) -> Any:
+def element_type(kind: str) -> NumberType:
     """The MLIR type of elements that instructions call `kind`."""
     if kind == "f16":
         return ir.F16Type.get()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
@@ -42,10 +41,10 @@ class Translator:
     def __init__(self, machine: Machine, core: str) -> None:
         self.machine, self.core = machine, core
         self.emitter = Emitter(machine)
-        self.views: dict[Any, MemrefView] = {}
-        self.unknown: set[Any] = set()
+        self.views: dict[ir.Value, MemrefView] = {}
+        self.unknown: set[ir.Value] = set()
 
-    def view(self, op: Op, value: Any) -> MemrefView:
+    def view(self, op: Op, value: ir.Value) -> MemrefView:
         """The view of a memref value."""
         found = self.views.get(value)
         if value in self.unknown:
@@ -54,11 +53,11 @@ class Translator:
             fail(op, "has a memref that cannot be traced to a buffer", found=str(value.type))
         return found
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: ir.Value) -> bool:
         """Whether an operand is a memref; one that a loop carries has another type already."""
         return value in self.views or isinstance(value.type, ir.MemRefType)
 
-    def groups(self, op: Op) -> list[list[Any]]:
+    def groups(self, op: Op) -> list[list[ir.Value]]:
         """The operands in groups, as `operandSegmentSizes` says."""
         rest = iter(op.operands)
         sizes = attribute(op, "operandSegmentSizes", [])
@@ -79,7 +78,7 @@ class Translator:
     def barrier(self, pipe: Pipe = Pipe.V) -> None:
         hivm.build("pipe_barrier", "", [], {"pipe": int(pipe)})
 
-    def hand_over(self, source: Pipe, target: Pipe, event: Any = TEMPLATE_EVENT) -> None:
+    def hand_over(self, source: Pipe, target: Pipe, event: int = TEMPLATE_EVENT) -> None:
         """One pipe waits for another, by a flag."""
         fields = {"src_pipe": int(source), "dst_pipe": int(target), "event": event}
         hivm.build("set_flag", "", [], fields)
@@ -101,23 +100,25 @@ class Translator:
         hivm.build("set_vector_mask", "", [], {"low": low, "high": high})
 
     @staticmethod
-    def _mask_word(count: Any, one: Any, ones: Any) -> Any:
+    def _mask_word(count: ir.Value, one: ir.Value, ones: ir.Value) -> ir.Value:
         """(1 << count) - 1, all ones from 64 on."""
         width = constant_i64(64)
         full = arith.CmpIOp(arith.CmpIPredicate.sge, count, width).result
         bits = arith.SubIOp(arith.ShLIOp(one, count).result, one).result
         return arith.SelectOp(full, ones, bits).result
 
-    def instruction(self, record: Instruction, addresses: Sequence[Address], **fields: Any) -> None:
+    def instruction(
+        self, record: Instruction, addresses: Sequence[Address], **fields: IndexLike
+    ) -> None:
         """Builds one instruction; fields are ints or i64 values."""
         self.emitter.instruction(record, addresses, fields)
 
-    def load(self, view: MemrefView, shift: Shift, kind: Any) -> Any:
+    def load(self, view: MemrefView, shift: Shift, kind: ir.Type) -> ir.Value:
         """An element that the scalar unit loads, from UB or global memory."""
         pointer = self.emitter.pointer(view.at(shift).address)
         return builder.op("hivm.ld", [pointer], [kind]).result
 
-    def store(self, view: MemrefView, shift: Shift, value: Any) -> None:
+    def store(self, view: MemrefView, shift: Shift, value: ir.Value) -> None:
         """The scalar unit stores an element, to UB or global memory."""
         builder.op("hivm.st", [self.emitter.pointer(view.at(shift).address), value])
 
@@ -148,7 +149,7 @@ def subtract(left: IndexLike, right: IndexLike) -> IndexLike:
     return arith.SubIOp(builder.as_value(left), builder.as_value(right)).result
 
 
-def signed_scalar(value: Any) -> Any:
+def signed_scalar(value: ir.Value) -> ir.Value:
     """An integer or floating-point scalar as bits in an i64 value, zero-extended."""
     i64 = ir.IntegerType.get_signless(64)
     if isinstance(value.type, ir.IndexType):

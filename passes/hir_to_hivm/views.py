@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.isa import DTYPES, Space
@@ -118,7 +117,7 @@ def elements_of(shift: Shift, kind: str) -> IndexLike:
     return builder.divided(known, DTYPES[kind].itemsize)
 
 
-def kind_of(op: Op, element: Any) -> str:
+def kind_of(op: Op, element: ir.Type) -> str:
     """The element type as instructions name it."""
     text = type_text(element)
     if text not in KINDS:
@@ -126,7 +125,7 @@ def kind_of(op: Op, element: Any) -> str:
     return KINDS[text]
 
 
-def space_of(op: Op, memref: Any) -> Space:
+def space_of(op: Op, memref: ir.MemRefType) -> Space:
     """The memory that a memref type names."""
     space = memref.memory_space
     name = ir.StringAttr(space).value if isinstance(space, ir.StringAttr) else "gm"
@@ -135,7 +134,7 @@ def space_of(op: Op, memref: Any) -> Space:
     return SPACES[name]
 
 
-def typed(op: Op, value: Any, root: Address) -> MemrefView:
+def typed(op: Op, value: ir.Value, root: Address) -> MemrefView:
     """The view of a whole buffer, or of a value whose sizes and strides its type says.
 
     Raises:
@@ -150,7 +149,7 @@ def typed(op: Op, value: Any, root: Address) -> MemrefView:
     return MemrefView(root, Shift(), tuple(known), tuple(strides), kind_of(op, kind.element_type))
 
 
-def mixed(op: Op, name: str, operands: Iterator[Any]) -> list[IndexLike]:
+def mixed(op: Op, name: str, operands: Iterator[ir.Value]) -> list[IndexLike]:
     """The static values of an attribute, with the next operands where it says that there are."""
     return [next(operands) if n == DYNAMIC else n for n in attribute(op, name)]
 
@@ -246,7 +245,7 @@ def dense(sizes: Sequence[IndexLike]) -> tuple[IndexLike, ...]:
     return tuple(reversed(strides))
 
 
-def folded(value: Any) -> IndexLike:
+def folded(value: ir.Value) -> IndexLike:
     """An index as an int where it is a constant."""
     owner = None if isinstance(value, ir.BlockArgument) else value.owner
     if owner is not None and owner.name == "arith.constant":
@@ -255,18 +254,18 @@ def folded(value: Any) -> IndexLike:
     return index
 
 
-def as_integer(view: MemrefView) -> Any:
+def as_integer(view: MemrefView) -> ir.Value:
     """The address of a view on chip as an i64 value."""
     return view.address.integer()
 
 
-def as_integer_or_fail(op: Op, view: MemrefView) -> Any:
+def as_integer_or_fail(op: Op, view: MemrefView) -> ir.Value:
     if view.root.base is not None:
         fail(op, "chooses between buffers in global memory", expected="buffers on chip")
     return as_integer(view)
 
 
-def from_integer(op: Op, value: Any, like: Any) -> MemrefView:
+def from_integer(op: Op, value: ir.Value, like: ir.Type) -> MemrefView:
     """The view of an on-chip memref whose address is the i64 `value`, of the type `like`."""
     kind = ir.MemRefType(like)
     strides, _ = kind.get_strides_and_offset()
@@ -283,13 +282,13 @@ def elements(view: MemrefView) -> int:
     return math.prod(view.shape)
 
 
-def as_i64(value: IndexLike) -> Any:
+def as_i64(value: IndexLike) -> ir.Value:
     """An index as an i64 value."""
     if isinstance(value, int):
         return constant_i64(value)
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), value).result
 
 
-def field(value: IndexLike) -> Any:
+def field(value: IndexLike) -> IndexLike:
     """An index as a field of an instruction: an int where it is known, else an i64 value."""
     return value if isinstance(value, int) else as_i64(value)

@@ -24,7 +24,6 @@ kernels, and kernels that are at the llvm level already, stay as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
@@ -111,13 +110,13 @@ class ConvertHivmToLlvmPass(Pass):
                 module.attributes["hivm.members"] = builder.as_attribute(locations.members)
 
 
-def modules_with_kernels(root: Op) -> list[tuple[Any, list[Any]]]:
+def modules_with_kernels(root: Op) -> list[tuple[Op, list[Op]]]:
     """Every module at or below `root` that directly holds kernels not yet in LLVM, with those."""
-    found: list[tuple[Any, list[Any]]] = []
+    found: list[tuple[Op, list[Op]]] = []
 
-    def visit(op: Op) -> Any:
+    def visit(op: Op) -> ir.WalkResult:
         if op.name == "builtin.module":
-            functions = [o.operation for o in op.regions[0].blocks[0].operations]
+            functions: list[Op] = [o.operation for o in op.regions[0].blocks[0].operations]
             kernels = [f for f in functions if f.name == "func.func" and is_kernel(f)]
             if kernels:
                 found.append((op, kernels))
@@ -194,7 +193,7 @@ class Locations:
 def lower_instructions(kernel: Op, machine: Machine, locations: Locations) -> None:
     """Replaces the hivm operations of a kernel by calls, block by block."""
     records = Records(machine, core_of(kernel, machine))
-    blocks: list[Any] = list(kernel.regions[0])
+    blocks: list[ir.Block] = list(kernel.regions[0])
     if not blocks:
         return
     constants = Constants(blocks[0])
@@ -311,7 +310,9 @@ def scalar_access_name(op: Op) -> str:
     return f"{op.name}.{spaces[pointer]}{element}"
 
 
-def packed_operands(op: Op, record: Any, constants: Constants) -> tuple[list[Any], int]:
+def packed_operands(
+    op: Op, record: Instruction, constants: Constants
+) -> tuple[list[ir.Value], int]:
     """Addresses, then configuration words; and the number of operations that packing takes."""
     operands = list(op.operands)
     addresses = operands[: len(record.operands)]
@@ -321,7 +322,7 @@ def packed_operands(op: Op, record: Any, constants: Constants) -> tuple[list[Any
         dynamic = dict(zip(names, operands[len(addresses) :], strict=True))
     attributes = op.attributes
     static = [0] * record.words
-    parts: list[list[Any]] = [[] for _ in range(record.words)]
+    parts: list[list[ir.Value]] = [[] for _ in range(record.words)]
     count = 0
     for f in record.fields:
         if f.name in dynamic:
@@ -342,7 +343,7 @@ def packed_operands(op: Op, record: Any, constants: Constants) -> tuple[list[Any
     return addresses + words, count
 
 
-def shifted(value: ir.Value, bits: int, constants: Constants) -> Any:
+def shifted(value: ir.Value, bits: int, constants: Constants) -> ir.Value:
     return arith.ShLIOp(value, constants.of(bits)).result if bits else value
 
 
@@ -395,7 +396,7 @@ def use_intrinsics(root: Op) -> None:
         op.erase()
 
 
-def device_functions(body: ir.Block) -> list[Any]:
+def device_functions(body: ir.Block) -> list[Op]:
     """Kernels, the functions reached from them by calls, and LLVM functions, in order."""
     functions = {
         symbol_name(view): view.operation

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from davinci.errors import CompileError
+from davinci.mlir import Op
 from davinci.tables import Table
 
 if TYPE_CHECKING:  # what passes there are is known without MLIR
@@ -33,7 +34,7 @@ PASSES: Table[str, type[Pass]] = Table("a pass")
 
 
 def option(
-    default: Any,
+    default: int | str,
     help_text: str,
     choices: tuple[str, ...] = (),
     expected: Callable[[str], str] = lambda text: "",

@@ -10,7 +10,7 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TextIO
+from typing import TextIO
 
 from davinci import mlir
 from davinci.dialects.base import alike_once
@@ -266,7 +266,7 @@ def _verify(op: Op, after: str, watch: Instrumentation) -> None:
     watch.add("(verifier)", time.perf_counter() - start)
 
 
-def _children(op: Op, anchor: str) -> list[Any]:
+def _children(op: Op, anchor: str) -> list[Op]:
     """Operations of kind `anchor` directly inside `op`, in order."""
     inner = (o.operation for region in op.regions for block in region for o in block)
     return [o for o in inner if anchor in (o.name, "any")]

@@ -8,11 +8,11 @@ values that replace its results, or None if it cannot: then it becomes a scalar 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from davinci.mlir import Op, ir
 from davinci.passes.ascend.tensor_ops import TensorOps
 from davinci.tables import Table
 
-Conversion = Callable[[Any, TensorOps], "Sequence[Any] | None"]
+Conversion = Callable[[Op, TensorOps], "Sequence[ir.Value] | None"]
 CONVERSIONS: Table[str, Conversion] = Table("a conversion to ascend")
 conversion = CONVERSIONS.register

@@ -21,13 +21,12 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.elements import to_array
+from davinci.elements import Array, to_array
 from davinci.mlir import Op, ir
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import (
@@ -49,7 +48,7 @@ INTEGERS = (-7, 0, 2, 3)
 PLACES = (0, 3, 7)
 """Values and places of the pairs that a body is tried with."""
 
-COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+COMPARED: dict[str, Callable[..., Array]] = {
     "EQ": np.equal,
     "NE": np.not_equal,
     "LT": np.less,
@@ -57,7 +56,7 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "GT": np.greater,
     "GE": np.greater_equal,
 }
-COMPUTED: dict[str, Callable[..., Any]] = {
+COMPUTED: dict[str, Callable[..., Array]] = {
     "stablehlo.and": np.logical_and,
     "stablehlo.or": np.logical_or,
     "stablehlo.xor": np.logical_xor,
@@ -69,7 +68,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 """What bodies may consist of, beside comparisons and constants; logic is of booleans."""
 
 
-def extreme_and_place(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def extreme_and_place(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """The largest or smallest values along a dimension, and their places; None if a reduction is
     anything else."""
     x, places, start, first = op.operands
@@ -129,13 +128,15 @@ def chooses(op: Op, kind: str, element: str) -> bool:
     return True
 
 
-def computed(block: Any, arguments: Sequence[Any]) -> list[Any] | None:
+def computed(block: ir.Block, arguments: Sequence[object]) -> list[Array] | None:
     """What a body makes of its arguments; None if it computes anything unknown."""
-    known: dict[Any, Any] = dict(zip(block.arguments, map(np.asarray, arguments), strict=True))
+    known: dict[ir.Value, Array] = dict(
+        zip(block.arguments, map(np.asarray, arguments), strict=True)
+    )
     for view in block.operations:
         inner = view.operation
-        values = [known.get(operand) for operand in inner.operands]
-        if any(value is None for value in values):
+        values = [known[operand] for operand in inner.operands if operand in known]
+        if len(values) < len(inner.operands):
             return None
         if inner.name == "stablehlo.return":
             return values
@@ -170,7 +171,7 @@ def part_of(size: int) -> int:
     return max(lengths, default=0) if size > LONG else 0
 
 
-def _in_parts(x: ir.Value, length: int, kind: str, ops: TensorOps) -> tuple[Any, Any]:
+def _in_parts(x: ir.Value, length: int, kind: str, ops: TensorOps) -> tuple[ir.Value, ir.Value]:
     """The largest value of each part first, then the part that has the largest of these, which is
     gathered, and the place in it."""
     found = tensor_of(x.type)
@@ -215,7 +216,7 @@ def _whole(
     return value, ops.reduce(ops.emit("select", [hits, places, behind], numbers), "min", [dim])
 
 
-def compared(predicate: str, a: ir.Value, b: ir.Value, ops: TensorOps) -> Any:
+def compared(predicate: str, a: ir.Value, b: ir.Value, ops: TensorOps) -> ir.Value:
     """Where a predicate holds."""
     result = replace(tensor_of(a.type), element="i1")
     return ops.emit("compare", [a, b], result, predicate=predicate)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
@@ -65,7 +63,7 @@ def _both_orders(region: ir.Region, kinds: list[ir.Type]) -> tuple[list[Array], 
     return found[: len(kinds)], found[len(kinds) :]
 
 
-def _numbers(kind: ir.Type, rng: np.random.Generator) -> Any:
+def _numbers(kind: ir.Type, rng: np.random.Generator) -> ir.Value:
     """A constant of random numbers: of either sign, large and small."""
     dtype = np.dtype(elements.dtype_of(kind))
     numbers: Array

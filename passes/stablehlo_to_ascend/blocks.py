@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import Op, stablehlo
+from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.blocks import COMBINED_TYPES
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
@@ -32,7 +32,7 @@ COMBINED_BY = {
 
 
 @conversion("dynamic_update_slice")
-def convert_dynamic_update_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_dynamic_update_slice(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """One block, clamped so that it lies inside."""
     array, update, *indices = op.operands
     shape, block = tensor_of(array.type).shape, tensor_of(update.type).shape
@@ -48,7 +48,7 @@ def convert_dynamic_update_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None
     return [ops.emit("update_blocks", operands, tensor_of(array.type), skip=0, **given)]
 
 
-def dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def dynamic_slice(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """One block at starts that are not all known, clamped so that it lies inside."""
     array, *indices = op.operands
     result = tensor_of(op.results[0].type)
@@ -62,7 +62,7 @@ def dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 def starts_of(
-    op: Op, indices: Sequence[Any], shape: Sequence[int], block: Sequence[int], ops: TensorOps
+    op: Op, indices: Sequence[ir.Value], shape: Sequence[int], block: Sequence[int], ops: TensorOps
 ) -> dict[str, Any] | None:
     """The attributes of one block that begins at scalars, and its array of indices under
     "indices"; None if their type cannot be read."""
@@ -83,15 +83,16 @@ def starts_of(
         table = ops.array(np.array([[starts[0]]], np.int32), Tensor((1, 1), "i32"))
         starts[0] = 0
     else:
-        numbers = [integers(ops.reshape(index, [1, 1]), ops) for index in columns]
-        if any(number is None for number in numbers):
+        found = (integers(ops.reshape(index, [1, 1]), ops) for index in columns)
+        numbers = [number for number in found if number is not None]
+        if len(numbers) < len(columns):
             return None
         table = ops.concat(numbers, 1)
     batch = [0] * len(starts)
     return {"indices": table, "axes": axes, "starts": starts, "batch": batch, "wrap": wrap}
 
 
-def integers(indices: Any, ops: TensorOps) -> Any:
+def integers(indices: ir.Value, ops: TensorOps) -> ir.Value | None:
     """Indices as i32 or i64; None if that has no conversion."""
     element = tensor_of(indices.type).element
     if element in ("i32", "i64"):
@@ -101,7 +102,7 @@ def integers(indices: Any, ops: TensorOps) -> Any:
     return ops.cast(indices, "i32")
 
 
-def gathered_blocks(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def gathered_blocks(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """Any gather: blocks at tuples of indices."""
     array, indices = op.operands
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
@@ -137,7 +138,7 @@ def gathered_blocks(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("scatter")
-def convert_scatter(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_scatter(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """A scatter that overwrites or combines: blocks at tuples of indices, left out where they are
     outside. Narrow floats are combined as f32."""
     by = combination_of(op) if len(op.results) == 1 else None
@@ -207,7 +208,9 @@ def combination_of(op: Op) -> str | None:
     return None
 
 
-def tuples(indices: Any, vector: int, columns: int, ops: TensorOps) -> tuple[Any, list[int]]:
+def tuples(
+    indices: ir.Value, vector: int, columns: int, ops: TensorOps
+) -> tuple[ir.Value | None, list[int]]:
     """Indices as tuples [n, columns], None if their type cannot be read, and the shape that n is
     of."""
     shape = list(tensor_of(indices.type).shape)
@@ -218,7 +221,9 @@ def tuples(indices: Any, vector: int, columns: int, ops: TensorOps) -> tuple[Any
     return integers(ops.reshape(indices, [math.prod(outer), columns]), ops), outer
 
 
-def batch_of(rank: int, pairs: Any, vector: int, outer: Sequence[int]) -> list[int]:
+def batch_of(
+    rank: int, pairs: Iterable[tuple[int, int]], vector: int, outer: Sequence[int]
+) -> list[int]:
     """For each batching dimension of an array how many blocks in a row have one index along it.
 
     Args:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.ascend import call_of, record_of
@@ -102,7 +101,7 @@ def is_loop(op: Op) -> bool:
     return op.name == "stablehlo.custom_call" and attribute(op, "call_target_name") == LOOP
 
 
-def convert(op: Op, calls: ScalarCalls, machine: Machine | None) -> list[Any]:
+def convert(op: Op, calls: ScalarCalls, machine: Machine | None) -> list[ir.Value]:
     """Values that replace the results of `op`."""
     if op.name in MARKERS:
         return list(op.operands)
@@ -125,7 +124,7 @@ def convert(op: Op, calls: ScalarCalls, machine: Machine | None) -> list[Any]:
     return calls.call(op)
 
 
-def is_legal(built: Any) -> bool:
+def is_legal(built: Op) -> bool:
     """Whether an operation just built needs no scalar kernel."""
     return record_of(built).unit_of(call_of(built)) != SCALAR
 

@@ -21,14 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.elements import Array
-from davinci.mlir import Op, ir, stablehlo
+from davinci.mlir import Op, ir, owner_of, stablehlo
 from davinci.operators.conv import (
     LENGTHS,
     MOST_DILATION,
@@ -69,7 +68,7 @@ class Order:
 
 
 @conversion("convolution")
-def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_convolution(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """Converts convolutions of one or two spatial dimensions and one group of the batch, of floats,
     or of bytes whose sums are exact; none that is empty."""
     x, w = op.operands
@@ -106,7 +105,7 @@ def orders(op: Op) -> tuple[Order, Order]:
     return of_x, of_w
 
 
-def on_images(op: Op, x: ir.Value, w: ir.Value, element: str, ops: TensorOps) -> Any:
+def on_images(op: Op, x: ir.Value, w: ir.Value, element: str, ops: TensorOps) -> ir.Value | None:
     """The convolution of an operation on images and weights in its orders, in the order of its
     result, whose elements are `element`; None if load3d cannot."""
     result, groups = tensor_of(op.results[0].type), attribute(op, "feature_group_count")
@@ -136,7 +135,7 @@ BYTE = 128
 """The largest magnitude of a byte."""
 
 
-def of_bytes(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def of_bytes(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """A convolution of bytes to i32; None if the sums of one channel may be too large."""
     x, w = op.operands
     of_x, of_w = orders(op)
@@ -158,7 +157,7 @@ def of_bytes(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         if made is None:
             return None
         total = made if total is None else ops.binary("add", total, made)
-    return [total]
+    return None if total is None else [total]
 
 
 def are_blocks(op: Op, block: int) -> bool:
@@ -170,7 +169,7 @@ def are_blocks(op: Op, block: int) -> bool:
     return shape[of_w.channels] % block == 0 and (groups == 1 or outputs % block == 0)
 
 
-def half(w: ir.Value, ops: TensorOps) -> Any:
+def half(w: ir.Value, ops: TensorOps) -> ir.Value:
     """Weights of bytes in f16."""
     known = definition(w)
     if known is None:
@@ -178,7 +177,7 @@ def half(w: ir.Value, ops: TensorOps) -> Any:
     return ops.constant(constant_array(known).astype(np.float16), "f16")
 
 
-def part_of(value: ir.Value, dim: int, start: int, end: int, ops: TensorOps) -> Any:
+def part_of(value: ir.Value, dim: int, start: int, end: int, ops: TensorOps) -> ir.Value:
     """Indices `start` to `end` of a dimension; of what is known at once."""
     shape, known = tensor_of(value.type).shape, definition(value)
     if known is not None:
@@ -216,13 +215,13 @@ def exact_parts(w: ir.Value, order: Order) -> list[tuple[int, int]] | None:
     return parts
 
 
-def of_single_pixels(x: ir.Value, w: ir.Value, order: Order, ops: TensorOps) -> Any:
+def of_single_pixels(x: ir.Value, w: ir.Value, order: Order, ops: TensorOps) -> ir.Value:
     """Images [n, 1, c] of a pixel each are the rows of a product: [n, o]."""
     n, _, channels = tensor_of(x.type).shape
     outputs = tensor_of(w.type).shape[order.first]
     rows, of_bytes = ops.reshape(x, [n, channels]), tensor_of(w.type).element == "i8"
     if of_bytes:
-        array = np.moveaxis(constant_array(definition(w)), order.first, 0)
+        array = np.moveaxis(constant_array(owner_of(w)), order.first, 0)
         weights = ops.constant(array.reshape(outputs, channels), "i8")
         kind = Tensor((n, outputs), "i32")
         return ops.emit("matmul", [rows, weights], kind, transpose_b=True)
@@ -273,7 +272,7 @@ def of_windows(
     groups: int,
     ops: TensorOps,
     padding: int,
-) -> Any:
+) -> ir.Value:
     """Images [n, h w, c] in windows: [n, oh ow, o]."""
     batch, _, channels = tensor_of(image.type).shape
     outputs = tensor_of(w.type).shape[order.first]
@@ -299,7 +298,7 @@ def of_windows(
 
 def padded_image(
     op: Op, around: Around, order: Order, ops: TensorOps
-) -> tuple[Any, Geometry | None]:
+) -> tuple[ir.Value | None, Geometry | None]:
     """The operand as images [n, h w, c], and how windows lie on them; None if load3d cannot."""
     x, edges = around.images, around.edges
     rank, given = len(order.space), tensor_of(x.type)
@@ -389,7 +388,7 @@ class Packing:
             return None
         return Packing(found, lies, (shift[0], shift[1]))
 
-    def image(self, x: ir.Value, ops: TensorOps, padding: int) -> Any:
+    def image(self, x: ir.Value, ops: TensorOps, padding: int) -> ir.Value:
         """Images [n, h w, c] packed: [n, h' w', c sh sw]."""
         n, _, channels = tensor_of(x.type).shape
         (high, wide), (sh, sw) = self.geometry.image, self.before.strides
@@ -415,7 +414,7 @@ class Packing:
         return w.reshape(high, wide, channels * sh * sw, outputs)
 
 
-def matrices(w: ir.Value, order: Order, groups: int, ops: TensorOps) -> Any:
+def matrices(w: ir.Value, order: Order, groups: int, ops: TensorOps) -> ir.Value:
     """Weights that are computed as `conv` has them, with groups of whole blocks."""
     found = tensor_of(w.type)
     outputs, channels = found.shape[order.first] // groups, found.shape[order.channels]

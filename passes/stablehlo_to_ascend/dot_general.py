@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ EXACT_BYTES = 1024
 
 
 @conversion("dot_general")
-def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """A matmul or batch_matmul with what brings its operands to rows; None if the cube cannot."""
     lhs, rhs = op.operands
     a, b = tensor_of(lhs.type), tensor_of(rhs.type)
@@ -83,7 +82,7 @@ def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     return [ops.reshape(product, result.shape)]
 
 
-def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> Any:
+def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> ir.Value:
     """The product of matrices of bytes; as a sum of exact products of f16 where the right one is
     computed, or rows of the left one are no whole blocks.
 
@@ -99,7 +98,7 @@ def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
     n = result.shape[-1]
     wide, high = ops.cast(left, "f16"), ops.cast(right, "f16")
     zeros = [0] * len(outer)
-    total = None
+    total: ir.Value | None = None
     for start in range(0, k, EXACT_BYTES):
         end = min(k, start + EXACT_BYTES)
         operands = [
@@ -109,7 +108,7 @@ def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
         product = ops.emit(product_name(result.rank), operands, Tensor(result.shape, "f32"))
         exact = ops.cast(product, result.element)
         total = exact if total is None else ops.binary("add", total, exact)
-    return total
+    return ops.full(result.shape, result.element, 0) if total is None else total
 
 
 def known_array(value: ir.Value) -> Array | None:
@@ -128,7 +127,7 @@ def known_array(value: ir.Value) -> Array | None:
     return source.transpose(attribute(moved, "permutation"))
 
 
-def unbatched(value: ir.Value, batch: list[int]) -> tuple[Any, list[int]] | None:
+def unbatched(value: ir.Value, batch: list[int]) -> tuple[ir.Value, list[int]] | None:
     """What `value` repeats along all `batch` dimensions, with the dimension each of its own is."""
     owner = defining_op(value)
     if owner is None or owner.name != "ascend.broadcast":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
@@ -67,7 +66,7 @@ NAMED = {f"{dialect}.{name}": name for dialect in ("chlo", "mhlo") for name in C
 
 
 @conversion(*BINARY)
-def convert_binary(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_binary(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     name = op.name.removeprefix("stablehlo.")
     a, b = op.operands
     target = BINARY[name]
@@ -82,12 +81,12 @@ def convert_binary(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion(*UNARY)
-def convert_unary(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_unary(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     return [ops.unary(UNARY[op.name.removeprefix("stablehlo.")], op.operands[0])]
 
 
 @conversion("composite", "custom_call")
-def convert_named(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_named(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     key = "name" if op.name == "stablehlo.composite" else "call_target_name"
     called = str(attribute(op, key))
     name = called.removeprefix("ascend.") if called.startswith("ascend.") else NAMED.get(called)
@@ -98,7 +97,7 @@ def convert_named(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("power")
-def convert_power(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_power(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """Powers by a known 1, 2, 3 or -1 are products and quotients."""
     x, exponent = op.operands
     found = tensor_of(x.type)
@@ -118,7 +117,7 @@ def convert_power(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("convert", "bitcast_convert")
-def convert_convert(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_convert(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     source, target = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
     if op.name == "stablehlo.bitcast_convert" and source.element != target.element:
         if source.bytes_each != target.bytes_each or "i1" in (source.element, target.element):
@@ -131,7 +130,7 @@ def convert_convert(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("compare")
-def convert_compare(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_compare(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     a, b = op.operands
     predicate = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
     result = Tensor(tensor_of(a.type).shape, "i1")
@@ -149,21 +148,21 @@ def convert_is_finite(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
 
 
 @conversion("select")
-def convert_select(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_select(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     condition, a, b = op.operands
     result = tensor_of(a.type)
     return [ops.emit("select", [spread(condition, result, ops), a, b], result)]
 
 
 @conversion("clamp")
-def convert_clamp(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_clamp(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     low, x, high = op.operands
     result = tensor_of(x.type)
     bounds = [spread(low, result, ops), x, spread(high, result, ops)]
     return [ops.emit("clamp", bounds, result)]
 
 
-def spread(value: ir.Value, result: Tensor, ops: TensorOps) -> Any:
+def spread(value: ir.Value, result: Tensor, ops: TensorOps) -> ir.Value:
     """`value`, repeated to the shape of `result` if it has rank 0."""
     if tensor_of(value.type).rank == 0 and result.rank:
         return ops.broadcast(value, result.shape, [])

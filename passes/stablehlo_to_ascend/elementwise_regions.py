@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from davinci import elements
 from davinci.elements import Array
@@ -47,12 +46,12 @@ def evaluated(build: Callable[[], Sequence[ir.Value]], kinds: Sequence[ir.Type])
     return [elements.to_array(made).copy() for made in stablehlo.eval_module(module, [])]
 
 
-def applied(region: ir.Region, arguments: Sequence[ir.Value]) -> list[Any]:
+def applied(region: ir.Region, arguments: Sequence[ir.Value]) -> list[ir.Value]:
     """What a function of scalars gives for the elements of tensors of one shape."""
     block, shape = region.blocks[0], arguments[0].type.shape
-    values: dict[Any, Any] = dict(zip(block.arguments, arguments, strict=True))
+    values: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
 
-    def value(scalar: ir.Value) -> Any:
+    def value(scalar: ir.Value) -> ir.Value:
         if scalar not in values:  # a constant, or from outside of the function
             kind = ir.RankedTensorType.get(shape, scalar.type.element_type)
             made = scalar

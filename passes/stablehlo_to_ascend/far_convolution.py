@@ -17,8 +17,6 @@ of group g meets the outputs of g alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from davinci.dialects.base import attribute
@@ -30,7 +28,7 @@ from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded, re
 from davinci.units import FRACTAL_SIDE, ceil_div
 
 
-def expand_far(op: Op) -> list[Any] | None:
+def expand_far(op: Op) -> list[ir.Value] | None:
     """The result of a `stablehlo.convolution` by one whose windows can be reached; None if they can
     be, or if something else is to be done to it first."""
     if attribute(op, "batch_group_count") != 1:
@@ -118,7 +116,7 @@ def folded(op: Op, along: Dimension) -> ir.Value:
     return convolution(op, x, beside(w, features[1]), along, stride=along.stride)
 
 
-def operands_of(op: Op, along: Dimension) -> tuple[Any, Any, int, int, tuple[int, int]]:
+def operands_of(op: Op, along: Dimension) -> tuple[ir.Value, ir.Value, int, int, tuple[int, int]]:
     """Image and weights, their dimensions `along` a dimension of space, and those of channels."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     space = list(numbers.input_spatial_dimensions)[along.number]

@@ -13,13 +13,12 @@ after:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import as_attribute, attribute
-from davinci.elements import to_array
+from davinci.elements import Array, to_array
 from davinci.mlir import Op, ir, stablehlo
 from davinci.passes import builder
 
@@ -139,7 +138,7 @@ def _is_moved(value: ir.Value, index: ir.Value, sizes: Sequence[int], vector: in
     return bool((added == wanted).all())
 
 
-def _known(value: ir.Value) -> Any:
+def _known(value: ir.Value) -> Array | None:
     """The array of a constant, also of one that is spread; None of other values."""
     op = value.owner
     if isinstance(op, ir.Block):

@@ -5,8 +5,6 @@ Upstream's loops look at six bits of the exponent and take a large unsigned one 
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci import elements
 from davinci.dialects.ascend_types import element_type, tensor_of
 from davinci.mlir import Op, ir, operations
@@ -30,9 +28,9 @@ class Integers:
 
     def __init__(self, kind: ir.RankedTensorType) -> None:
         self._kind = kind
-        self._element = element_type(tensor_of(kind).element)
+        self._element = ir.IntegerType(element_type(tensor_of(kind).element))
 
-    def power(self, base: ir.Value, exponent: Any) -> ir.Value:
+    def power(self, base: ir.Value, exponent: ir.Value) -> ir.Value:
         """By squaring, one step a bit of the exponent.
 
         With a negative exponent 1 and -1 go the same way, since only its lowest bit matters; of
@@ -53,7 +51,7 @@ class Integers:
             t.compare("LT", exponent, zero), self._select(unit, result, zero), result
         )
 
-    def _op(self, name: str, *operands: Any) -> ir.Value:
+    def _op(self, name: str, *operands: ir.Value) -> ir.Value:
         return builder.op(f"stablehlo.{name}", operands, [self._kind]).result
 
     def _constant(self, number: int) -> ir.Value:

@@ -37,21 +37,21 @@ class Known:
     """An integer of rank 0, by step."""
 
     numbers: Numbers
-    type: Any
+    type: ir.RankedTensorType
 
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """A value outside of the loop, the same in all steps."""
 
-    value: Any
+    value: ir.Value
 
 
 @dataclass(frozen=True, eq=False)
 class Stepped:
     """[steps, ..] outside of the loop; backwards if the first step has the last part."""
 
-    value: Any
+    value: ir.Value
     backwards: bool
 
 
@@ -67,7 +67,7 @@ class Pending:
 class Inside:
     """A value of the body."""
 
-    value: Any
+    value: ir.Value
 
 
 Fact = Known | Fixed | Stepped | Pending | Inside
@@ -87,7 +87,7 @@ MOVES = frozenset(
 INSIDE = ELEMENTWISE | MOVES | {"stablehlo.constant", "stablehlo.dot_general", "stablehlo.reduce"}
 """What a step may do with its states."""
 
-OF_NUMBERS: dict[str, Callable[..., Any]] = {
+OF_NUMBERS: dict[str, Callable[..., Numbers]] = {
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
@@ -113,21 +113,21 @@ class StepBody:
         operands: what the loop takes for each argument: of slices all of [steps, ..].
     """
 
-    function: Any
+    function: Op
     steps: int
     before: Op
     roles: list[str] = field(default_factory=list)
-    operands: list[Any] = field(default_factory=list)
-    _arguments: dict[tuple[Any, str], Any] = field(default_factory=dict)
-    _outside: dict[Fact, Any] = field(default_factory=dict)
-    _inside: dict[Fact, Any] = field(default_factory=dict)
+    operands: list[ir.Value] = field(default_factory=list)
+    _arguments: dict[tuple[ir.Value, str], ir.Value] = field(default_factory=dict)
+    _outside: dict[Fact, ir.Value] = field(default_factory=dict)
+    _inside: dict[Fact, ir.Value] = field(default_factory=dict)
 
     @property
     def block(self) -> ir.Block:
         found: ir.Block = self.function.regions[0].blocks[0]
         return found
 
-    def argument(self, value: Any, role: str) -> Any:
+    def argument(self, value: ir.Value, role: str) -> ir.Value:
         """The body's argument that stands for a value outside."""
         key = (value, role)
         if key not in self._arguments:
@@ -139,7 +139,7 @@ class StepBody:
             self.operands.append(value)
         return self._arguments[key]
 
-    def state(self, value: Any) -> Inside:
+    def state(self, value: ir.Value) -> Inside:
         """A state that begins as `value`; two that begin alike are two."""
         argument = self.block.add_argument(value.type, self.function.location)
         self.roles.append("state")
@@ -148,7 +148,7 @@ class StepBody:
 
     # Facts as values.
 
-    def inside(self, fact: Fact) -> Any:
+    def inside(self, fact: Fact) -> ir.Value:
         """The value of a fact in the body."""
         if isinstance(fact, Inside):
             return fact.value
@@ -156,7 +156,7 @@ class StepBody:
             self._inside[fact] = self._brought(fact)
         return self._inside[fact]
 
-    def _brought(self, fact: Fact) -> Any:
+    def _brought(self, fact: Fact) -> ir.Value:
         if isinstance(fact, Fixed):
             return self.argument(fact.value, "fixed")
         if isinstance(fact, Pending):
@@ -166,15 +166,16 @@ class StepBody:
         stepped = self.stepped(fact, backwards=None)
         return self.argument(stepped.value, "backwards" if stepped.backwards else "slice")
 
-    def outside(self, fact: Fact) -> Any | None:
+    def outside(self, fact: Fact) -> ir.Value | None:
         """The value of a fact that is the same in all steps, in front of the loop; or None."""
         if isinstance(fact, Fixed):
             return fact.value
         if not isinstance(fact, Pending):
             return None
         if fact not in self._outside:
-            operands = [self.outside(operand) for operand in fact.operands]
-            if any(operand is None for operand in operands):
+            found = (self.outside(operand) for operand in fact.operands)
+            operands = [operand for operand in found if operand is not None]
+            if len(operands) < len(fact.operands):
                 return None
             with ir.InsertionPoint(self.before), fact.op.location:
                 self._outside[fact] = cloned(fact.op, operands)
@@ -219,7 +220,10 @@ class StepBody:
             raise Unsuitable("steps in two orders")
         order = orders.pop() if orders else bool(backwards)
         if op.name == "stablehlo.dot_general":
-            operands = [self.stepped(facts[0], order).value, self.outside(facts[1])]
+            fixed = self.outside(facts[1])
+            if fixed is None:
+                raise Unsuitable("a product whose second side is another in each step")
+            operands = [self.stepped(facts[0], order).value, fixed]
         else:
             operands = [self.stepped(fact, order).value for fact in facts]
         (result,) = op.results
@@ -247,7 +251,7 @@ def orders_of(fact: Fact) -> set[bool]:
     return {fact.backwards} if isinstance(fact, Stepped) else set()
 
 
-def cloned(op: Op, operands: Sequence[Any]) -> Any:
+def cloned(op: Op, operands: Sequence[ir.Value]) -> ir.Value:
     """A copy of an operation of one result on other operands, at the current place."""
     copy = op.clone()
     for number, operand in enumerate(operands):
@@ -255,9 +259,9 @@ def cloned(op: Op, operands: Sequence[Any]) -> Any:
     return copy.results[0]
 
 
-def to_array_dtype(element: Any) -> Any:
+def to_array_dtype(element: ir.Type) -> np.dtype[Any]:
     width = ir.IntegerType(element).width
-    return np.bool_ if width == 1 else np.dtype(f"i{width // 8}")
+    return np.dtype(np.bool_ if width == 1 else f"i{width // 8}")
 
 
 def widened_attributes(op: Op, steps: int) -> dict[str, Any]:
@@ -300,7 +304,7 @@ def computed_numbers(op: Op, facts: Sequence[Fact]) -> Known | None:
     return Known(np.asarray(made).astype(np.int64), op.results[0].type)
 
 
-def is_number(kind: Any) -> bool:
+def is_number(kind: ir.RankedTensorType) -> bool:
     """Whether values of a type are integers of rank 0, or flags."""
     return kind.rank == 0 and isinstance(kind.element_type, ir.IntegerType)
 

@@ -23,12 +23,12 @@ from davinci.passes.stablehlo_to_ascend.padding import padded
 
 
 @conversion("constant")
-def convert_constant(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_constant(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     return [ops.constant_attribute(op.attributes["value"])]
 
 
 @conversion("broadcast_in_dim")
-def convert_broadcast(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_broadcast(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     shape, operand = tensor_of(op.results[0].type).shape, op.operands[0]
     dims = list(attribute(op, "broadcast_dimensions"))
     if dims != sorted(dims):
@@ -37,24 +37,24 @@ def convert_broadcast(op: Op, ops: TensorOps) -> Sequence[Any]:
 
 
 @conversion("reshape")
-def convert_reshape(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_reshape(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     return [ops.reshape(op.operands[0], tensor_of(op.results[0].type).shape)]
 
 
 @conversion("transpose")
-def convert_transpose(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_transpose(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     return [ops.transpose(op.operands[0], attribute(op, "permutation"))]
 
 
 @conversion("slice")
-def convert_slice(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_slice(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     names = ("start_indices", "limit_indices", "strides")
     starts, limits, strides = (attribute(op, name) for name in names)
     return [ops.cut(op.operands[0], starts, limits, strides)]
 
 
 @conversion("dynamic_slice")
-def convert_dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_dynamic_slice(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """With known starts, which are clamped so that the slice lies inside."""
     operand, *indices = op.operands
     values = [full_value(index) for index in indices]
@@ -71,14 +71,14 @@ def convert_dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("concatenate")
-def convert_concatenate(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_concatenate(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     dim = attribute(op, "dimension")
     parts = [v for v in op.operands if tensor_of(v.type).shape[dim]] or [op.operands[0]]
     return [ops.concat(parts, dim)]
 
 
 @conversion("pad")
-def convert_pad(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_pad(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     operand, value = op.operands
     low, high = attribute(op, "edge_padding_low"), attribute(op, "edge_padding_high")
     interior = attribute(op, "interior_padding")
@@ -86,7 +86,7 @@ def convert_pad(op: Op, ops: TensorOps) -> Sequence[Any]:
 
 
 @conversion("iota")
-def convert_iota(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_iota(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     """Numbers along one dimension, a constant, which others repeat."""
     result, dim = tensor_of(op.results[0].type), attribute(op, "iota_dimension")
     numbers = ops.emit("iota", [], Tensor((result.shape[dim],), result.element), dim=0)
@@ -105,7 +105,7 @@ REDUCTIONS = {
 
 
 @conversion("reduce")
-def convert_reduce(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_reduce(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """Converts reductions of one operand whose body is one operation, and those to the largest or
     smallest value and its place."""
     if len(op.results) == 2:
@@ -128,7 +128,9 @@ def convert_reduce(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     return [reduced]
 
 
-def reduced_by(operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorOps) -> Any:
+def reduced_by(
+    operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorOps
+) -> ir.Value | None:
     """A reduction; of types that the vector unit does not reduce by way of others, or None."""
     found = tensor_of(operand.type)
     if found.element == "i1":
@@ -147,7 +149,7 @@ MOST_DIGITS = 1 << 15
 """Unsigned digits of 16 bits whose sum i32 holds."""
 
 
-def long_sum(operand: ir.Value, dims: Sequence[int], ops: TensorOps) -> Any:
+def long_sum(operand: ir.Value, dims: Sequence[int], ops: TensorOps) -> ir.Value | None:
     """The sum of i64: digits of 16 bits are summed as i32, and their sums put together.
 
     More values than i32 holds the digits' sum of are summed in two steps, along the first of
@@ -160,7 +162,7 @@ def long_sum(operand: ir.Value, dims: Sequence[int], ops: TensorOps) -> Any:
         inner = long_sum(operand, dims[:1], ops)
         rest = [d - (d > dims[0]) for d in dims[1:]]
         return None if inner is None else long_sum(inner, rest, ops)
-    total: Any = None
+    total: ir.Value | None = None
     for number in range(64 // DIGIT_BITS):
         half = operand if number < 2 else shifted(operand, "right", 2 * DIGIT_BITS, ops)
         word = ops.cast(half, "i32")
@@ -172,18 +174,18 @@ def long_sum(operand: ir.Value, dims: Sequence[int], ops: TensorOps) -> Any:
     return total
 
 
-def masked(word: ir.Value, ops: TensorOps) -> Any:
+def masked(word: ir.Value, ops: TensorOps) -> ir.Value:
     """The lowest digit of i32."""
     lowest = ops.full(tensor_of(word.type).shape, "i32", (1 << DIGIT_BITS) - 1)
     return ops.binary("and", word, lowest)
 
 
-def shifted(value: ir.Value, direction: str, count: int, ops: TensorOps) -> Any:
+def shifted(value: ir.Value, direction: str, count: int, ops: TensorOps) -> ir.Value:
     found = tensor_of(value.type)
     return ops.binary(f"shift_{direction}", value, ops.full(found.shape, found.element, count))
 
 
-def long_extreme(operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorOps) -> Any:
+def long_extreme(operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorOps) -> ir.Value:
     """The largest or smallest i64: that of the high halves, then of the low ones that go with it.
 
     Low halves have no sign: as i32 they are in order with half of their range added."""
@@ -232,7 +234,7 @@ def kind_of_body(op: Op) -> str | None:
     return REDUCTIONS.get(name)
 
 
-def neutral(kind: str, dtype: Any) -> Any:
+def neutral(kind: str, dtype: np.dtype[Any]) -> float | int:
     """The value that a reduction starts from."""
     if kind in ("add", "mul"):
         return int(kind == "mul")
@@ -244,7 +246,7 @@ def neutral(kind: str, dtype: Any) -> Any:
 
 
 @conversion("gather")
-def convert_gather(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_gather(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """Rows of one dimension of a table by single indices; a known index is a slice. Other gathers
     are blocks at tuples of indices."""
     table, indices = op.operands
@@ -268,7 +270,7 @@ def convert_gather(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     return [ops.transpose(rows, [order.index(i) for i in range(result.rank)])]
 
 
-def gather_rows(table: Any, indices: Any, wrap: bool, ops: TensorOps) -> Any:
+def gather_rows(table: ir.Value, indices: ir.Value, wrap: bool, ops: TensorOps) -> ir.Value:
     """Rows of `table` by all of `indices`, negative ones wrapped if that is said, as [n, ..]."""
     found, count = tensor_of(table.type), tensor_of(indices.type).count
     known = definition(indices)

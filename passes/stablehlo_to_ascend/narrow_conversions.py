@@ -14,7 +14,6 @@ that f32 does not hold, on the bits of an f64. A conversion from one is exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from davinci.mlir import Op, func, ir, symbols
 from davinci.narrow import NarrowFloat, NarrowInteger
@@ -33,7 +32,7 @@ class Conversions:
 
     def __init__(self, module: Op) -> None:
         self._module = module
-        self._functions: dict[tuple[str, Any, Any], str] = {}
+        self._functions: dict[tuple[str, ir.RankedTensorType, ir.RankedTensorType], str] = {}
         self._names = {name for name, _ in symbols(module)}
 
     def apply(self, name: str, value: ir.Value, element: ir.Type, body: Body) -> ir.Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def padded(
     high: Sequence[int],
     interior: Sequence[int],
     ops: TensorOps,
-) -> Any:
+) -> ir.Value:
     """An operand with `low` values before, `high` after and `interior` between the elements of
     each dimension; itself where nothing is added or cut off."""
     found, places = tensor_of(operand.type), PadPlaces(list(low), list(high), list(interior))
@@ -60,7 +59,7 @@ class PadPlaces:
 
 def drawn_apart(
     operand: ir.Value, value: ir.Value, dim: int, places: tuple[int, int, int], ops: TensorOps
-) -> Any:
+) -> ir.Value:
     """A pad along one dimension with values between its elements, where what lies behind an element
     is not whole blocks.
 
@@ -88,7 +87,7 @@ def last_only(rank: int, low: int, high: int) -> PadPlaces:
     return PadPlaces([*none[1:], low], [*none[1:], high], none)
 
 
-def edged(operand: ir.Value, value: ir.Value, places: PadPlaces, ops: TensorOps) -> Any:
+def edged(operand: ir.Value, value: ir.Value, places: PadPlaces, ops: TensorOps) -> ir.Value:
     """A padded operand; itself where nothing is added or cut off."""
     low, high, interior = places.low, places.high, places.interior
     found = tensor_of(operand.type)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -104,7 +103,7 @@ class Windows:
 
 
 @conversion("reduce_window")
-def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """Converts reductions over windows of one operand that is no boolean, which begin with the
     neutral value and whose body is one operation."""
     kind = kind_of_body(op)
@@ -135,7 +134,7 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 
 def by_dimension(
     x: ir.Value, start: ir.Value, windows: Windows, kind: str, result: Tensor, ops: TensorOps
-) -> Any:
+) -> ir.Value:
     """Windows along one dimension after the other, as many as the result has."""
     order = scan_order(windows, tensor_of(x.type).shape, result.shape)
     back = [order.index(dim) for dim in range(len(order))]
@@ -188,7 +187,7 @@ class Images:
     geometry: Geometry
     kind: str
 
-    def emit(self, operand: ir.Value, made_shape: tuple[int, ...], ops: TensorOps) -> Any:
+    def emit(self, operand: ir.Value, made_shape: tuple[int, ...], ops: TensorOps) -> ir.Value:
         """As `pool`, of a shape."""
         shape, element = tensor_of(operand.type).shape, tensor_of(operand.type).element
         batch = math.prod(shape[dim] for dim in self.order[: -self.space - 1])
@@ -241,7 +240,7 @@ def images_of(found: Tensor, deep: list[int], kind: str, windows: Windows) -> Im
     return Images([*others[:-1], *deep, *space, others[-1]], len(space), lies, kind)
 
 
-def surrounded(operand: ir.Value, start: ir.Value, windows: Windows, ops: TensorOps) -> Any:
+def surrounded(operand: ir.Value, start: ir.Value, windows: Windows, ops: TensorOps) -> ir.Value:
     """The operand with the start value around it and between its elements."""
     found = tensor_of(operand.type)
     low, high = (windows.edges[:, side].tolist() for side in (0, 1))
@@ -251,7 +250,7 @@ def surrounded(operand: ir.Value, start: ir.Value, windows: Windows, ops: Tensor
 
 def combined(
     x: ir.Value, dim: int, size: int, step: int, stride: int, count: int, kind: str, ops: TensorOps
-) -> Any:
+) -> ir.Value:
     """Windows of `size` elements, `step` apart, along a dimension: `count` of them."""
     length = tensor_of(x.type).shape[dim]
     reach = (count - 1) * stride + 1
@@ -260,13 +259,14 @@ def combined(
         shape = list(tensor_of(whole.type).shape)
         shape[dim] = 1
         return ops.reshape(ops.reduce(whole, kind, [dim]), shape)
-    result, at, covered = None, 0, 1
+    at, covered = 0, 1
+    result: ir.Value | None = None
     while True:
         if size & covered:
             piece = part(x, dim, at * step, at * step + reach, stride, ops)
             result = piece if result is None else ops.binary(kind, result, piece)
             at += covered
-        if at == size:
+        if result is not None and at == size:
             return result
         length -= covered * step
         first, second = (
@@ -275,7 +275,7 @@ def combined(
         x, covered = ops.binary(kind, first, second), 2 * covered
 
 
-def part(x: ir.Value, dim: int, start: int, limit: int, stride: int, ops: TensorOps) -> Any:
+def part(x: ir.Value, dim: int, start: int, limit: int, stride: int, ops: TensorOps) -> ir.Value:
     """x[.., start : limit : stride, ..]."""
     shape = tensor_of(x.type).shape
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.elements import scalar_attribute
 from davinci.mlir import Op, func, ir, is_public, operations, symbol_name, symbols
 from davinci.passes import builder
@@ -39,7 +37,7 @@ class ScalarCalls:
         self._functions: dict[str, str] = {}
         self._names = {name for name, _ in symbols(module)}
 
-    def call(self, op: Op) -> list[Any]:
+    def call(self, op: Op) -> list[ir.Value]:
         """Builds the call of a function that holds a copy of `op`; returns its results."""
         used = list(dict.fromkeys([*op.operands, *captured(op)]))
         inlined = {v: c for v in used if (c := splat_constant(v)) is not None}
@@ -58,7 +56,9 @@ class ScalarCalls:
         types = [result.type for result in op.results]
         return list(builder.op("func.call", operands, types, callee=callee).results)
 
-    def _build(self, op: Op, inlined: dict[Any, Any], operands: list[ir.Value]) -> Any:
+    def _build(
+        self, op: Op, inlined: dict[ir.Value, ir.Attribute], operands: list[ir.Value]
+    ) -> func.FuncOp:
         types = ([v.type for v in operands], [v.type for v in op.results])
         with ir.InsertionPoint(self._module.regions[0].blocks[0]):
             name = self._unique(op.name.removeprefix("stablehlo."))
@@ -87,7 +87,7 @@ class ScalarCalls:
         """Erases private functions that nothing calls: decompositions of composites."""
         used = set(self._functions.values())
 
-        def visit(op: Op) -> Any:
+        def visit(op: Op) -> ir.WalkResult:
             for name in op.attributes:
                 attr = op.attributes[name]
                 if isinstance(attr, ir.FlatSymbolRefAttr):
@@ -101,10 +101,10 @@ class ScalarCalls:
                 op.erase()
 
 
-def captured(op: Op) -> list[Any]:
+def captured(op: Op) -> list[ir.Value]:
     """Values from outside of `op` that operations in its regions use."""
-    inside: set[Any] = set()
-    used: list[Any] = []
+    inside: set[ir.Value] = set()
+    used: list[ir.Value] = []
 
     def visit(block: ir.Block) -> None:
         inside.update(block.arguments)
@@ -153,7 +153,7 @@ def widen_unsigned(root: Op) -> None:
                     op.operands[i] = builder.op("stablehlo.convert", [value], [shaped]).result
 
 
-def splat_constant(value: ir.Value) -> Any:
+def splat_constant(value: ir.Value) -> ir.Attribute | None:
     """The elements attribute of an operand that is the same value everywhere, or None."""
     found = full_value(value)
     if found is None:
@@ -162,5 +162,5 @@ def splat_constant(value: ir.Value) -> Any:
     return ir.DenseElementsAttr.get_splat(value.type, number)
 
 
-def constant(attr: ir.Attribute) -> Any:
+def constant(attr: ir.Attribute) -> ir.Value:
     return builder.op("stablehlo.constant", [], [attr.type], value=attr).result

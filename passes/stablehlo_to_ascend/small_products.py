@@ -11,8 +11,7 @@ All are computed in f32.
 
 from __future__ import annotations
 
-from typing import Any
-
+from davinci.mlir import ir
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -27,7 +26,9 @@ MOST_SIDE, MOST_MACS = 12, 1024
 """Of matrices that are small: each term is an operation on all products."""
 
 
-def small_products(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any | None:
+def small_products(
+    left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
+) -> ir.Value | None:
     """left [batch, m, k] times right [batch, k, n], [batch, m, n] of the vector unit; None where
     the cube takes less time.
 
@@ -54,7 +55,7 @@ def small_products(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any
     if batch < LANES_OF_CORES or max(m, k, n) > MOST_SIDE or m * k * n > MOST_MACS:
         return None
     a, b = (ops.transpose(ops.cast(x, "f32"), [1, 2, 0]) for x in (left, right))
-    total = None
+    terms: list[ir.Value] = []
     for i in range(k):
         column = ops.reshape(ops.cut(a, [0, i, 0], [m, i + 1, batch]), [m, batch])
         row = ops.reshape(ops.cut(b, [i, 0, 0], [i + 1, n, batch]), [n, batch])
@@ -62,11 +63,11 @@ def small_products(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any
         term = ops.binary(
             "mul", ops.broadcast(column, shape, [0, 2]), ops.broadcast(row, shape, [1, 2])
         )
-        total = term if total is None else ops.binary("add", total, term)
-    return ops.cast(ops.transpose(total, [2, 0, 1]), result.element)
+        terms = [ops.binary("add", terms[0], term) if terms else term]
+    return ops.cast(ops.transpose(terms[0], [2, 0, 1]), result.element)
 
 
-def repeated(x: Any, shape: tuple[int, ...], ops: TensorOps) -> Any:
+def repeated(x: ir.Value, shape: tuple[int, ...], ops: TensorOps) -> ir.Value:
     """x [batch, m or 1, n or 1] in the shape of a product."""
     found = x.type.shape
     if tuple(found) == shape:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class Comparator:
 
 
 @conversion("sort")
-def convert_sort(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+def convert_sort(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     """A sort by its first operand; None of others, which the scalar unit does."""
     keys, *others = op.operands
     found, dim = tensor_of(keys.type), int(attribute(op, "dimension", -1))
@@ -73,6 +72,7 @@ def convert_sort(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         values = ops.emit("bitcast", [values], Tensor(tensor_of(values.type).shape, "f32"))
     results = [rows.back(values if bits else ops.cast(values, found.element))]
     for other in others:
+        assert order is not None, "what is sorted with others is numbered"
         if is_places(other, dim):
             made = rows.back(order)
             results.append(ops.cast(made, tensor_of(other.type).element))
@@ -100,12 +100,12 @@ class Rows:
     def order(self) -> list[int]:
         return [d for d in range(len(self.shape)) if d != self.dim] + [self.dim]
 
-    def matrix(self, array: Any) -> Any:
+    def matrix(self, array: ir.Value) -> ir.Value:
         moved = self.ops.transpose(array, self.order)
         count = self.shape[self.dim]
         return self.ops.reshape(moved, [math.prod(self.shape) // count, count])
 
-    def back(self, matrix: Any) -> Any:
+    def back(self, matrix: ir.Value) -> ir.Value:
         outer = [self.shape[d] for d in self.order[:-1]]
         grid = self.ops.reshape(matrix, [*outer, self.kept])
         return self.ops.transpose(grid, np.argsort(self.order).tolist())
@@ -149,7 +149,7 @@ def is_places(value: ir.Value, dim: int) -> bool:
     return made.name == "ascend.cast" and is_places(made.operands[0], dim)
 
 
-def gathered(ops: TensorOps, matrix: Any, order: Any) -> Any:
+def gathered(ops: TensorOps, matrix: ir.Value, order: ir.Value) -> ir.Value:
     """The elements of each row at places [rows, kept]."""
     found, (rows, kept) = tensor_of(matrix.type), tensor_of(order.type).shape
     first = np.arange(rows, dtype=np.int32)[:, None] * found.shape[1]
@@ -174,10 +174,11 @@ class Sorting:
     machine: Machine
     numbered: bool
 
-    def first(self, matrix: Any, kept: int) -> tuple[Any, Any] | None:
+    def first(self, matrix: ir.Value, kept: int) -> tuple[ir.Value, ir.Value | None] | None:
         """The first keys of each row, as bits if they are numbered, and their places; None if rows
         are too long."""
-        ops, numbers = self.ops, None
+        ops = self.ops
+        numbers: ir.Value | None = None
         rows, length = tensor_of(matrix.type).shape
         below = length + PART  # what fills up parts has numbers too
         if below > MOST_NUMBER:
@@ -208,7 +209,7 @@ class Sorting:
         keys = Keys(self.by.order, descending, below if self.numbered else None)
         return longest_row(keys, self.machine)
 
-    def _parted(self, numbers: Any, rows: int, count: int, width: int) -> Any:
+    def _parted(self, numbers: ir.Value | None, rows: int, count: int, width: int) -> ir.Value:
         """Numbers of rows that are cut in parts; None are places in rows."""
         ops = self.ops
         if numbers is None:
@@ -217,7 +218,9 @@ class Sorting:
         last = ops.array(np.array(MOST_NUMBER - 1, np.int32), Tensor((), "i32"))
         return ops.reshape(behind(ops, numbers, count * width, last), [rows * count, width])
 
-    def _sorted(self, matrix: Any, numbers: Any, kept: int, below: int) -> tuple[Any, Any]:
+    def _sorted(
+        self, matrix: ir.Value, numbers: ir.Value | None, kept: int, below: int
+    ) -> tuple[ir.Value, ir.Value | None]:
         """The first of the sorted keys of each row, and their numbers."""
         ops, found = self.ops, tensor_of(matrix.type)
         given = {"order": self.by.order, "descending": int(self.by.descending)}
@@ -232,7 +235,7 @@ class Sorting:
         return first, second
 
 
-def behind(ops: TensorOps, matrix: Any, columns: int, value: ir.Value) -> Any:
+def behind(ops: TensorOps, matrix: ir.Value, columns: int, value: ir.Value) -> ir.Value:
     """A matrix with a value behind each row."""
     found = tensor_of(matrix.type)
     more = columns - found.shape[1]
@@ -242,7 +245,7 @@ def behind(ops: TensorOps, matrix: Any, columns: int, value: ir.Value) -> Any:
     return ops.emit("pad", [matrix, value], result, low=[0, 0], high=[0, more], interior=[0, 0])
 
 
-def worst(ops: TensorOps, matrix: Any, by: Comparator) -> Any:
+def worst(ops: TensorOps, matrix: ir.Value, by: Comparator) -> ir.Value:
     """A key behind which no other comes, of the element type of a matrix of keys or bits."""
     element = tensor_of(matrix.type).element
     bits = {
@@ -281,7 +284,7 @@ def comparator_of(region: ir.Region, element: str) -> Comparator | None:
     return Comparator(TOTAL if whole else LARGEST, descending)
 
 
-def stripped(value: ir.Value) -> tuple[Any, bool]:
+def stripped(value: ir.Value) -> tuple[ir.Value, bool]:
     """A value before all zeros and all NaN of it were made alike, and whether they were."""
     alike = False
     while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.select":

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, operations
@@ -38,7 +37,7 @@ from davinci.passes.stablehlo_to_ascend.transposed_convolution import (
 from davinci.passes.stablehlo_to_ascend.window_scans import expand_reduce_window
 from davinci.passes.stablehlo_to_ascend.window_selection import expand_select_and_scatter
 
-Expansion = Callable[[Any], "Sequence[Any] | None"]
+Expansion = Callable[[Op], "Sequence[ir.Value] | None"]
 
 
 @register_pass
@@ -79,30 +78,32 @@ class Features:
         self._others = [d for d in range(self._kind.rank) if d != self._index]
         self.count = math.prod(self._kind.shape[d] for d in self._others)
 
-    def spread(self, values: Any) -> Any:
+    def spread(self, values: ir.Value) -> ir.Value:
         return t.broadcast(values, self._kind, [self._index])
 
-    def sum(self, x: ir.Value) -> Any:
+    def sum(self, x: ir.Value) -> ir.Value:
         return t.total(x, self._others)
 
-    def mean(self, x: ir.Value) -> Any:
+    def mean(self, x: ir.Value) -> ir.Value:
         return t.divide(self.sum(x), t.full(self.sum(x).type, self.count))
 
-    def inverse_deviation(self, variance: Any) -> Any:
+    def inverse_deviation(self, variance: ir.Value) -> ir.Value:
         return t.rsqrt(t.add(variance, t.full(variance.type, self._epsilon)))
 
-    def normalized(self, x: ir.Value, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+    def normalized(
+        self, x: ir.Value, scale: ir.Value, offset: ir.Value, mean: ir.Value, variance: ir.Value
+    ) -> ir.Value:
         centred = t.subtract(x, self.spread(mean))
         deviation = self.spread(t.sqrt(t.add(variance, t.full(variance.type, self._epsilon))))
         scaled = t.multiply(self.spread(scale), t.divide(centred, deviation))
         return t.add(scaled, self.spread(offset))
 
 
-def expand_inference(op: Op) -> list[Any]:
+def expand_inference(op: Op) -> list[ir.Value]:
     return [Features(op).normalized(*op.operands)]
 
 
-def expand_training(op: Op) -> list[Any]:
+def expand_training(op: Op) -> list[ir.Value]:
     """Results: normalised by mean and variance of the batch, and these."""
     features = Features(op)
     x, scale, offset = op.operands
@@ -112,7 +113,7 @@ def expand_training(op: Op) -> list[Any]:
     return [features.normalized(x, scale, offset, mean, variance), mean, variance]
 
 
-def expand_gradient(op: Op) -> list[Any]:
+def expand_gradient(op: Op) -> list[ir.Value]:
     """Results: gradients of operand, scale and offset.
 
     With c the centred operand, d the inverse deviation, g the output's gradient and n the count,
@@ -132,7 +133,7 @@ def expand_gradient(op: Op) -> list[Any]:
     return [t.multiply(inner, features.spread(factor)), products, sums]
 
 
-def expand_einsum(op: Op) -> list[Any] | None:
+def expand_einsum(op: Op) -> list[ir.Value] | None:
     """A letter in both operands and the result is a batch, in both only is summed over."""
     sources, _, result = attribute(op, "einsum_config").replace(" ", "").partition("->")
     left, right = sources.split(",")
@@ -153,7 +154,7 @@ def expand_einsum(op: Op) -> list[Any] | None:
     return [t.transpose(t.dot(a, b, kind, *numbers), [order.index(x) for x in result])]
 
 
-def expand_unary_einsum(op: Op) -> list[Any] | None:
+def expand_unary_einsum(op: Op) -> list[ir.Value] | None:
     source, _, result = attribute(op, "einsum_config").replace(" ", "").partition("->")
     if not all(letters.isalpha() and unique(letters) for letters in (source, result) if letters):
         return None
@@ -165,13 +166,13 @@ def unique(letters: str) -> bool:
     return len(set(letters)) == len(letters)
 
 
-def sum_out(value: ir.Value, letters: str, kept: str) -> tuple[Any, str]:
+def sum_out(value: ir.Value, letters: str, kept: str) -> tuple[ir.Value, str]:
     """`value` summed over the dimensions whose letters are not kept; and the letters left."""
     gone = [i for i, x in enumerate(letters) if x not in kept]
     return (t.total(value, gone) if gone else value), "".join(x for x in letters if x in kept)
 
 
-def expand_index_select(op: Op) -> list[Any]:
+def expand_index_select(op: Op) -> list[ir.Value]:
     """A gather of whole slices along `dim`, for each of the leading batch dimensions."""
     table, indices = op.operands
     dim, count = attribute(op, "dim"), attribute(op, "batch_dims")
@@ -199,12 +200,12 @@ def expand_index_select(op: Op) -> list[Any]:
     ]
 
 
-def expand_real(op: Op) -> list[Any] | None:
+def expand_real(op: Op) -> list[ir.Value] | None:
     x = op.operands[0]
     return [x] if x.type == op.result.type else None
 
 
-def expand_imag(op: Op) -> list[Any] | None:
+def expand_imag(op: Op) -> list[ir.Value] | None:
     kind = op.operands[0].type
     return [t.full(kind, 0)] if kind == op.result.type else None
 
@@ -213,7 +214,7 @@ REVERSED_AT_ONCE = 16
 """Most parts of a dimension that change places in one step: each is a slice."""
 
 
-def expand_reverse(op: Op) -> list[Any]:
+def expand_reverse(op: Op) -> list[ir.Value]:
     """Dimensions are turned round by slices that change places; long ones in two steps."""
     x = op.operands[0]
     for dim in attribute(op, "dimensions"):
@@ -254,7 +255,7 @@ def cut(x: ir.Value, dim: int, start: int, limit: int) -> ir.Value:
     return t.op("slice", [x], kind, **places)
 
 
-def expand_convolution(op: Op) -> list[Any] | None:
+def expand_convolution(op: Op) -> list[ir.Value] | None:
     return expand_transposed(op) or expand_far(op) or expand_deep(op)
 
 

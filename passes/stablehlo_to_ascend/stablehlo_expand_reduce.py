@@ -15,7 +15,6 @@ its operand, so this pass runs before it. Needs static shapes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, operations
@@ -36,7 +35,7 @@ class StablehloExpandReducePass(Pass):
                 expand(reduction)
 
 
-def expand(reduction: Any) -> None:
+def expand(reduction: Op) -> None:
     """Adds a last dimension to the operands of `reduction`, and reduces it."""
     operands = list(reduction.operands)[: len(reduction.results)]
     if not all(v.type.has_static_shape for v in operands):

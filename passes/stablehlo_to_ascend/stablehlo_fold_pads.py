@@ -17,12 +17,11 @@ along batch, channels, or a dimension that is dilated, nor pads that cut somethi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from davinci.dialects.base import attribute
-from davinci.elements import to_array, to_attribute
+from davinci.elements import Array, to_array, to_attribute
 from davinci.mlir import Op, ir, operations, stablehlo
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.analysis.rewrite_counts import note
@@ -48,7 +47,7 @@ class StablehloFoldPadsPass(Pass):
         note(op, "fold-pads", count)
 
 
-def folds(op: Any) -> bool:
+def folds(op: Op) -> bool:
     """Takes over what is padded in front of the operand of a convolution or a reduction over
     windows; whether it can."""
     pad = op.operands[0].owner
@@ -88,7 +87,7 @@ def known_number(value: ir.Value) -> float | None:
     return float(to_array(owner.attributes["value"]).reshape(()))
 
 
-def pads_with(op: Any, number: float) -> bool:
+def pads_with(op: Op, number: float) -> bool:
     """Whether the windows of an operation see this number beside the operand."""
     if op.name == CONVOLUTION:
         return number == 0
@@ -113,7 +112,7 @@ def zeros(value: ir.Value) -> bool:
     return not to_array(owner.attributes["value"]).any()
 
 
-def takes_largest(op: Any, added: Any) -> bool:
+def takes_largest(op: Op, added: Array) -> bool:
     """Whether an operation is a maximum over windows of which each has a pixel that was not added
     around them.
 
@@ -128,7 +127,7 @@ def takes_largest(op: Any, added: Any) -> bool:
     return not dilated and bool((edges >= 0).all() and (edges < sizes[:, None]).all())
 
 
-def dimensions_of(op: Any) -> tuple[list[int], list[int]]:
+def dimensions_of(op: Op) -> tuple[list[int], list[int]]:
     """The dimensions of the operand that `padding` speaks of, in its order, and the dilation of the
     operand along each."""
     if op.name == CONVOLUTION:

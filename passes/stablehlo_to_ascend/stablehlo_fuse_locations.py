@@ -14,8 +14,8 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.mlir import Op, ir, operations
 from davinci.passes.analysis.origins import fuse, origins
@@ -44,8 +44,8 @@ class StablehloFuseLocationsPass(Pass):
 
 def fuse_equal(block: ir.Block) -> None:
     """Equal are operations of one name, with equal attributes and types, on equal operands."""
-    firsts: dict[Any, Any] = {}
-    same: dict[Any, Any] = {}
+    firsts: dict[Hashable, Op] = {}
+    same: dict[ir.Value, ir.Value] = {}
     for view in block.operations:
         op = view.operation
         if not op.name.startswith("stablehlo.") or op.name in IMPURE or len(op.regions):

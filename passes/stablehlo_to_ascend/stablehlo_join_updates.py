@@ -16,10 +16,9 @@ it is written in place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import Op, ir, operations
+from davinci.mlir import Op, ir, operations, owner_of, parent_of
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.stablehlo_unroll_loops import constant_of, defining_op
@@ -43,17 +42,17 @@ class StablehloJoinUpdatesPass(Pass):
                 update.erase()
 
 
-def is_needed(update: Any) -> bool:
+def is_needed(update: Op) -> bool:
     """Whether an update is used, outside of loops, which are kernels of the scalar unit, and is not
     one of a state."""
-    used = bool(list(update.result.uses)) and update.parent.name == "func.func"
+    used = bool(list(update.result.uses)) and parent_of(update).name == "func.func"
     return used and not is_of_state(update)
 
 
-def is_of_state(update: Any) -> bool:
+def is_of_state(update: Op) -> bool:
     """Whether an update is the next value of its operand, an argument of the function."""
-    marks = attribute(update.parent, "res_attrs", [])
-    arguments = update.parent.regions[0].blocks[0].arguments
+    marks = attribute(parent_of(update), "res_attrs", [])
+    arguments = parent_of(update).regions[0].blocks[0].arguments
     for use in update.result.uses:
         if use.owner.name == "func.return" and use.operand_number < len(marks):
             number = marks[use.operand_number].get("ascend.state")
@@ -72,7 +71,7 @@ class Piece:
     stop: int
 
     @staticmethod
-    def of(update: Any) -> Piece | None:
+    def of(update: Op) -> Piece | None:
         """The piece that an update writes; None if its place is not known or it is a box."""
         base, value, *indices = update.operands
         starts = [constant_of(index) for index in indices]
@@ -87,7 +86,7 @@ class Piece:
         return Piece(value, dim, start, start + sizes[dim])
 
 
-def join(update: Any) -> Any:
+def join(update: Op) -> ir.Value | None:
     """The value of a chain of updates that ends with `update`, as a concatenation, or None."""
     last = Piece.of(update)
     if last is None:
@@ -95,7 +94,7 @@ def join(update: Any) -> Any:
     pieces, base = [last], update.operands[0]
     while (before := previous(base, pieces)) is not None:
         pieces.append(before)
-        base = defining_op(base).operands[0]
+        base = owner_of(base).operands[0]
     with update.location, ir.InsertionPoint(update):
         return concatenate(base, sorted(pieces, key=lambda piece: piece.start))
 
@@ -112,7 +111,7 @@ def previous(base: ir.Value, pieces: list[Piece]) -> Piece | None:
     return found if apart else None
 
 
-def concatenate(base: ir.Value, pieces: list[Piece]) -> Any:
+def concatenate(base: ir.Value, pieces: list[Piece]) -> ir.Value:
     """The pieces in their order, and what of `base` lies between them."""
     dim = pieces[0].dim
     parts, end = [], 0
@@ -124,7 +123,7 @@ def concatenate(base: ir.Value, pieces: list[Piece]) -> Any:
     return t.op("concatenate", parts, base.type, dimension=dim)
 
 
-def between(base: ir.Value, dim: int, start: int, stop: int) -> list[Any]:
+def between(base: ir.Value, dim: int, start: int, stop: int) -> list[ir.Value]:
     """The slice of `base` along a dimension, as a list, which is empty if nothing lies there."""
     if start == stop:
         return []

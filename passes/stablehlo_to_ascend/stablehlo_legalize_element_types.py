@@ -115,8 +115,8 @@ class Narrow:
     """
 
     kind: NarrowFloat | NarrowInteger
-    bits: Any = None
-    number: Any = None
+    bits: ir.Value | None = None
+    number: ir.Value | None = None
     array: Array | None = None
 
 
@@ -132,8 +132,8 @@ class Legalizer:
 
     conversions: Conversions
     rounds: bool = True
-    forms: dict[Any, Narrow] = field(default_factory=dict)
-    dead: list[Any] = field(default_factory=list)
+    forms: dict[ir.Value, Narrow] = field(default_factory=dict)
+    dead: list[Op] = field(default_factory=list)
 
     def run(self, function: Op) -> None:
         old = function_type(function)
@@ -191,7 +191,7 @@ class Legalizer:
             else:
                 self.retype(op)
 
-    def replace(self, op: Op, new: Any) -> None:
+    def replace(self, op: Op, new: ir.Value | Narrow) -> None:
         """Lets `new`, a value or the forms of one, stand for the result of `op`."""
         if isinstance(new, Narrow):
             self.forms[op.results[0]] = new
@@ -252,7 +252,7 @@ class Legalizer:
     def apply(self, name: str, value: ir.Value, element: str, body: Body) -> ir.Value:
         return self.conversions.apply(name, value, ir.Type.parse(element), body)
 
-    def bits(self, value: ir.Value) -> Any:
+    def bits(self, value: ir.Value) -> ir.Value:
         """The bits of a value of a narrow type."""
         form = self.forms[value]
         if form.bits is None:
@@ -260,11 +260,12 @@ class Legalizer:
                 form.bits = self.constant(value, to_stored(form.array), form.kind.stored)
             else:
                 assert isinstance(form.kind, NarrowFloat), "values without bits are floats"
+                assert form.number is not None, "what has no bits is an array or a number"
                 with after(form.number):
                     form.bits = self.narrowed(form.number, form.kind)
         return form.bits
 
-    def number(self, value: ir.Value) -> Any:
+    def number(self, value: ir.Value) -> ir.Value:
         """The tensor on which arithmetic with a value of a narrow type works."""
         form = self.forms[value]
         if isinstance(form.kind, NarrowInteger):
@@ -273,6 +274,7 @@ class Legalizer:
             if form.array is not None:
                 form.number = self.constant(value, form.array.astype(np.float32), "f32")
             else:
+                assert form.bits is not None, "what is no number is an array or bits"
                 with after(form.bits):
                     form.number = self.widened(form.bits, form.kind)
         return form.number
@@ -282,7 +284,7 @@ class Legalizer:
             attr = elements.to_attribute(array, ir.Type.parse(element))
             return builder.op("stablehlo.constant", [], [attr.type], value=attr).result
 
-    def converted(self, value: ir.Value, wanted: Any) -> ir.Value | Narrow:
+    def converted(self, value: ir.Value, wanted: ir.RankedTensorType) -> ir.Value | Narrow:
         """`value` as the tensor type `wanted`, of which one type or the other is narrow."""
         kind = narrow_type(wanted)
         if kind is None:
@@ -305,7 +307,7 @@ class Legalizer:
         with np.errstate(over="ignore", invalid="ignore"):
             return Narrow(kind, array=source.array.astype(np.float32).astype(kind.dtype))
 
-    def cut(self, number: Any, kind: NarrowInteger) -> ir.Value:
+    def cut(self, number: ir.Value, kind: NarrowInteger) -> ir.Value:
         """The lowest bits of integers; floats saturated."""
         source = number.type.element_type
 
@@ -316,7 +318,7 @@ class Legalizer:
 
         return self.apply(f"convert_{source}_to_{kind.name}", number, kind.computed, body)
 
-    def narrowed(self, number: Any, kind: NarrowFloat) -> ir.Value:
+    def narrowed(self, number: ir.Value, kind: NarrowFloat) -> ir.Value:
         """The bits of the narrow floats nearest to a tensor of other numbers."""
         if kind.name == BRAIN and is_single(number) and in_function():
             return t.op(
@@ -328,7 +330,7 @@ class Legalizer:
         name = f"convert_{number.type.element_type}_to_{kind.name}"
         return self.apply(name, number, kind.stored, lambda x: rounded(as_float(x), kind))
 
-    def widened(self, bits: Any, kind: NarrowFloat) -> ir.Value:
+    def widened(self, bits: ir.Value, kind: NarrowFloat) -> ir.Value:
         """The f32 of the bits of narrow floats."""
         if kind.name == BRAIN and in_function():
             single = tensor_of(bits.type, kind.computed)
@@ -421,7 +423,12 @@ def elements_of(shaped: ir.ShapedType) -> int:
     return int(np.prod(shaped.shape, dtype=np.int64)) if shaped.has_static_shape else 0
 
 
-def mark(function: Op, key: str, types: Any, names_of: Callable[[Any], dict[str, Any]]) -> None:
+def mark(
+    function: Op,
+    key: str,
+    types: list[ir.Type],
+    names_of: Callable[[ir.Type], dict[str, ir.Attribute]],
+) -> None:
     """Adds attributes to arguments or results for the runtime, which makes them by their types.
 
     Args:

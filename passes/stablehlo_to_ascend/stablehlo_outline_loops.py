@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -119,13 +118,13 @@ def is_plausible(loop: Op, machine: Machine) -> bool:
     return all(of_f32(op) for op in products)
 
 
-def is_splat(value: Any) -> bool:
+def is_splat(value: ir.Value) -> bool:
     """Whether a constant is the same number everywhere."""
     attr = value.owner.attributes["value"]
     return isinstance(attr, ir.DenseElementsAttr) and attr.is_splat
 
 
-def is_update(value: Any) -> bool:
+def is_update(value: ir.Value) -> bool:
     owner = value.owner
     return not isinstance(owner, ir.Block) and owner.name == "stablehlo.dynamic_update_slice"
 
@@ -146,7 +145,7 @@ def last_before(op: Op) -> Op | None:
 
 def erase_between(first: Op | None, last: Op) -> None:
     """Erases what was built in vain."""
-    ops: list[Any] = [view.operation for view in last.block]
+    ops: list[Op] = [view.operation for view in last.block]
     start = 0 if first is None else ops.index(first) + 1
     for op in reversed(ops[start : ops.index(last)]):
         op.erase()
@@ -169,12 +168,12 @@ class _Outliner:
         self.body: ir.Block = loop.regions[1].blocks[0]
         self.step = StepBody(function, counter.trips, loop)
         self.returned = list(list(self.body.operations)[-1].operation.operands)
-        self.facts: dict[Any, Fact] = {}
-        self.updates: dict[Any, Update] = {}
+        self.facts: dict[ir.Value, Fact] = {}
+        self.updates: dict[ir.Value, Update] = {}
         self.joined: dict[Fact, tuple[Op, Sequence[Fact]]] = {}
         """Values of the body that are joined, and of what."""
 
-    def build(self, name: str) -> list[Any]:
+    def build(self, name: str) -> list[ir.Value]:
         """The values that stand for the loop's results.
 
         Raises:
@@ -192,7 +191,7 @@ class _Outliner:
         written = [i for i, value in enumerate(self.returned) if value in self.updates]
         outputs = [self.updates[self.returned[i]] for i in written]
         call = self.call(name, following, outputs)
-        results: list[Any] = []
+        results: list[ir.Value] = []
         for number, value in enumerate(self.returned):
             if number in states:
                 results.append(call.results[states.index(number)])
@@ -225,14 +224,14 @@ class _Outliner:
         value = self.loop.operands[number]
         return self.step.state(value) if state else self.fact_outside(value)
 
-    def following(self, number: int) -> Any:
+    def following(self, number: int) -> ir.Value:
         """A state after a step."""
         fact = self.facts.get(self.returned[number])
         if not isinstance(fact, Inside) or isinstance(fact.value, ir.BlockArgument):
             raise Unsuitable("a state that does not depend on states")
         return fact.value
 
-    def fact(self, value: Any) -> Fact:
+    def fact(self, value: ir.Value) -> Fact:
         """A value of the body, or one from outside of the loop."""
         if value in self.updates:
             raise Unsuitable("an output that is read")
@@ -240,7 +239,7 @@ class _Outliner:
             self.facts[value] = self.fact_outside(value)
         return self.facts[value]
 
-    def fact_outside(self, value: Any) -> Fact:
+    def fact_outside(self, value: ir.Value) -> Fact:
         """A value from outside of the loop; constants are there as good as inside."""
         op = value.owner
         if isinstance(op, ir.Block) or op.name not in CONSTANTS:
@@ -271,7 +270,9 @@ class _Outliner:
         if moving and op.name in PENDING:
             return Pending(op, tuple(facts))
         if moving and all(self.step.outside(fact) is not None for fact in facts):
-            return Fixed(self.step.outside(Pending(op, tuple(facts))))
+            outside = self.step.outside(Pending(op, tuple(facts)))
+            assert outside is not None, "its operands are known there"
+            return Fixed(outside)
         if self.step.goes_in_front(op, facts):
             return self.step.for_all_steps(op, facts)
         if op.name not in INSIDE:
@@ -304,7 +305,8 @@ class _Outliner:
         dim = int(ir.IntegerAttr(join.attributes["dimension"]).value)
         if weight is None or left != [dim] or list(numbers.lhs_batching_dimensions):
             return None
-        total, first = None, 0
+        first = 0
+        total: ir.Value | None = None
         for fact, operand in zip(parts, join.operands, strict=True):
             size = operand.type.shape[dim]
             rows = Fixed(self.cut(weight, right[0], first, first + size))
@@ -315,9 +317,10 @@ class _Outliner:
                 value = self.inside(op, [fact, rows]).value
             with ir.InsertionPoint(self.step.block), op.location:
                 total = value if total is None else tensors.add(total, value)
+        assert total is not None, "a concatenation has operands"
         return Inside(total)
 
-    def cut(self, value: Any, dim: int, first: int, last: int) -> Any:
+    def cut(self, value: ir.Value, dim: int, first: int, last: int) -> ir.Value:
         """Part of a value, in front of the loop."""
         rank, shape = value.type.rank, list(value.type.shape)
         starts = [first if i == dim else 0 for i in range(rank)]
@@ -358,7 +361,7 @@ class _Outliner:
         backwards = order_of(facts[dim], shape[dim])
         self.updates[op.results[0]] = Update(self.fact(part), dim, backwards)
 
-    def call(self, name: str, following: list[Any], outputs: list[Update]) -> Any:
+    def call(self, name: str, following: list[ir.Value], outputs: list[Update]) -> ir.Operation:
         """Ends the function, and builds the call of it."""
         step = self.step
         parts = [step.inside(update.part) for update in outputs]
@@ -384,7 +387,7 @@ class _Outliner:
         call.operation.attributes["ascend.body"] = ir.FlatSymbolRefAttr.get(name)
         return call
 
-    def array(self, made: Any, update: Update, kind: Any) -> Any:
+    def array(self, made: ir.Value, update: Update, kind: ir.RankedTensorType) -> ir.Value:
         """An output as the loop gives it: its parts along their dimension."""
         order = [update.dim, *(i for i in range(kind.rank) if i != update.dim)]
         front = ir.RankedTensorType.get([kind.shape[i] for i in order], kind.element_type)

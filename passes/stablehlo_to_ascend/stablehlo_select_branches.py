@@ -16,7 +16,6 @@ operations, `reduce` for example, branches are on tensors of rank 0 and are all 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
@@ -70,5 +69,5 @@ def equals(index: ir.Value, number: int) -> ir.Value:
     return t.compare("EQ", index, t.full(index.type, number))
 
 
-def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> Any:
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     return a if a == b else builder.op("stablehlo.select", [condition, a, b], [a.type]).result

@@ -163,7 +163,7 @@ class Unsigned:
         self.values.add(value)
 
     def _constant(self, op: Op) -> None:
-        kind = signed(op.results[0].type)
+        kind = ir.RankedTensorType(signed(op.results[0].type))
         array = elements.to_array(op.attributes["value"])
         array = array.view(f"i{array.dtype.itemsize}")
         value = elements.to_attribute(array, kind.element_type)
@@ -308,11 +308,11 @@ def is_tensor(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType)
 
 
-def is_operation(owner: Any) -> bool:
+def is_operation(owner: Op) -> bool:
     return not isinstance(owner, ir.Block)
 
 
-def is_bitcast(owner: Any) -> bool:
+def is_bitcast(owner: Op) -> bool:
     return is_operation(owner) and bool(owner.name == "stablehlo.bitcast_convert")
 
 
@@ -335,9 +335,9 @@ def is_unsigned(shaped: ir.Type) -> bool:
     return unsigned and element.width in WIDTHS
 
 
-def signed(shaped: Any) -> Any:
+def signed(shaped: ir.Type) -> ir.Type:
     """The tensor type of signed integers of the same bits; other types as they are."""
-    if not is_unsigned(shaped):
+    if not isinstance(shaped, ir.RankedTensorType) or not is_unsigned(shaped):
         return shaped
     with shaped.context:
         return ir.RankedTensorType.get(shaped.shape, integer(shaped.element_type.width))
@@ -348,7 +348,7 @@ def unsigned_type(shaped: ir.ShapedType) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(shaped.shape, element)
 
 
-def cast(value: ir.Value, kind: ir.ShapedType) -> ir.Value:
+def cast(value: ir.Value, kind: ir.Type) -> ir.Value:
     return t.op("bitcast_convert", [value], kind)
 
 

@@ -17,7 +17,6 @@ inside of an unrolled one are looked at once it is unrolled; those inside of one
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.elements import to_array
 from davinci.mlir import Op, ir
@@ -46,7 +45,7 @@ class StablehloUnrollLoopsPass(Pass):
 
 def unroll_block(block: ir.Block, limit: int) -> None:
     """Unrolls the loops of a block, and those in branches; what a loop becomes is looked at too."""
-    pending = [view.operation for view in block.operations]
+    pending: list[Op] = [view.operation for view in block.operations]
     while pending:
         op = pending.pop()
         if op.name in BRANCHES:
@@ -60,11 +59,11 @@ def unroll_block(block: ir.Block, limit: int) -> None:
         pending += unroll(op, counter)
 
 
-def unroll(loop: Op, counter: LoopCounter) -> list[Any]:
+def unroll(loop: Op, counter: LoopCounter) -> list[Op]:
     """Replaces a loop by copies of its body; returns the loops and branches in them."""
     body = loop.regions[1].blocks[0]
     values = list(loop.operands)
-    made: list[Any] = []
+    made: list[Op] = []
     with loop.location, ir.InsertionPoint(loop):
         for trip in range(counter.trips):
             values[counter.number] = counter.constant(trip)
@@ -80,7 +79,7 @@ def count_operations(region: ir.Region) -> int:
     """Operations in a region, those in nested regions among them, but for its terminator."""
     found = -1
 
-    def visit(_: Any) -> Any:
+    def visit(_: Op) -> ir.WalkResult:
         nonlocal found
         found += 1
         return ir.WalkResult.ADVANCE
@@ -98,7 +97,7 @@ class LoopCounter:
     start: int
     step: int
     trips: int
-    type: Any
+    type: ir.RankedTensorType
 
     @staticmethod
     def of(loop: Op) -> LoopCounter | None:
@@ -125,7 +124,7 @@ class LoopCounter:
             return None
         return LoopCounter(number, start, step, trips, kind)
 
-    def constant(self, trip: int) -> Any:
+    def constant(self, trip: int) -> ir.Value:
         """The counter's value before the iteration `trip`, as a constant."""
         element = self.type.element_type
         number = ir.IntegerAttr.get(element, self.start + trip * self.step)
@@ -136,7 +135,7 @@ class LoopCounter:
 MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 
 
-def condition_parts(test: Op, condition: ir.Block) -> tuple[int, str, Any] | None:
+def condition_parts(test: Op, condition: ir.Block) -> tuple[int, str, ir.Value] | None:
     """Number of the counted value, predicate and bound of a comparison, or None."""
     predicate = str(test.attributes["comparison_direction"]).split()[-1].rstrip(">")
     left, right = test.operands
@@ -191,6 +190,6 @@ def constant_of(value: ir.Value) -> int | None:
     return int(to_array(op.attributes["value"]).item())
 
 
-def defining_op(value: ir.Value) -> Any:
+def defining_op(value: ir.Value) -> ir.OpView | None:
     """The operation that makes `value`; None if it is an argument of a block."""
     return None if isinstance(value.owner, ir.Block) else value.owner

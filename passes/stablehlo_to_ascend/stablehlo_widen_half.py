@@ -23,7 +23,6 @@ the policy wants that. What only moves or chooses among f16 values stays f16.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.elements import to_array, to_attribute
 from davinci.mlir import Op, ir
@@ -74,9 +73,9 @@ class StablehloWidenHalfPass(Pass):
                     widen_block(block, {})
 
 
-def widen_block(block: ir.Block, wide: dict[Any, Any]) -> None:
+def widen_block(block: ir.Block, wide: dict[ir.Value, ir.Value]) -> None:
     """Widens the operations of `block`; `wide` has the f32 value of each f16 one computed so."""
-    narrowed = []
+    narrowed: list[Op] = []
     for view in list(block.operations):
         op = view.operation
         if op.name in CARRIERS or op.name.partition(".")[0] not in ("stablehlo", "chlo"):
@@ -100,7 +99,7 @@ def is_exact(op: Op) -> bool:
     return all(name in EXACT or name == "stablehlo.return" for name in inner)
 
 
-def carry(op: Op, wide: dict[Any, Any]) -> None:
+def carry(op: Op, wide: dict[ir.Value, ir.Value]) -> None:
     """Widens inside the regions of `op`; a conversion to f32 of what is f32 already goes."""
     for region in op.regions:
         for block in region.blocks:
@@ -115,7 +114,7 @@ def carry(op: Op, wide: dict[Any, Any]) -> None:
         op.operands[0] = value
 
 
-def widen(op: Op, wide: dict[Any, Any]) -> list[Any]:
+def widen(op: Op, wide: dict[ir.Value, ir.Value]) -> list[Op]:
     """Makes the f16 operands, results and regions of `op` f32; returns the conversions back."""
     for i, value in enumerate(op.operands):
         if is_half(value):
@@ -123,7 +122,7 @@ def widen(op: Op, wide: dict[Any, Any]) -> list[Any]:
     for region in op.regions:
         for block in region.blocks:
             widen_region(block, wide, op)
-    narrowed = []
+    narrowed: list[Op] = []
     for result in op.results:
         if is_half(result):
             half = result.type
@@ -136,7 +135,7 @@ def widen(op: Op, wide: dict[Any, Any]) -> list[Any]:
     return narrowed
 
 
-def widen_region(block: ir.Block, wide: dict[Any, Any], owner: Op) -> None:
+def widen_region(block: ir.Block, wide: dict[ir.Value, ir.Value], owner: Op) -> None:
     """Makes every f16 value in a region of `owner`, the body of a reduction, f32."""
     for argument in block.arguments:
         if is_half(argument):
@@ -159,7 +158,7 @@ def widen_region(block: ir.Block, wide: dict[Any, Any], owner: Op) -> None:
                 op.attributes["value"] = to_attribute(array.astype("float32"), element)
 
 
-def widened(value: ir.Value, wide: dict[Any, Any], user: Op) -> Any:
+def widened(value: ir.Value, wide: dict[ir.Value, ir.Value], user: Op) -> ir.Value:
     """The f32 value of an f16 one, in front of `user`."""
     if value in wide:
         return wide[value]

@@ -14,7 +14,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class Axis:
         return self.step - 1 - self.low % self.step
 
 
-def expand_transposed(op: Op) -> list[Any] | None:
+def expand_transposed(op: Op) -> list[ir.Value] | None:
     """The result of a `stablehlo.convolution`; None if it is a plain one already, or one with
     strides or of groups of the batch."""
     inside = attribute(op, "lhs_dilation") or []

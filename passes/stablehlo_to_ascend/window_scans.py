@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from davinci.mlir import Op, ir
 from davinci.operators.parts import pad_shape
@@ -32,7 +31,7 @@ Function = Callable[[Sequence[ir.Value]], list[ir.Value]]
 """Combines tensors with as many others of the same shape."""
 
 
-def expand_reduce_window(op: Op) -> list[Any] | None:
+def expand_reduce_window(op: Op) -> list[ir.Value] | None:
     """The results of a `stablehlo.reduce_window`; None of those that have an operator, and of
     functions that are more than elementwise operations or not associative."""
     count = len(op.results)
@@ -67,7 +66,7 @@ def expand_reduce_window(op: Op) -> list[Any] | None:
     return [t.transpose(x, back) for x in found]
 
 
-def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
+def padded(x: ir.Value, start: ir.Value, windows: Windows) -> ir.Value:
     """`x` with the start value around it and between its elements."""
     low, high = (windows.edges[:, side].tolist() for side in (0, 1))
     interior = [n - 1 for n in windows.inside]
@@ -81,7 +80,7 @@ def padded(x: ir.Value, start: Any, windows: Windows) -> Any:
 
 def combined(
     function: Function, xs: list[ir.Value], dim: int, size: int, step: int, stride: int, count: int
-) -> list[Any]:
+) -> list[ir.Value]:
     """Windows of `size` elements, `step` apart, along a dimension: `count` of them."""
     length, reach = xs[0].type.shape[dim], (count - 1) * stride + 1
     result: list[ir.Value] | None = None
@@ -100,7 +99,7 @@ def combined(
         xs, covered = function([*first, *second]), 2 * covered
 
 
-def part(x: ir.Value, dim: int, start: int, limit: int, stride: int) -> Any:
+def part(x: ir.Value, dim: int, start: int, limit: int, stride: int) -> ir.Value:
     """x[.., start : limit : stride, ..]."""
     shape = list(x.type.shape)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)

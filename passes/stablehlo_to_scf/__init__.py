@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from davinci.mlir import Op, ir, operations
 from davinci.tables import Table
 
-Lowering = Callable[[Any], "Sequence[Any]"]
+Lowering = Callable[[Op], "Sequence[ir.Value]"]
 LOWERINGS: Table[str, Lowering] = Table("a lowering to scf")
 lowering = LOWERINGS.register
 

@@ -7,7 +7,6 @@ an iteration or branch yields is copied into it, so buffers are known when the k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from davinci.mlir import Op, ir
 from davinci.passes import builder
@@ -94,7 +93,7 @@ def block_builder(region: ir.Region) -> Build:
 
 
 def condition_builder(
-    index: ir.Value, number: int, like: Sequence[Any], build: Build, otherwise: Build
+    index: ir.Value, number: int, like: Sequence[ir.Value], build: Build, otherwise: Build
 ) -> Build:
     """Builds one of two branches, by whether `index` is `number`."""
 
@@ -104,7 +103,7 @@ def condition_builder(
     return chosen
 
 
-def branch(condition: ir.Value, like: Sequence[Any], *builds: Build) -> Values:
+def branch(condition: ir.Value, like: Sequence[ir.Value], *builds: Build) -> Values:
     """The values of one of two branches, of the types of `like`."""
     kinds = [value.type for value in like]
     targets = [buffer(signless(kind)) if kind.rank else None for kind in kinds]
@@ -117,28 +116,28 @@ def branch(condition: ir.Value, like: Sequence[Any], *builds: Build) -> Values:
     return unpack(both.results, kinds)
 
 
-def pack(value: ir.Value) -> Any:
+def pack(value: ir.Value) -> ir.Value:
     """A tensor as it is carried: a scalar if it is of rank 0."""
     return stored(value) if value.type.rank else extract(stored(value))
 
 
-def unpack(values: Sequence[ir.Value], kinds: Sequence[Any]) -> Values:
+def unpack(values: Sequence[ir.Value], kinds: Sequence[ir.RankedTensorType]) -> Values:
     return [
         cast(value, kind) if kind.rank else rank_zero(value, kind)
         for value, kind in zip(values, kinds, strict=True)
     ]
 
 
-def into(value: ir.Value, target: Any) -> Any:
+def into(value: ir.Value, target: ir.Value | None) -> ir.Value:
     """`value` in the buffer of the tensor `target`; a scalar as it is."""
     packed = pack(value)
-    if not value.type.rank or packed == target:
+    if target is None or not value.type.rank or packed == target:
         return packed
     name = "bufferization.materialize_in_destination"
     return builder.op(name, [packed, target], [target.type]).result
 
 
-def aside(value: ir.Value) -> Any:
+def aside(value: ir.Value) -> ir.Value:
     """A copy of a tensor in a buffer of its own."""
     packed = stored(value)
     return cast(buffer(packed.type, packed), value.type)
@@ -179,7 +178,7 @@ def captured_by(op: Op) -> Values:
     """Values that operations in the regions of `op` use, those made inside among them."""
     found: Values = []
 
-    def visit(nested: Op) -> Any:
+    def visit(nested: Op) -> ir.WalkResult:
         found.extend(nested.operands)
         return ir.WalkResult.ADVANCE
 

@@ -7,14 +7,13 @@ from it, which costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from davinci.mlir import arith, ir, scf, tensor
+from davinci.mlir import Op, arith, ir, scf, tensor
 from davinci.passes import builder
 from davinci.passes.builder import IndexLike
 
-Values = list[Any]
-Body = Callable[[Values, Values], Sequence[Any]]
+Values = list[ir.Value]
+Body = Callable[[Values, Values], Sequence[ir.Value]]
 """Builds the body of loops from their indices and carried values; returns the next values."""
 
 
@@ -37,20 +36,20 @@ def stored(value: ir.Value) -> ir.Value:
     return cast(value, signless(value.type))
 
 
-def restored(values: Sequence[ir.Value], like: Sequence[Any]) -> Values:
+def restored(values: Sequence[ir.Value], like: Sequence[ir.Value]) -> Values:
     """Stored tensors as the types of the results `like`."""
     return [cast(value, old.type) for value, old in zip(values, like, strict=True)]
 
 
-def extract(source: ir.Value, indices: Sequence[ir.Value] = ()) -> ir.Value:
+def extract(source: ir.Value, indices: Sequence[IndexLike] = ()) -> ir.Value:
     return tensor.ExtractOp(source, [builder.as_value(i) for i in indices]).result
 
 
-def insert(scalar: ir.Value, target: Any, indices: Sequence[ir.Value]) -> ir.Value:
+def insert(scalar: ir.Value, target: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     return tensor.InsertOp(scalar, target, [builder.as_value(i) for i in indices]).result
 
 
-def buffer(kind: ir.Type, *copied: Any) -> ir.Value:
+def buffer(kind: ir.Type, *copied: ir.Value) -> ir.Value:
     """A tensor in a buffer of its own, which holds nothing or a copy of another tensor."""
     segments = ir.DenseI32ArrayAttr.get([0, len(copied), 0])
     name = "bufferization.alloc_tensor"
@@ -62,7 +61,7 @@ def rank_zero(scalar: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
     return cast(tensor.FromElementsOp(signless(kind), [scalar]).result, kind)
 
 
-def inline(block: ir.Block, arguments: Sequence[ir.Value], made: Values | None = None) -> Values:
+def inline(block: ir.Block, arguments: Sequence[ir.Value], made: list[Op] | None = None) -> Values:
     """Copies the operations of `block` here; returns what its terminator returns.
 
     Args:
@@ -81,24 +80,33 @@ def inline(block: ir.Block, arguments: Sequence[ir.Value], made: Values | None =
     return [values.get(v, v) for v in terminator.operation.operands]
 
 
-def apply(region: ir.Region, scalars: Sequence[Any]) -> Values:
+def apply(region: ir.Region, scalars: Sequence[ir.Value]) -> Values:
     """The results of a region of StableHLO on tensors of rank 0, from scalars to scalars."""
     block = region.blocks[0]
     arguments = [rank_zero(s, a.type) for s, a in zip(scalars, block.arguments, strict=True)]
     return [extract(stored(result)) for result in inline(block, arguments)]
 
 
-def for_each(bounds: Sequence[Any], carried: Sequence[Any], body: Body) -> Values:
+def for_each(bounds: Sequence[int], carried: Sequence[ir.Value], body: Body) -> Values:
     """A nest of loops from 0 to `bounds`; returns the values that the outermost one ends with."""
     return for_range([(0, bound, 1) for bound in bounds], carried, body)
 
 
-def for_range(ranges: Sequence[Any], carried: Sequence[Any], body: Body) -> Values:
+def for_range(
+    ranges: Sequence[tuple[IndexLike, IndexLike, IndexLike]],
+    carried: Sequence[ir.Value],
+    body: Body,
+) -> Values:
     """A nest of loops over (start, stop, step), outermost first."""
     return nest(list(ranges), list(carried), [], body)
 
 
-def nest(ranges: list[Any], carried: Values, indices: Values, body: Body) -> Values:
+def nest(
+    ranges: list[tuple[IndexLike, IndexLike, IndexLike]],
+    carried: Values,
+    indices: Values,
+    body: Body,
+) -> Values:
     if not ranges:
         return list(body(indices, carried))
     start, stop, step = map(builder.as_value, ranges[0])
@@ -137,7 +145,7 @@ def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     return arith.SelectOp(condition, a, b).result
 
 
-def all_of(conditions: Sequence[Any]) -> ir.Value:
+def all_of(conditions: Sequence[ir.Value]) -> ir.Value:
     """Whether all conditions hold; true of none."""
     found = boolean(True)
     for condition in conditions:
@@ -145,6 +153,6 @@ def all_of(conditions: Sequence[Any]) -> ir.Value:
     return found
 
 
-def inside(position: Any, size: int) -> ir.Value:
+def inside(position: ir.Value, size: int) -> ir.Value:
     """Whether 0 <= position < size."""
     return compare("ult", position, size)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
+from davinci.passes.builder import IndexLike
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
     Values,
@@ -20,11 +20,11 @@ from davinci.passes.stablehlo_to_scf.elements import (
     select,
 )
 
-Read = Callable[[Any], Any]
+Read = Callable[[ir.Value], ir.Value]
 """Builds the read of an element by one index."""
 
 
-def widened(scalar: ir.Value) -> Any:
+def widened(scalar: ir.Value) -> ir.Value:
     if scalar.type.width >= 32:
         return scalar
     return arith.ExtFOp(ir.F32Type.get(), scalar).result
@@ -34,7 +34,9 @@ def narrowed(scalar: ir.Value, kind: ir.Type) -> ir.Value:
     return scalar if scalar.type == kind else arith.TruncFOp(kind, scalar).result
 
 
-def sum_of_products(ends: tuple[Any, Any], a: Read, b: Read, initial: Any) -> Any:
+def sum_of_products(
+    ends: tuple[IndexLike, IndexLike], a: Read, b: Read, initial: ir.Value
+) -> ir.Value:
     """`initial` less the sum over k between both ends of a(k) b(k)."""
     (found,) = for_range(
         [(*ends, 1)],
@@ -56,11 +58,11 @@ def lower_cholesky(op: Op) -> Values:
     zero = arith.ConstantOp(kind.element_type, ir.FloatAttr.get(kind.element_type, 0)).result
     filled = for_each(kind.shape, [buffer(kind)], lambda at, v: [insert(zero, v[0], at)])
 
-    def place(at: Values, i: Any, j: Any) -> Values:
+    def place(at: Values, i: ir.Value, j: ir.Value) -> Values:
         return [*at, i, j] if lower else [*at, j, i]
 
-    def element(at: Values, i: Any, j: Any, target: Any) -> Any:
-        def read(row: Any) -> Read:
+    def element(at: Values, i: ir.Value, j: ir.Value, target: ir.Value) -> ir.Value:
+        def read(row: ir.Value) -> Read:
             return lambda k: widened(extract(target, place(at, row, k)))
 
         rest = sum_of_products((0, j), read(i), read(j), widened(extract(a, place(at, i, j))))
@@ -102,13 +104,13 @@ def lower_triangular_solve(op: Op) -> Values:
         i = count if forward else arith.SubIOp(last, count).result
         after = arith.AddIOp(i, builder.constant_index(1)).result
 
-        def place(k: Any) -> Values:
+        def place(k: ir.Value) -> Values:
             return [*outer, k, line] if left else [*outer, line, k]
 
-        def factor(k: Any) -> Any:
+        def factor(k: ir.Value) -> ir.Value:
             return widened(extract(a, [*outer, k, i] if transposed else [*outer, i, k]))
 
-        def known(k: Any) -> Any:
+        def known(k: ir.Value) -> ir.Value:
             return widened(extract(values[0], place(k)))
 
         ends = (0, i) if forward else (after, size)

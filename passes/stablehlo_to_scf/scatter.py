@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from davinci.mlir import Op, arith, ir, scf, stablehlo
 from davinci.passes import builder
+from davinci.passes.builder import IndexLike
 from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
@@ -91,7 +92,7 @@ class Places:
         which = [at[d] for d in self.scattered]
         start: Values = [builder.constant_index(0)] * self._rank
         for number, target in enumerate(self._targets):
-            place = list(which)
+            place: list[IndexLike] = list(which)
             if self._vector < self._indices.type.rank:
                 place.insert(self._vector, number)
             index = as_index(extract(self._indices, place), self._unsigned)

@@ -57,13 +57,13 @@ def lower_select_and_scatter(op: Op) -> Values:
         return [arith.OrIOp(found, fits).result, select(taken, candidate, value), *kept]
 
     def scatter(at: Values, results: Values) -> Values:
-        first = [
+        first: Values = [
             arith.SubIOp(
                 arith.MulIOp(i, builder.constant_index(s)).result, builder.constant_index(p)
             ).result
             for i, s, p in zip(at, strides, low, strict=True)
         ]
-        nothing = [boolean(False), extract(operand, [zero] * rank), *[zero] * rank]
+        nothing: Values = [boolean(False), extract(operand, [zero] * rank), *[zero] * rank]
         found, _, *place = for_each(window, nothing, lambda w, best: visit(first, w, best))
         old = extract(results[0], place)
         (new,) = apply(op.regions[1], [old, extract(source, at)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, arith, ir
@@ -56,7 +55,10 @@ def lower_sort(op: Op) -> Values:
 
 
 def each(
-    function: Callable[[Any, Any, Values], Any], scalars: Values, targets: Values, at: Values
+    function: Callable[[ir.Value, ir.Value, Values], ir.Value],
+    scalars: Values,
+    targets: Values,
+    at: Values,
 ) -> Values:
     return [function(s, t, at) for s, t in zip(scalars, targets, strict=True)]
 
@@ -71,7 +73,12 @@ def merge_sort(region: ir.Region, length: int, lines: Values, spare: Values) -> 
     one = builder.constant_index(1)
 
     def merge(
-        i: Any, values: Values, middle: Any, end: Any, left: ir.Value, right: ir.Value
+        i: ir.Value,
+        values: Values,
+        middle: ir.Value,
+        end: ir.Value,
+        left: ir.Value,
+        right: ir.Value,
     ) -> Values:
         """Writes element `i` of a merged run; returns the spare lines and where both runs are."""
         line, target = values[:count], values[count:]

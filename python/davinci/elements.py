@@ -86,7 +86,7 @@ def _narrow_array(attr: ir.Attribute) -> Array:
     return from_stored(np.asarray(ir.DenseElementsAttr(found)), kind.dtype)
 
 
-def to_attribute(array: Array, element: ir.Type, name: str = "constant") -> Any:
+def to_attribute(array: Array, element: ir.Type, name: str = "constant") -> ir.Attribute:
     """`array` as an elements attribute of that element type; a large one as a resource `name`.
 
     The resource of an array that stands in for another holds nothing: only `to_array` reads it.
@@ -104,7 +104,7 @@ def to_attribute(array: Array, element: ir.Type, name: str = "constant") -> Any:
     return ir.DenseElementsAttr.get(array, type=element, shape=list(array.shape))
 
 
-def _remembered(data: Array, array: Array, name: str, shaped: ir.Type) -> Any:
+def _remembered(data: Array, array: Array, name: str, shaped: ir.Type) -> ir.Attribute:
     """A resource of those bytes, which `to_array` knows as an array."""
     attr = ir.DenseResourceElementsAttr.get_from_buffer(data, name, shaped)
     made = array.view()

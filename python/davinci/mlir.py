@@ -53,6 +53,12 @@ MLIRError = ir.MLIRError
 Op = ir._OperationBase
 """An operation, `ir.Operation`, or a view of one that knows its kind, `ir.OpView`."""
 
+if TYPE_CHECKING:
+    NumberType = ir._Number
+else:
+    NumberType = ir.Type
+"""The type of an element that is an integer or a float, which has a width."""
+
 _PROCESS_STATE = threading.RLock()
 """Held while the process's tables of dialects, operations and passes change: a dialect defined in
 Python keeps its module in its class while a context loads it."""
@@ -116,6 +122,19 @@ def root_of(op: Op) -> ir.Operation:
     while root.parent is not None:
         root = root.parent.operation
     return root
+
+
+def owner_of(value: ir.Value) -> ir.OpView:
+    """The operation whose result `value` is, which is not an argument of a block."""
+    op: ir.OpView = value.owner
+    return op
+
+
+def parent_of(op: Op) -> ir.Operation:
+    """The operation around `op`, which is not the outermost one."""
+    parent = op.operation.parent
+    assert parent is not None, "only a module has no parent"
+    return parent
 
 
 def symbols(module: Op) -> list[tuple[str, ir.Operation]]:

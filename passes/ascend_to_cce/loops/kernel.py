@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
@@ -163,12 +162,12 @@ class _Unit(LoopProducts):
             shape, first = [self.rows, columns, SIDE], self.layout.held_offset(value)
             change(source, restride(held, shape, [row, SIDE, 1], first))
 
-    def _in_fractals(self, scratch: Any, shape: Sequence[int], first: int = 0) -> Any:
+    def _in_fractals(self, scratch: ir.Value, shape: Sequence[int], first: int = 0) -> ir.Value:
         """Rows by blocks of 16 columns of a result in fractals, from a block on."""
         strides = [SIDE, self.height * FRACTAL, 1]
         return restride(scratch, [*shape, SIDE], strides, first * self.height * FRACTAL)
 
-    def _views(self, values: Sequence[Value], width: int) -> list[Any]:
+    def _views(self, values: Sequence[Value], width: int) -> list[ir.Value]:
         """As of tiles; where a result of a product is read in fractals, the others as blocks of 16
         lanes as well."""
         direct = [value for value in values if value in self.in_fractals]
@@ -326,7 +325,7 @@ class _Unit(LoopProducts):
         column = add(offset, mul(self.first_block, SIDE))
         return Piece(matrix, index, first, column, self.rows if own else 1, self.schedule.lanes)
 
-    def _run(self, number: int, index: IndexLike) -> tuple[IndexLike, int, Any]:
+    def _run(self, number: int, index: IndexLike) -> tuple[IndexLike, int, ir.Value]:
         """Where in GM the elements of a statistic lie: the first, how many, and the array."""
         role = self.group.roles[number]
         gm = self.gm[role.place]

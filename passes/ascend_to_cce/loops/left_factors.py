@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.cce import build as cce
-from davinci.mlir import arith, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
 from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, remainder, subview
 from davinci.schedule.loops.choice import factor_handed_on, giver_of
@@ -50,9 +49,7 @@ class Exchange:
     handed_on: list[set[int]]
 
 
-def exchange_of(
-    kernel: ir.Operation, loops: Sequence[tuple[LoopGroup, LoopSchedule]]
-) -> Exchange | None:
+def exchange_of(kernel: Op, loops: Sequence[tuple[LoopGroup, LoopSchedule]]) -> Exchange | None:
     """The arrays of a kernel whose loops share lanes, which become arguments of it; None if they
     share rows."""
     if not all(schedule.shares_lanes for _, schedule in loops):
@@ -111,11 +108,11 @@ class Meeting:
         """The number of a step of the loop among those of all loops."""
         return add(time, self._delay) if self._delay else time
 
-    def part(self, a: int, step: IndexLike, first: IndexLike, count: int) -> Any:
+    def part(self, a: int, step: IndexLike, first: IndexLike, count: int) -> ir.Value:
         """Blocks of 16 columns of a left factor in a step of all loops, [count, rows, 16]."""
         return _columns(self.parts[a], step, first, count)
 
-    def handed(self, time: IndexLike) -> Any:
+    def handed(self, time: IndexLike) -> ir.Value:
         """The row that is handed on to a step of the loop, which was stored the step before."""
         assert self._handed is not None, "a loop that another one hands rows on to"
         _, count, _, _ = ir.MemRefType(self._handed.type).shape
@@ -143,12 +140,12 @@ class Meeting:
                 met = self._number(add(time, first), number)
                 cce.sync_cores(self.lines, met, self._scratch)
 
-    def _number(self, step: IndexLike, order: int) -> Any:
+    def _number(self, step: IndexLike, order: int) -> ir.Value:
         """What counters have to reach in a step of all loops, for a left factor by its order."""
         i32 = ir.IntegerType.get_signless(32)
         number = arith.IndexCastOp(i32, as_value(step)).result
 
-        def constant(value: int) -> Any:
+        def constant(value: int) -> ir.Value:
             return arith.ConstantOp(i32, ir.IntegerAttr.get(i32, value)).result
 
         met = arith.MulIOp(number, constant(len(self.parts))).result
@@ -156,7 +153,7 @@ class Meeting:
         return arith.AddIOp(self._begun, met).result
 
 
-def _columns(array: ir.Value, step: IndexLike, first: IndexLike, count: int) -> Any:
+def _columns(array: ir.Value, step: IndexLike, first: IndexLike, count: int) -> ir.Value:
     """Blocks of 16 columns of the array whose turn it is in a step, [count, rows, 16]."""
     turns, _, rows, side = ir.MemRefType(array.type).shape
     start = [remainder(step, turns), first, 0, 0]

@@ -41,8 +41,8 @@ class Left:
     """A left factor on its way: L1 [k / 16][rows][16], L0A [rows / 16][k / 16] of fractals; or L0B
     [k / 16][rows / 16] if the right one is the cube's left operand."""
 
-    l1: Any
-    l0: Any
+    l1: ir.Value
+    l0: ir.Value
 
 
 class LoopProducts(TileBuilder):
@@ -74,11 +74,11 @@ class LoopProducts(TileBuilder):
         self.meeting: Meeting | None = None
         self.height = ceil_div(rows, SIDE)
         self.turn = 0
-        self.sums: dict[int, Any] = {}
-        self.in_fractals: dict[Value, Any] = {}
+        self.sums: dict[int, ir.Value] = {}
+        self.in_fractals: dict[Value, ir.Value] = {}
         self.left: dict[int, Left] = {}
-        self.right: dict[tuple[int, int], Any] = {}
-        self.resident: dict[tuple[int, int], list[Any]] = {}
+        self.right: dict[tuple[int, int], ir.Value] = {}
+        self.resident: dict[tuple[int, int], list[ir.Value]] = {}
         self.ring: list[ir.Value] = []
         self.ahead: list[ir.Value] = []
 
@@ -118,7 +118,7 @@ class LoopProducts(TileBuilder):
             space = self.schedule.space_of_right
             self.ring = [alloc([size], f16, space) for _ in range(SLOTS)]
 
-    def _bring_right(self, product: Factors, sides: Sequence[Factors]) -> Any:
+    def _bring_right(self, product: Factors, sides: Sequence[Factors]) -> ir.Value:
         """A right factor in L1, [k / 16][n / 16] of fractals, or [n / 16][k / 16] if it is the
         cube's left operand; of products whose results come together, theirs side by side."""
         rows = ceil_div(product.k, SIDE)
@@ -150,7 +150,7 @@ class LoopProducts(TileBuilder):
             return ceil_div(next(p.k for p in terms_of(self.products) if p.a == a), SIDE)
         return depth_of(self.products, a, self.schedule, self.target.machine)
 
-    def _load_right(self, product: Factors, block: BlockOfB, l0: Any) -> None:
+    def _load_right(self, product: Factors, block: BlockOfB, l0: ir.Value) -> None:
         """A block of B to L0B, [k / 16][n / 16] of fractals as in L1, or to L0A as there."""
         down, along = self._strides_in_l1(ceil_div(product.k, SIDE), ceil_div(product.n, SIDE))
         shape, strides = [block.rows, block.columns], [down, along]
@@ -212,7 +212,7 @@ class LoopProducts(TileBuilder):
         row = self.meeting.handed(time)
         cce.copy(row, self._in_l1(self.left[HANDED], ir.MemRefType(row.type).shape[0]))
 
-    def _in_l1(self, left: Left, k: int) -> Any:
+    def _in_l1(self, left: Left, k: int) -> ir.Value:
         """The rows of a left factor in L1, as blocks of 16 columns."""
         return restride(left.l1, [k, self.rows, SIDE], [self.height * FRACTAL, SIDE, 1])
 
@@ -236,7 +236,7 @@ class LoopProducts(TileBuilder):
             source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
             cce.load2d(source, self._of_left(left.l0, row, shape[1]))
 
-    def _of_left(self, l0: Any, row: int, rows: int) -> Any:
+    def _of_left(self, l0: ir.Value, row: int, rows: int) -> ir.Value:
         """Part of a left factor in L0A, of whole blocks along k, or in L0B."""
         shape = [self.height, rows, SIDE, SIDE]
         if self.schedule.turned:

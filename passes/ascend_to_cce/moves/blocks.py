@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir, memref, scf
@@ -14,6 +13,7 @@ from davinci.passes.ascend_to_cce.moves.transfers import element_of
 from davinci.passes.ascend_to_cce.tiles import (
     Part,
     Segment,
+    Stretches,
     for_tiles,
     mark_scalar,
     portion_parts,
@@ -47,7 +47,7 @@ class BlockFinder:
     """Finds where blocks begin, from indices in GM."""
 
     move: BlockMove
-    indices: Any
+    indices: ir.Value
 
     @contextmanager
     def _where(self, item: IndexLike) -> Iterator[Place]:
@@ -55,7 +55,7 @@ class BlockFinder:
         dimensions up to the first of its runs."""
         move = self.move
         begin: Place = list(move.starts)
-        inside: Any = None
+        inside: ir.Value | None = None
         for d, inner in enumerate(move.batch):
             if inner:
                 begin[d] = remainder(divided(item, inner), move.array.shape[d])
@@ -96,7 +96,7 @@ class BlockBuilder(BlockFinder):
             buffer is the output's: only that one is touched.
     """
 
-    def __init__(self, plan: BlockPlan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: BlockPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.schedule, self.target = plan.schedule, target
         self.move = move = plan.schedule.move
         self.block = plan.machine.vector.block_bytes // move.array.bytes_each
@@ -131,7 +131,7 @@ class BlockBuilder(BlockFinder):
             return [self.block]
         return sorted({size for _, of in stretches(self.schedule.run) for _, size in of(0)})
 
-    def _buffers(self, size: int) -> list[Any]:
+    def _buffers(self, size: int) -> list[ir.Value]:
         """Buffers for the pieces of a portion of a run, each [items, ..tile, piece]."""
         schedule = self.schedule
         behind = self.move.outer[schedule.level + 1 :]
@@ -157,7 +157,7 @@ class BlockBuilder(BlockFinder):
                     rows: Segment = rows,
                     tile: list[int] = tile,
                     count: int = count,
-                    of: Callable[[IndexLike], Any] | None = of,
+                    of: Callable[[IndexLike], Stretches] | None = of,
                 ) -> None:
                     *front, position, item = unflatten(number, [*before, rows.count, count])
                     at = [*front, rows.start(position), *[0] * (len(outer) - level - 1)]
@@ -174,9 +174,9 @@ class BlockBuilder(BlockFinder):
                 found += portion_parts(schedule.run, build, times)
         return found
 
-    def _shared_items(self) -> list[tuple[int, Any]]:
+    def _shared_items(self) -> list[tuple[int, Callable[[IndexLike], Stretches] | None]]:
         """The blocks of a gather as pieces of work; those of an update are done in order by all."""
-        return [(1, None)] if self.move.update else stretches(self.schedule.items)
+        return [(1, None)] if self.move.update else [*stretches(self.schedule.items)]
 
     def _tile(
         self, at: Place, tile: list[int], first: IndexLike, items: int, start: IndexLike, size: int
@@ -254,7 +254,7 @@ class BlockBuilder(BlockFinder):
         return [Part(move.count, block)]
 
     @staticmethod
-    def _copy(ub: Any, gm: Any, load: bool) -> None:
+    def _copy(ub: ir.Value, gm: ir.Value, load: bool) -> None:
         cce.copy(*((gm, ub) if load else (ub, gm)))
 
     def _in_array(self, at: Place, begin: Place, start: IndexLike) -> Place:
@@ -268,7 +268,7 @@ def for_portions(portions: Portions, build: Callable[[IndexLike, int], None]) ->
     """Builds `build(start, size)` for all portions, in order."""
     for count, of in stretches(portions):
 
-        def piece(index: IndexLike, of: Callable[[IndexLike], Any] = of) -> None:
+        def piece(index: IndexLike, of: Callable[[IndexLike], Stretches] = of) -> None:
             for first, size in of(index):
                 build(first, size)
 
@@ -281,7 +281,7 @@ def compare(predicate: str, index: ir.Value, number: int) -> ir.Value:
     return arith.CmpIOp(kind, index, as_value(number)).result
 
 
-def part(source: Any, place: Place, shape: list[int]) -> ir.Value:
+def part(source: ir.Value, place: Place, shape: list[int]) -> ir.Value:
     """A part of an array without its dimensions of size 1; the last one stays."""
     drop = [d for d, size in enumerate(shape[:-1]) if size == 1]
     return subview(source, place, shape, drop=drop)

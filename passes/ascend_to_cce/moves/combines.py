@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from davinci.dialects.cce import build as cce
-from davinci.mlir import arith, ir, memref, scf
+from davinci.mlir import NumberType, arith, ir, memref, scf
 from davinci.operators.reduce import REDUCTIONS
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.blocks import BlockFinder, compare, part
@@ -73,7 +72,7 @@ class CombineBuilder(BlockFinder):
         arguments: the buffers of the graph's inputs, then of its output, which is the array's too.
     """
 
-    def __init__(self, plan: CombinePlan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: CombinePlan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.schedule, self.target = plan.schedule, target
         self.combine = combine = plan.schedule.combine
         self.move = combine.move
@@ -90,7 +89,7 @@ class CombineBuilder(BlockFinder):
         self.each = combine.lines // self.move.count
         self._stage(element_of(indices))
 
-    def _stage(self, kind: Any) -> None:
+    def _stage(self, kind: NumberType) -> None:
         """Room for indices in UB: those of a tile where each block is one line, else all of them;
         none where these are too many."""
         count = self.move.count
@@ -159,7 +158,7 @@ class CombineBuilder(BlockFinder):
                 row = add(mul(row, size), index)
             yield row
 
-    def _pieces(self, size: int, rows: int) -> list[tuple[int, int, Any]]:
+    def _pieces(self, size: int, rows: int) -> list[tuple[int, int, ir.Value]]:
         """(start, length, buffer) of the whole blocks, and of the last one, of portions of
         lines."""
         pieces = blocks_of_run(size, self.block)
@@ -182,7 +181,14 @@ class CombineBuilder(BlockFinder):
             found.append(Part(times * count, piece))
         return found
 
-    def _load(self, pieces: Any, source: Any, row: IndexLike, rows: int, start: IndexLike) -> None:
+    def _load(
+        self,
+        pieces: Sequence[tuple[int, int, ir.Value]],
+        source: ir.Value,
+        row: IndexLike,
+        rows: int,
+        start: IndexLike,
+    ) -> None:
         for offset, wide, buffer in pieces:
             gm = part(source, [row, add(start, offset)], [rows, wide])
             cce.copy(gm, part(buffer, [0, 0], [rows, wide]))
@@ -261,7 +267,7 @@ class CombineBuilder(BlockFinder):
 
         return [parts_of(tiles) for tiles in segments(combine.lines, self.schedule.tile)]
 
-    def _load_flat(self, held: Any, first: IndexLike, size: int) -> None:
+    def _load_flat(self, held: ir.Value, first: IndexLike, size: int) -> None:
         source = subview(self.updates, [first], [size])
         cce.copy(source, subview(held, [0], [size]), round_up=True)
 
@@ -350,7 +356,13 @@ class CombineBuilder(BlockFinder):
         with for_loop(0, self.combine.run) as element:
             yield element
 
-    def _combined(self, target: Any, place: Any, updates: Any, source: Any) -> None:
+    def _combined(
+        self,
+        target: ir.Value,
+        place: Sequence[ir.Value],
+        updates: ir.Value,
+        source: Sequence[ir.Value],
+    ) -> None:
         old = memref.LoadOp(target, place).result
         new = memref.LoadOp(updates, source).result
         of = OF_FLOATS if isinstance(self.element, ir.FloatType) else OF_INTEGERS
@@ -376,7 +388,7 @@ class CombineBuilder(BlockFinder):
             yield mine
             scf.YieldOp([])
 
-    def _neutral(self) -> Any:
+    def _neutral(self) -> ir.Value:
         """What an element stays the same with when it is added."""
         if isinstance(self.element, ir.FloatType):
             return arith.ConstantOp(self.element, ir.FloatAttr.get(self.element, -0.0)).result

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
@@ -137,7 +136,7 @@ class FractalBuilder:
             replace(whole, column=add(column, first), width=rest),
         ]
 
-    def _dense_buffers(self) -> list[list[Any]]:
+    def _dense_buffers(self) -> list[list[ir.Value]]:
         """UB buffers of a piece of dense rows: a run, and the fractals."""
         rows, each = self.way.rows, self.way.itemsize
         self.scratch = scratch_of(scratch_bytes([rows]))
@@ -145,7 +144,7 @@ class FractalBuilder:
         sizes = rows.rows * rows.width, self.way.pitch * self.way.columns
         return [[alloc([size * each], byte, "UB") for size in sizes]]
 
-    def _buffers(self) -> list[list[Any]]:
+    def _buffers(self) -> list[list[ir.Value | None]]:
         """UB buffers of a piece or of each half: two for transposing, else one for the rows and,
         where columns are ragged, one for the last of them."""
         way = self.way
@@ -154,7 +153,7 @@ class FractalBuilder:
         fractals = way.strips * SIDE * way.c
         return [self.buffer_set(fractals, columns) for columns in sizes if columns]
 
-    def buffer_set(self, column: int, columns: int) -> list[Any]:
+    def buffer_set(self, column: int, columns: int) -> list[ir.Value | None]:
         rows = alloc([column * columns], self.element, "UB")
         if self.way.transposes:
             return [rows, alloc([column * columns], self.element, "UB")]
@@ -164,7 +163,7 @@ class FractalBuilder:
             return [rows, zeros, None]
         return [rows, zeros, alloc([self.way.pitch * columns], self.element, "UB")]
 
-    def scatter_out(self, tile: Tile, ub: ir.Value, transposed: Any) -> None:
+    def scatter_out(self, tile: Tile, ub: ir.Value, transposed: ir.Value) -> None:
         """Matrix to Nz by two rounds of vnchwconv; `ub` holds first the rows, then the result."""
         p, w = tile.strips, tile.columns
         self.load(tile, ub)
@@ -188,7 +187,7 @@ class FractalBuilder:
         nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
         op("cce.copy", [nz, self.nz_part(tile)])
 
-    def gather_in(self, tile: Tile, ub: ir.Value, transposed: Any) -> None:
+    def gather_in(self, tile: Tile, ub: ir.Value, transposed: ir.Value) -> None:
         """Nz to matrix: `scatter_out` backwards."""
         p, w = tile.strips, tile.columns
         nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
@@ -204,14 +203,14 @@ class FractalBuilder:
         )
         store_rows(rows_view(ub, tile), self.piece(tile))
 
-    def part_run(self, tile: Tile, run: Any, fractals: Any) -> None:
+    def part_run(self, tile: Tile, run: ir.Value, fractals: ir.Value) -> None:
         """Ragged rows to Nz: a run to UB, parted there; below the rows it is zeros."""
         rows = replace(self.way, strips=tile.strips).rows
         load_run(self.run(tile), viewed(run, [rows.rows * rows.width], self.element))
         self.rearrange(rows.parted(), run, fractals)
         op("cce.copy", [self.held(tile, fractals), self.nz_part(tile)])
 
-    def join_run(self, tile: Tile, run: Any, fractals: Any) -> None:
+    def join_run(self, tile: Tile, run: ir.Value, fractals: ir.Value) -> None:
         """Nz to ragged rows: `part_run` backwards."""
         rows = replace(self.way, strips=tile.strips).rows
         op("cce.copy", [self.nz_part(tile), self.held(tile, fractals)])
@@ -230,12 +229,14 @@ class FractalBuilder:
     def run(self, tile: Tile) -> Run:
         return Run(self.matrix, tile.batch, mul(tile.strip, SIDE), tile.rows)
 
-    def held(self, tile: Tile, fractals: Any) -> Any:
+    def held(self, tile: Tile, fractals: ir.Value) -> ir.Value:
         """The fractals of a tile in UB."""
         whole = viewed(fractals, [self.way.pitch * self.way.columns], self.element)
         return self.apart(whole, tile.columns, tile.strips)
 
-    def copy_out(self, tile: Tile, ub: ir.Value, zeros: Any, made: Any) -> None:
+    def copy_out(
+        self, tile: Tile, ub: ir.Value, zeros: ir.Value | None, made: ir.Value | None
+    ) -> None:
         """Matrix to Nz by copies that read UB at a stride, those of the vector unit if it can."""
         self.load(tile, ub)
         tail = tile.width % self.way.c
@@ -248,7 +249,7 @@ class FractalBuilder:
                 self.keep(source, fractals := self.apart(made, whole, tile.strips))
                 source = fractals
             op("cce.copy", [source, self.nz_part(tile, 0, whole)])
-        if tail:
+        if tail and zeros is not None:
             shape = [tile.strips * SIDE, self.way.c]
             last = restride(zeros, shape, [self.way.c, 1])
             self.fill(restride(zeros, [math.prod(shape)], [1]))
@@ -256,13 +257,15 @@ class FractalBuilder:
                 subview(rows_view(ub, tile), [0, whole * self.way.c], [shape[0], tail]),
                 subview(last, [0, 0], [shape[0], tail]),
             )
-            fractals = [1, tile.strips, SIDE, self.way.c]
+            part = [1, tile.strips, SIDE, self.way.c]
             op(
                 "cce.copy",
-                [restride(zeros, fractals, row_major(fractals)), self.nz_part(tile, whole, 1)],
+                [restride(zeros, part, row_major(part)), self.nz_part(tile, whole, 1)],
             )
 
-    def copy_in(self, tile: Tile, ub: ir.Value, zeros: Any, made: Any) -> None:
+    def copy_in(
+        self, tile: Tile, ub: ir.Value, zeros: ir.Value | None, made: ir.Value | None
+    ) -> None:
         """Nz to matrix by a copy that writes UB at a stride, that of the vector unit if it can."""
         del zeros
         if made is None:
@@ -273,7 +276,7 @@ class FractalBuilder:
             self.keep(fractals, nz_view(ub, tile))
         store_rows(rows_view(ub, tile), self.piece(tile))
 
-    def apart(self, made: Any, columns: int, strips: int) -> Any:
+    def apart(self, made: ir.Value, columns: int, strips: int) -> ir.Value:
         """Fractals in UB, [columns, strips, 16, c]; a column ends a block before the next one, so
         that blocks of neighbours are in different banks."""
         shape = [columns, strips, SIDE, self.way.c]
@@ -299,13 +302,13 @@ class FractalBuilder:
         row, column = mul(tile.strip, SIDE), mul(tile.column, self.way.c)
         return Piece(self.matrix, tile.batch, row, column, tile.rows, tile.width)
 
-    def nz_part(self, tile: Tile, first: int = 0, count: int = 0) -> Any:
+    def nz_part(self, tile: Tile, first: int = 0, count: int = 0) -> ir.Value:
         """Fractal columns `first`.. of a tile in GM, [count, strips, 16, c]; count 0: all."""
         shape = [1, count or tile.columns, tile.strips, SIDE, self.way.c]
         start = [tile.batch, add(tile.column, first), tile.strip, 0, 0]
         return subview(self.nz, start, shape, drop=[0])
 
-    def constant(self, value: int) -> Any:
+    def constant(self, value: int) -> ir.Value:
         """A scalar of the element type."""
         if isinstance(self.element, ir.IntegerType):
             return arith.ConstantOp(self.element, value).result
@@ -315,7 +318,7 @@ class FractalBuilder:
         """Zeros."""
         op("cce.vector_dup", [self.constant(0), buffer])
 
-    def keep(self, source: ir.Value, there: Any) -> None:
+    def keep(self, source: ir.Value, there: ir.Value) -> None:
         """Moves lanes of `source` in UB; by arithmetic, because only that takes a mask."""
         if isinstance(self.element, ir.IntegerType):
             op("cce.vmax", [source, source, there])
@@ -323,12 +326,16 @@ class FractalBuilder:
             op("cce.vmuls", [source, self.constant(1), there])
 
 
-def lanes_view(buffer: ir.Value, offset: int, blocks: int, stride: int, block_stride: int) -> Any:
+def lanes_view(
+    buffer: ir.Value, offset: int, blocks: int, stride: int, block_stride: int
+) -> ir.Value:
     """A [16, blocks, 16] operand of vnchwconv: strides of its first two dimensions."""
     return restride(buffer, [SIDE, blocks, SIDE], [stride, block_stride, 1], offset)
 
 
-def strip_views(transposed: Any, fractals: Any, p: int, w: int) -> Iterator[tuple[Any, Any]]:
+def strip_views(
+    transposed: ir.Value, fractals: ir.Value, p: int, w: int
+) -> Iterator[tuple[ir.Value, ir.Value]]:
     """Views of T [p][w][16 l][16 a] as [l, ., a] and of R [w][16 a][p][16 l] as [a, ., l].
 
     One pair an instruction; each takes one strip, or one column where there are fewer of those.
@@ -344,13 +351,13 @@ def strip_views(transposed: Any, fractals: Any, p: int, w: int) -> Iterator[tupl
         yield blocks, lanes_view(fractals, t * p * square, p, p * SIDE, SIDE)
 
 
-def rows_view(ub: ir.Value, tile: Tile) -> Any:
+def rows_view(ub: ir.Value, tile: Tile) -> ir.Value:
     """A buffer as the rows of a tile, [16 p, w c]."""
     shape = [tile.strips * SIDE, tile.columns * tile.c]
     return restride(ub, shape, row_major(shape))
 
 
-def nz_view(ub: ir.Value, tile: Tile) -> Any:
+def nz_view(ub: ir.Value, tile: Tile) -> ir.Value:
     """The rows of a tile in UB, read in Nz order: [w, p, 16, c]."""
     width = tile.columns * tile.c
     shape = [tile.columns, tile.strips, SIDE, tile.c]

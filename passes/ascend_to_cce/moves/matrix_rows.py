@@ -27,7 +27,7 @@ from davinci.units import BLOCK_BYTES
 class Piece:
     """`rows` x `columns` elements of a matrix [batch, m, n] in GM, from (batch, row, column)."""
 
-    matrix: Any
+    matrix: ir.Value
     batch: IndexLike
     row: IndexLike
     column: IndexLike
@@ -43,7 +43,7 @@ class Piece:
         """Whether a row is not whole blocks."""
         return self.columns % self.block() != 0
 
-    def part(self, row: IndexLike, rows: int, columns: int) -> Any:
+    def part(self, row: IndexLike, rows: int, columns: int) -> ir.Value:
         """The first `columns` of `rows` rows as a view [rows, columns]."""
         start = [self.batch, add(self.row, row), self.column]
         return subview(self.matrix, start, [1, rows, columns], drop=[0])
@@ -85,7 +85,7 @@ def move_rows(
     piece: Piece,
     ub: ir.Value,
     move: Callable[..., None],
-    element: Callable[[list[Any], list[Any]], None],
+    element: Callable[[list[ir.Value], list[ir.Value]], None],
 ) -> None:
     """Moves a piece by `move(gm view, ub view)` and, for what is left, `element(gm, ub index)`."""
     columns = piece.columns

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.mlir import ir, memref
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.passes.analysis.group_graph import CONVERSION
@@ -16,7 +14,7 @@ from davinci.schedule.vector.tile_program import MOVABLE
 from davinci.units import BLOCK_BYTES, round_up
 
 
-def load_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
+def load_run(array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
     """Brings `count` elements of GM from `start` on to a packed value.
 
     Args:
@@ -39,7 +37,7 @@ def load_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: in
         _copy(gm, subview(held, [piece.place], [piece.count]))
 
 
-def store_run(array: Any, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
+def store_run(array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
     """The other way; the last piece goes over elements of the one before."""
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
@@ -69,7 +67,7 @@ def _copy(source: ir.Value, destination: ir.Value) -> None:
         op("cce.copy", [source, destination])
 
 
-def _fill(array: Any, held: ir.Value, dtype: str, first: int) -> None:
+def _fill(array: ir.Value, held: ir.Value, dtype: str, first: int) -> None:
     """Writes what no copy does, from a block on: it is computed on too, whatever it is."""
     (total,), (size,) = (ir.MemRefType(value.type).shape for value in (array, held))
     if dtype in MOVABLE:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.transpose import ROWS as SIDE
@@ -44,8 +44,8 @@ class SquaresBuilder:
                     index: IndexLike,
                     rows: int = rows,
                     columns: int = columns,
-                    high: Any = high,
-                    wide: Any = wide,
+                    high: Callable[[IndexLike], Stretches] = high,
+                    wide: Callable[[IndexLike], Stretches] = wide,
                 ) -> None:
                     *outside, row, column = unflatten(index, [*sizes, rows, columns])
                     self._tiles(outside, high(row), wide(column))
@@ -83,7 +83,7 @@ class SquaresBuilder:
         transpose_halves(Plane(first, width), Plane(second, 2 * height), 2 * height, width)
 
 
-def two_views(elements: int, element: ir.Type, itemsize: int) -> tuple[Any, Any]:
+def two_views(elements: int, element: ir.Type, itemsize: int) -> tuple[ir.Value, ir.Value]:
     """A UB buffer of so many elements, and its words of 16 bits: the same bytes, of bytes a buffer
     of the numbers that they are."""
     if itemsize == HALF_BYTES:
@@ -104,7 +104,7 @@ class Plane:
     pitch: int
     offset: int = 0
 
-    def blocks(self, row: int, column: int, stride: int, count: int) -> Any:
+    def blocks(self, row: int, column: int, stride: int, count: int) -> ir.Value:
         """`count` blocks of SIDE x SIDE from (row, column), `stride` apart: [SIDE, count, SIDE]."""
         start = self.offset + row * self.pitch + column
         return restride(self.buffer, [SIDE, count, SIDE], [self.pitch, stride, 1], start)

@@ -11,7 +11,8 @@ import numpy as np
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.element_types import dtype_of
-from davinci.mlir import arith, ir, memref
+from davinci.isa.strides import Dim
+from davinci.mlir import NumberType, arith, ir, memref
 from davinci.passes.ascend_to_cce.tiles import Part, portion_parts, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
@@ -37,7 +38,7 @@ WORD_LANES = 8
 """Words of 32 bits of a block."""
 
 
-def element_of(buffer: ir.Value) -> Any:
+def element_of(buffer: ir.Value) -> NumberType:
     return ir.MemRefType(buffer.type).element_type
 
 
@@ -49,7 +50,10 @@ class RunsBuilder:
         run = [way.transfer.run]
         dims = way.transfer.outer
         sizes = [d.size for d in dims] + run
-        self.views = [None, restride(result, sizes, [*strides(dims, 1), 1], self.transfer.place)]
+        self.views: list[ir.Value | None] = [
+            None,
+            restride(result, sizes, [*strides(dims, 1), 1], self.transfer.place),
+        ]
         if not self.transfer.filled:
             source = arrays[self.transfer.array]
             view = restride(source, sizes, [*strides(dims, 0), 1], self.transfer.offset)
@@ -67,7 +71,7 @@ class RunsBuilder:
         inner = way.sizes[way.level + 1 :]
         return [[way.chunk, *inner, count] for _, count in way.pieces]
 
-    def _buffer(self, shape: list[int], element: Any, arrays: Arrays) -> Any:
+    def _buffer(self, shape: list[int], element: NumberType, arrays: Arrays) -> ir.Value:
         if self.transfer.filled:
             return filled(shape, element, number_in(self.transfer, arrays, element))
         return alloc(shape, element, "UB")
@@ -124,19 +128,23 @@ class RunsBuilder:
         parts = [part(0, full, chunk)] if full else []
         return parts + ([part(full * chunk, 1, rest)] if rest else [])
 
-    def _copy(self, ub: ir.Value, at: list[IndexLike], shape: list[int], drop: Any) -> None:
+    def _copy(
+        self, ub: ir.Value, at: list[IndexLike], shape: list[int], drop: Sequence[int]
+    ) -> None:
         if not self.transfer.filled:
             self._move(ub, at, shape, drop, load=True)
         self._move(ub, at, shape, drop, load=False)
 
     def _move(
-        self, ub: ir.Value, at: list[IndexLike], shape: list[int], drop: Any, load: bool
+        self, ub: ir.Value, at: list[IndexLike], shape: list[int], drop: Sequence[int], load: bool
     ) -> None:
-        gm = subview(self.views[0 if load else 1], at, shape, drop=list(drop))
+        view = self.views[0 if load else 1]
+        assert view is not None, "only what is filled is not loaded"
+        gm = subview(view, at, shape, drop=list(drop))
         op("cce.copy", [gm, ub] if load else [ub, gm])
 
 
-def strides(dims: Sequence[Any], side: int) -> list[int]:
+def strides(dims: Sequence[Dim], side: int) -> list[int]:
     return [d.strides[side] for d in dims]
 
 
@@ -166,12 +174,11 @@ def scalar_parts(
     sizes = [d.size for d in transfer.dims] or [1]
     steps = [strides(transfer.dims, side) or [1] for side in (0, 1)]
     written = restride(result, sizes, steps[1], transfer.place)
-    number: Any = None
-    read: Any = None
+    filling = isinstance(transfer.source, Scalar)
     if isinstance(transfer.source, Scalar):
-        number = number_in(transfer, arrays, element_of(result))
+        source = number_in(transfer, arrays, element_of(result))
     else:
-        read = restride(arrays[transfer.source], sizes, steps[0], transfer.offset)
+        source = restride(arrays[transfer.source], sizes, steps[0], transfer.offset)
 
     def build(indices: list[IndexLike]) -> None:
         if len(indices) < len(sizes):
@@ -179,7 +186,7 @@ def scalar_parts(
                 build([*indices, index])
             return
         at = [as_value(i) for i in indices]
-        value = number if read is None else memref.LoadOp(read, at).result
+        value = source if filling else memref.LoadOp(source, at).result
         memref.StoreOp(value, written, at)
 
     if len(walked) == len(sizes):
@@ -187,7 +194,7 @@ def scalar_parts(
     return [Part(sizes[len(walked)], lambda index: build([*walked, index]))]
 
 
-def number_in(transfer: Transfer, arrays: Arrays, element: Any) -> Any:
+def number_in(transfer: Transfer, arrays: Arrays, element: NumberType) -> ir.Value:
     """What a transfer fills with: a constant, or loaded from GM."""
     if not isinstance(transfer.source, Scalar):
         place = restride(arrays[transfer.source], [1], [1], transfer.offset)
@@ -198,7 +205,7 @@ def number_in(transfer: Transfer, arrays: Arrays, element: Any) -> Any:
     return arith.ConstantOp(element, ir.IntegerAttr.get(element, int(number))).result
 
 
-def filled(shape: Sequence[int], element: Any, number: Any) -> Any:
+def filled(shape: Sequence[int], element: NumberType, number: ir.Value) -> ir.Value:
     """A buffer in UB of one number everywhere.
 
     Bytes are filled as words of 16 bits that hold two of them, 64 bits as two words of 32: one

@@ -120,7 +120,7 @@ class WordsBuilder:
 
     def _piece(
         self, gm: ir.Value, at: list[IndexLike], start: IndexLike, tile: list[int], behind: int = 0
-    ) -> Any:
+    ) -> ir.Value:
         """The tile of an array, `start` being its place in the last dimension but `behind`."""
         runs = len(tile) - 1 - behind
         places = [*at, *[0] * runs, start, *[0] * behind]

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from davinci.dialects.base import as_attribute
 from davinci.dialects.cce import build as cce
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
@@ -56,7 +56,7 @@ def build_laid_out(
     group: ProductGroup,
     graph: Graph,
     gm: Mapping[int, ir.Value],
-    kernel: ir.Operation,
+    kernel: Op,
     target: Target,
 ) -> int:
     """Builds the kernel; returns how many blocks share it.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.operators import Tensor
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
@@ -32,7 +32,7 @@ from davinci.schedule.products.split_k import SplitProduct
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, row_major
 
-BuildPart = Callable[[GroupPlan, list[Any], Target], Any]
+BuildPart = Callable[[GroupPlan, list[ir.Value], Target], Any]
 """Builds what a plan says, of buffers of its graph's inputs and then of its outputs."""
 
 
@@ -40,8 +40,8 @@ def build_split(
     split: SplitProduct,
     group: ProductGroup,
     graph: Graph,
-    gm: Mapping[int, Any],
-    kernel: ir.Operation,
+    gm: Mapping[int, ir.Value],
+    kernel: Op,
     target: Target,
     build_part: BuildPart,
 ) -> int:
@@ -88,7 +88,9 @@ def build_split(
     return cores
 
 
-def parts_of(buffer: Any, array: Tensor, operand: Operand, product: Product, first: int) -> Any:
+def parts_of(
+    buffer: ir.Value, array: Tensor, operand: Operand, product: Product, first: int
+) -> ir.Value:
     """A factor as a batch of parts of k, `first` elements of k on: [parts][rows][columns], in
     fractals [parts][columns / 16][rows / 16][16][16].
 

@@ -9,7 +9,6 @@ for tile of this core:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
@@ -41,10 +40,10 @@ class SortBuilder:
         self.loaded = [self._matrix(gm) for gm in arguments[:-1]]
         self.stored = self._matrix(arguments[-1])
         self.kinds = [self._kind(gm) for gm in arguments]
-        self.buffers: dict[tuple[str, str], Any] = {}
+        self.buffers: dict[tuple[str, str], ir.Value] = {}
 
     @staticmethod
-    def _matrix(gm: ir.Value) -> Any:
+    def _matrix(gm: ir.Value) -> ir.Value:
         """An array in GM as [planes, rows, columns]."""
         shape = list(ir.MemRefType(gm.type).shape)
         shape = [1] * (3 - len(shape)) + shape
@@ -83,7 +82,7 @@ class SortBuilder:
         self._steps(self.work.after())
         self._store(first, rows)
 
-    def _rows(self, plane: int, kind: str, rows: int, first: int = 0) -> Any:
+    def _rows(self, plane: int, kind: str, rows: int, first: int = 0) -> ir.Value:
         """Rows of a plane of the spare buffer, [rows, width]."""
         width = self.tile.width
         offset = plane * self.tile.elements + first * width

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from davinci.mlir import ir
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
@@ -37,13 +37,13 @@ class ChunkBuilder(VectorBuilder):
         lasting: buffers of values that stay in UB from chunk to chunk.
     """
 
-    def __init__(self, plan: Plan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: Plan, arguments: Sequence[ir.Value], target: Target) -> None:
         super().__init__(plan, arguments, target)
         self.chunks: Chunks = self.schedule.chunks
         self.phases = phases_of(self.program, self.chunks.axes, keep=False)
-        self.lasting: dict[Value, Any] = {}
+        self.lasting: dict[Value, ir.Value] = {}
 
-    def _held(self, value: Value) -> Any:
+    def _held(self, value: Value) -> ir.Value:
         number = self.layout.buffers[1].get(value) if self._in_chunk else None
         return self.lasting[value] if number is None else self.buffers[number]
 
@@ -51,7 +51,7 @@ class ChunkBuilder(VectorBuilder):
     def _in_chunk(self) -> bool:
         return isinstance(self.layout, ChunkLayout)
 
-    def _keep(self, value: Value) -> Any:
+    def _keep(self, value: Value) -> ir.Value:
         """A buffer for a value that stays in UB."""
         shape = self.layout.shape(value)
         self.lasting[value] = tile_buffer(Buffer(value.dtype, shape, True), 0)

@@ -7,13 +7,12 @@ Every level is one operation on whole tiles, so a sum is a tree.
 
 from __future__ import annotations
 
-from typing import Any
-
+from davinci.mlir import ir
 from davinci.operators.reduce import REDUCTIONS
 from davinci.passes.builder import alloc, as_attribute, op, subview
 
 
-def fold_axis(kind: str, source: Any, result: Any, axis: int, slots: int) -> None:
+def fold_axis(kind: str, source: ir.Value, result: ir.Value, axis: int, slots: int) -> None:
     """result = `kind` over the dimension `axis` of `source`, which has at least two elements.
 
     Args:
@@ -24,12 +23,12 @@ def fold_axis(kind: str, source: Any, result: Any, axis: int, slots: int) -> Non
     shape = list(source.type.shape)
     total = shape[axis]
 
-    def part(buffer: Any, first: int, count: int) -> Any:
+    def part(buffer: ir.Value, first: int, count: int) -> ir.Value:
         at, sizes = [0] * len(shape), list(shape)
         at[axis], sizes[axis] = first, count
         return subview(buffer, at, sizes)
 
-    def combine(a: Any, b: Any, to: Any) -> None:
+    def combine(a: ir.Value, b: ir.Value, to: ir.Value) -> None:
         op(f"cce.{REDUCTIONS[kind].step}", [a, b, to])
 
     half = total // 2

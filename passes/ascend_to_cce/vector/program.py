@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import ELEMENTS
 
 
-def element_type(dtype: str) -> Any:
+def element_type(dtype: str) -> ir.Type:
     return ir.Type.parse(ELEMENTS[dtype])
 
 
-def scalar(dtype: str, number: float) -> Any:
+def scalar(dtype: str, number: float) -> ir.Value:
     """An `arith.constant` of an element type."""
     kind = element_type(dtype)
     if isinstance(kind, ir.FloatType):

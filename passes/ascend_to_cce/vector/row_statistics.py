@@ -42,7 +42,7 @@ def build_steps(work: Steps, buffers: Mapping[str, ir.Value]) -> None:
         op(f"cce.{step.name}", operands)
 
 
-def array(buffers: Mapping[str, ir.Value], view: View) -> Any:
+def array(buffers: Mapping[str, ir.Value], view: View) -> ir.Value:
     """A view of one of the buffers."""
     buffer = buffers[view.buffer]
     _, start = ir.MemRefType(buffer.type).get_strides_and_offset()
@@ -50,7 +50,7 @@ def array(buffers: Mapping[str, ir.Value], view: View) -> Any:
     return restride(buffer, view.shape, view.strides, start + view.offset)
 
 
-def fill_lanes(dtype: str, rows: Any, first: int, last: int, number: float) -> None:
+def fill_lanes(dtype: str, rows: ir.Value, first: int, last: int, number: float) -> None:
     """rows[:, first : last] = number, for lanes of any alignment: whole repeats side by side in one
     operation, what is no block at the start and no repeat at the end under masks.
 

@@ -76,7 +76,7 @@ class TileBuilder:
         self.ordered = False
         self.ragged = plan.schedule.ragged
 
-    def _array(self, argument: ir.Value, number: int) -> Any:
+    def _array(self, argument: ir.Value, number: int) -> ir.Value:
         """A GM buffer as an array of the axes of its value, in the order of the space."""
         axes, strides = self.space.of(number), self.space.strides(number)
         sizes = [self.space.axes[axis].size for axis in axes]
@@ -84,7 +84,7 @@ class TileBuilder:
         offset = window.offset if window else 0
         return restride(argument, sizes, [strides[axis] for axis in axes], offset)
 
-    def _held(self, value: Value) -> Any:
+    def _held(self, value: Value) -> ir.Value:
         """The buffer of a value, as an array of its type."""
         held, element = self.buffers[self.layout.buffers[1][value]], element_type(value.dtype)
         kind = ir.MemRefType(held.type)
@@ -267,7 +267,7 @@ class TileBuilder:
             operands.insert(-1, scalar(dtype, step.scalar))
         op(f"cce.{step.name}", operands, **step.attributes)
 
-    def _views(self, values: Sequence[Value], width: int) -> list[Any]:
+    def _views(self, values: Sequence[Value], width: int) -> list[ir.Value]:
         """The values as arrays of one shape: flat where all have the same axes, else with strides
         of 0 along those that they lack.
 
@@ -296,11 +296,11 @@ class TileBuilder:
         shape = [*whole[:-1], width * whole[-1] // block, block]
         return [self._view(v, shape, layout.strides(v, form)) for v in values]
 
-    def _view(self, value: Value, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    def _view(self, value: Value, shape: Sequence[int], strides: Sequence[int]) -> ir.Value:
         """A value as an array of other strides; what lies beside others begins inside a buffer."""
         return restride(self._held(value), shape, strides, self.layout.held_offset(value))
 
-    def _statistics(self, values: Sequence[Value]) -> list[Any]:
+    def _statistics(self, values: Sequence[Value]) -> list[ir.Value]:
         """Statistics in a block a row. Where the result has more lanes than a source, those behind
         are written beforehand: they hold nothing, but are read."""
         counts = [block_lanes(value.dtype) for value in values]
@@ -310,7 +310,7 @@ class TileBuilder:
         held = [self._held(value) for value in values]
         return [restride(b, [rows, lanes], [n, 1]) for b, n in zip(held, counts, strict=True)]
 
-    def _packed_views(self, values: Sequence[Value], size: int) -> list[Any]:
+    def _packed_views(self, values: Sequence[Value], size: int) -> list[ir.Value]:
         """Packed values and constants, as blocks of `size` elements in all."""
         held = [self._held(value) for value in values]
         if all(value in self.program.packed for value in values):
@@ -321,7 +321,7 @@ class TileBuilder:
             for b, v in zip(held, values, strict=True)
         ]
 
-    def _placed_views(self, values: Sequence[Value], first: Value, width: int) -> list[Any]:
+    def _placed_views(self, values: Sequence[Value], first: Value, width: int) -> list[ir.Value]:
         """Rows and statistics as arrays of one shape, see `row_places`; `width` as of `_views`."""
         layout = self.layout
         form = self.program.forms[first]

@@ -8,7 +8,6 @@ cores hand tiles to each other (`rings_of`), for which each launch has memory of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.elements import Array, to_attribute
@@ -49,7 +48,9 @@ VECTOR_PART = "_vector"
 """End of the name of the program for vector cores."""
 
 
-def ring_types(attention: Attention, schedule: SplitAttentionSchedule, blocks: int) -> list[Any]:
+def ring_types(
+    attention: Attention, schedule: SplitAttentionSchedule, blocks: int
+) -> list[ir.Type]:
     """Types of the rings, in the order of `Rings`."""
     places, keys = [blocks, schedule.ring], schedule.tile * SIDE
     scores = [*places, QUARTERS, schedule.rows, keys, SIDE]
@@ -67,7 +68,7 @@ def ring_types(attention: Attention, schedule: SplitAttentionSchedule, blocks: i
 def build_programs(
     attention: Attention,
     schedule: SplitAttentionSchedule,
-    kernel: Any,
+    kernel: Op,
     buffers: Callable[[Callable[[ir.Value], ir.Value]], Buffers],
     members: Members,
     machine: Machine,
@@ -159,7 +160,7 @@ def steps_of(
     return ListedSteps(attention, schedule, blocks, block, rings.table)
 
 
-def beside(kernel: Any, kinds: list[Any]) -> Any:
+def beside(kernel: Op, kinds: list[ir.Type]) -> ir.Operation:
     """An empty function for vector cores beside a kernel, with more arguments."""
     types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
     with ir.InsertionPoint.after(kernel), kernel.location:
@@ -173,7 +174,7 @@ def beside(kernel: Any, kinds: list[Any]) -> Any:
     return made.operation
 
 
-def hand_rings(kernel: Any, other: Any, kinds: list[Any], constants: list[Array]) -> None:
+def hand_rings(kernel: Op, other: Op, kinds: list[ir.Type], constants: list[Array]) -> None:
     """Launches of a kernel become those of both programs, with memory for the rings; the last
     `kinds` are those of constants."""
     root = root_of(kernel)
@@ -211,7 +212,7 @@ def global_of(root: Op, array: Array) -> str:
     return name
 
 
-def hand_to_calls(root: Any, callee: str, kinds: list[Any], constants: list[str]) -> None:
+def hand_to_calls(root: Op, callee: str, kinds: list[ir.Type], constants: list[str]) -> None:
     """Calls of a declared kernel get memory for the rings as well, and the constants."""
     count = len(kinds) - len(constants)
     for call in operations(root, "func.call"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.mlir import arith, ir, memref, scf
 from davinci.passes.builder import (
@@ -209,7 +208,7 @@ def choose(
 ) -> None:
     """Builds one thing for an index of that value, another for all others; `ordered` as of
     `BlockSteps.skewed`."""
-    branch: Any = scf.IfOp(is_equal(index, value), has_else=True)
+    branch = scf.IfOp(is_equal(index, value), has_else=True)
     if ordered:
         mark(branch.operation)
     for block, build in ((branch.then_block, then), (branch.else_block, other)):

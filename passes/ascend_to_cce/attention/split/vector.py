@@ -105,7 +105,7 @@ class AttentionVectorCore:
         self.factor = 1.0 if self.masked else attention.scale * attention.chain.factor
         self.masks = ChunkMasks(attention, schedule, gm.extras, rings.masks, steps, machine)
         self.numbers = {value: self.number(value, n) for value, n in attention.chain.numbers}
-        f32, item = ir.F32Type.get(), self.element.width // 8
+        f32, item = ir.F32Type.get(), ir.FloatType(self.element).width // 8
         rows, self.columns = schedule.rows, attention.fractals.columns + 1
         self.lanes, self.wide = result_lanes(self.dtype), repeat_lanes(self.dtype)
         self.scores = Ring(score_slots(self.dtype), slot_bytes(schedule, item))
@@ -253,7 +253,7 @@ class AttentionVectorCore:
 
     def chain(self, place: StepPlace, start: IndexLike, rows: int, scores: ir.Value) -> None:
         """The chain's steps on a chunk; `start`: fractals of rows of the matrix before it."""
-        chain, block = self.attention.chain, BLOCK_BYTES // (self.element.width // 8)
+        chain, block = self.attention.chain, BLOCK_BYTES // (ir.FloatType(self.element).width // 8)
         keys = self.schedule.tile * SIDE
         shape, own = [rows, keys, SIDE // block, block], [keys * SIDE, SIDE, block, 1]
         views = {value: (buffer, [0, 0, 0, 1]) for value, buffer in self.numbers.items()}
