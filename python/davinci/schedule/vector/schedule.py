@@ -56,8 +56,7 @@ WEIGHED = 6
 """Sizes of tiles that are weighed, from the largest that fits."""
 
 BEST_KEPT = 512
-"""Schedules that are kept: those of the groups of a network, each on the numbers of cores that are
-weighed for it."""
+"""Schedules of groups that are kept, each on the numbers of cores that are weighed for it."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,9 @@ def _best(
     known: KeyedGraph, machine: Machine, cores: int, number: int
 ) -> VectorSchedule | PhasedSchedule:
     """The best schedule of one of a group's programs. The last ones are kept: passes weigh a group
-    when it grows, alone, as a part of others, and when its kernel is built."""
-    graph = known.graph
-    program = prepared(graph, machine)[number] if number else first_prepared(graph, machine)
-    return _Chooser(graph, program, machine, cores).best()
+    alone, as a part of others, and when its kernel is built."""
+    program = prepared(known.graph, machine)[number]
+    return _Chooser(known.graph, program, machine, cores).best()
 
 
 def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
@@ -122,13 +120,20 @@ def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | P
 
 
 def estimate(graph: Graph, machine: Machine, cores: int) -> int:
-    """Cycles of a group that may still grow, by the first of its programs: statistics may be its
-    inputs and outputs.
+    """Cycles of a group that may still grow, by its first program and by whole tiles if any fit;
+    statistics may be its inputs and outputs.
 
     Raises:
         NoSpace: no group that contains it can be computed in one kernel.
     """
-    return _best(graph.keyed(), machine, cores, 0).cycles
+    return _in_tiles(graph.keyed(), machine, cores).cycles
+
+
+@lru_cache(maxsize=BEST_KEPT)
+def _in_tiles(known: KeyedGraph, machine: Machine, cores: int) -> VectorSchedule | PhasedSchedule:
+    graph = known.graph
+    chooser = _Chooser(graph, first_prepared(graph, machine), machine, cores)
+    return chooser.in_tiles() or chooser.best()
 
 
 def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_Chooser]:
@@ -209,9 +214,9 @@ class _Chooser:
         Raises:
             NoSpace: not even the smallest tile fits UB.
         """
-        found: VectorSchedule | PhasedSchedule | None
-        found = min(self._candidates(self._schedule), key=lambda s: s.cycles, default=None)
-        if found is None or found.slots == 1:
+        tiles = self.in_tiles()
+        found: VectorSchedule | PhasedSchedule | None = tiles
+        if tiles is None or tiles.slots == 1:
             phased = min(self._phased.candidates(), key=lambda s: s.cycles, default=None)
             if phased is not None and (found is None or phased.cycles < found.cycles):
                 found = phased
@@ -221,6 +226,10 @@ class _Chooser:
         if found is None:
             raise NoSpace("no tile that can be moved fits UB")
         return found
+
+    def in_tiles(self) -> VectorSchedule | None:
+        """The schedule of whole tiles that takes least time, None if none fits."""
+        return min(self._candidates(self._schedule), key=lambda s: s.cycles, default=None)
 
     def all(self) -> Iterator[VectorSchedule | PhasedSchedule]:
         """Tiles of all sizes that are weighed, with all numbers of slots; pieces; chunks."""
