@@ -45,6 +45,8 @@ class Target:
         phases: that a launch has, by whose number kernels share the price of launching on more
             cores; 1 if each kernel has its own.
         counts: the cores of kernels that were weighed before, by name.
+        adders: the vector cores beside those that run a kernel, as a machine, if they are apart
+            and the kernel may have a program for them.
     """
 
     machine: Machine
@@ -58,3 +60,4 @@ class Target:
     schedules: str = ""
     phases: int = 1
     counts: Mapping[str, CoreCount] = field(default_factory=dict)
+    adders: Machine | None = None

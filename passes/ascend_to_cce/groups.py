@@ -73,7 +73,7 @@ from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import ProductGroup, is_product, read_group
 from davinci.schedule.products.laid_out import LaidOutProduct, given_laid_out, laid_out_of
-from davinci.schedule.products.split_k import SplitProduct, given_split, split_of
+from davinci.schedule.products.split_k import SplitCores, SplitProduct, given_split, split_of
 from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whole_of
 from davinci.schedule.side_by_side import part_choice, partings_of, plans_of
 from davinci.schedule.sorts.schedule import SortPlan
@@ -267,7 +267,7 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
     try:
         schedule, own = None, target
         group = read_group(graph, target.machine)
-        if given is None and not target.all_cores:
+        if given is None and _weighs(target):
             name = symbol_name(kernel)
             found = target.counts.get(name) or count_of(graph, target)
             target = replace(target, counts={name: found})
@@ -296,6 +296,12 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
     return min(units, own.cores)
 
 
+def _weighs(target: Target) -> bool:
+    """Whether other ways to compute a product are weighed than one on all cores: not where all are
+    asked for, but for its vector cores, which have nothing else to do."""
+    return not target.all_cores or target.adders is not None
+
+
 def _met_of(
     group: ProductGroup, graph: Graph, target: Target, kernel: Op, given: Choices | None
 ) -> SplitProduct | LaidOutProduct | None:
@@ -303,15 +309,21 @@ def _met_of(
     out first; as it was given, or where that takes less time than its kernel as it was weighed;
     None if a user says another way."""
     machine, cores, product = target.machine, target.cores, group.product
+    split_cores = SplitCores(machine, target.adders)
     if given is not None:
-        split = given_split(given, group, graph, machine, cores)
+        split = given_split(given, group, graph, split_cores, cores)
         return split or given_laid_out(given, product, machine, cores)
     asked = wanted(target)
-    if target.all_cores or asked != Wanted():
+    if asked != Wanted() or not _weighs(target):
         return None
-    least = target.counts[symbol_name(kernel)].total
-    price = LaunchPrice(machine, target.phases)
-    split = split_of(group, graph, machine, cores, asked, price, least)
+    found, price = target.counts[symbol_name(kernel)], LaunchPrice(machine, target.phases)
+    least = found.total
+    if target.all_cores:
+        of_all = found.tried[cores]
+        least = of_all.cycles + price.cycles(min(cores, of_all.blocks))
+    # Where cores have flags for each other, kernels in which they meet are no phases.
+    apart = price.apart(cores) if target.adders is not None else 0.0
+    split = split_of(group, graph, split_cores, cores, asked, price, least - apart)
     return split or laid_out_of(product, machine, cores, asked, price, least)
 
 

@@ -163,9 +163,12 @@ def seen(kernel: Op, target: Target) -> Target:
     the machine for attention, which both kinds share."""
     if takes_both(kernel, target.machine):
         return target
-    machine = seen_by(kernel, target.machine)
-    cores = target.cores * machine.cores // target.machine.cores
-    return replace(target, machine=machine, cores=cores)
+    whole = target.machine
+    machine = seen_by(kernel, whole)
+    cores = target.cores * machine.cores // whole.cores
+    beside = whole.split and machine == machines.for_cube(whole) and CORES not in kernel.attributes
+    adders = machines.for_vector(whole) if beside else None
+    return replace(target, machine=machine, cores=cores, adders=adders)
 
 
 def weighed(kernel: Op, target: Target) -> CoreCount | None:

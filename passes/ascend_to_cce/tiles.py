@@ -88,21 +88,31 @@ def block_count(target: Target) -> ir.Value:
 
 
 @contextmanager
-def first_blocks(count: int, cores: int) -> Iterator[ir.Value]:
+def first_blocks(count: int, cores: int, block: ir.Value | None = None) -> Iterator[ir.Value]:
     """Builds what only the first `count` of so many blocks do, without a branch if all do; the
-    number of the block."""
+    number of the block.
+
+    Args:
+        block: that number, where it is another one than that of the launch's blocks.
+    """
     if count == cores:
-        yield op("cce.get_block_idx", [], [ir.IndexType.get()]).result
+        yield block or op("cce.get_block_idx", [], [ir.IndexType.get()]).result
         return
-    with only_blocks(0, count) as (_, index):
+    with only_blocks(0, count, block) as (_, index):
         yield index
 
 
 @contextmanager
-def only_blocks(first: int, count: int) -> Iterator[tuple[Op, ir.Value]]:
+def only_blocks(
+    first: int, count: int, block: ir.Value | None = None
+) -> Iterator[tuple[Op, ir.Value]]:
     """Builds what only the `count` blocks from `first` on do; the branch that holds it, and the
-    number of the block among them."""
-    block = op("cce.get_block_idx", [], [ir.IndexType.get()]).result
+    number of the block among them.
+
+    Args:
+        block: as of `first_blocks`.
+    """
+    block = block or op("cce.get_block_idx", [], [ir.IndexType.get()]).result
     index = arith.SubIOp(block, constant_index(first)).result if first else block
     below = arith.CmpIOp(arith.CmpIPredicate.ult, index, constant_index(count)).result
     branch = scf.IfOp(below)

@@ -4,7 +4,8 @@
     all cores meet                                         cce.sync_cores
     their sum, and what follows the product               shared by the cores
 
-The kernel has two more arguments: counters and the partial products.
+The kernel has two more arguments: counters and the partial products. Where cube and vector cores
+are apart, the former tell the latter, which meet and add, in a program of their own.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from davinci.mlir import Op, ir
+from davinci.dialects.cce import build as cce
+from davinci.mlir import Op, func, ir
 from davinci.operators import Tensor
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
+from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.tiles import first_blocks, only_blocks, share_blocks
-from davinci.passes.builder import restride
+from davinci.passes.builder import add, as_attribute, as_value, mul, restride
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.products.choice import choose
@@ -31,6 +34,9 @@ from davinci.schedule.products.product import Operand, Product
 from davinci.schedule.products.split_k import SplitProduct
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, row_major
+
+MADE = 1
+"""The flag by which a cube core tells its vector cores that its partial products are there."""
 
 BuildPart = Callable[[GroupPlan, list[ir.Value], Target], Any]
 """Builds what a plan says, of buffers of its graph's inputs and then of its outputs."""
@@ -50,15 +56,53 @@ def build_split(
     Args:
         gm: buffers of the group's inputs and outputs, by number.
     """
-    machine, cores, parts = target.machine, split.cores, split.parts
-    i32 = ir.IntegerType.get_signless(32)
-    shape = split.partial_shape
-    of_part = shape[1:]
+    cores, i32 = split.cores, ir.IntegerType.get_signless(32)
+    kinds = [
+        ir.MemRefType.get([split.adders, LANES], i32),
+        ir.MemRefType.get(split.partial_shape, ir.F32Type.get()),
+    ]
+    if target.adders is None:
+        lines, partial = add_arguments(kernel, kinds)
+        build_partial(split, group, graph, gm, partial, target)
+        meet_once(lines)
+        build_sums(split, graph, gm, partial, target, build_part)
+        return cores
+    other = vector_program(kernel, kinds)
+    build_partial(split, group, graph, gm, kernel.regions[0].blocks[0].arguments[-1], target)
+    cce.set_core_flag(pipe="FIX", flag=MADE)
+    block = other.regions[0].blocks[0]
+    *_, lines, partial = block.arguments
+    theirs = {n: block.arguments[ir.BlockArgument(array).arg_number] for n, array in gm.items()}
+    with ir.InsertionPoint(block):
+        cce.wait_core_flag(flag=MADE)
+        meet_once(lines)
+        own = replace(target, machine=target.adders)
+        lanes = split.adders // cores
+        number = add(mul(cce.get_block_idx(), lanes), cce.get_sub_block_idx())
+        build_sums(split, graph, theirs, partial, own, build_part, as_value(number))
+        func.ReturnOp([])
+    other.attributes["ascend.blocks"] = as_attribute(cores)
+    return cores
+
+
+def build_partial(
+    split: SplitProduct,
+    group: ProductGroup,
+    graph: Graph,
+    gm: Mapping[int, ir.Value],
+    partial: ir.Value,
+    target: Target,
+) -> None:
+    """Builds the partial products, shared by the cores.
+
+    Args:
+        partial: the array of all of them.
+    """
+    machine, parts = target.machine, split.parts
+    of_part = split.partial_shape[1:]
     if split.fractals:
         columns, rows, _ = of_part
         of_part = [columns, rows // SIDE, SIDE, SIDE]
-    kinds = [ir.MemRefType.get([cores, LANES], i32), ir.MemRefType.get(shape, ir.F32Type.get())]
-    lines, partial = add_arguments(kernel, kinds)
     begin = taken = 0
     for each in split.products:
         product = each.product
@@ -77,15 +121,28 @@ def build_split(
             kernel_of = ProductKernel(product, schedule, Buffers(a, b, [sums], []), group.members)
             share_blocks(kernel_of.parts(), own)
         begin, taken = begin + product.batch, taken + count
-    meet_once(lines)
+
+
+def build_sums(
+    split: SplitProduct,
+    graph: Graph,
+    gm: Mapping[int, ir.Value],
+    partial: ir.Value,
+    target: Target,
+    build_part: BuildPart,
+    block: ir.Value | None = None,
+) -> None:
+    """Builds the sum of the partial products and what follows it, shared by the cores that add.
+
+    Args:
+        block: the number of such a core, if they are not those that run the kernel.
+    """
     part, plan = split.sums.part, split.sums.plan
     inputs, outputs = [partial, *(gm[n] for n in split.inputs)], [gm[n] for n in graph.outputs]
     buffers_of = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
     count = plan.schedule.cores
-    with first_blocks(count, cores) as index:
-        own = replace(target, cores=count, blocks=Blocks(index, count))
-        build_part(plan, buffers_of, own)
-    return cores
+    with first_blocks(count, split.adders, block) as index:
+        build_part(plan, buffers_of, replace(target, cores=count, blocks=Blocks(index, count)))
 
 
 def parts_of(

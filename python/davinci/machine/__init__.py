@@ -21,6 +21,7 @@ from davinci.machine.views import (
     for_cube,
     for_kinds,
     for_vector,
+    reading_l2,
     vector_cores_for,
 )
 
@@ -46,5 +47,6 @@ __all__ = [
     "parse",
     "read",
     "read_once",
+    "reading_l2",
     "vector_cores_for",
 ]

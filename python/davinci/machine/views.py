@@ -72,6 +72,13 @@ def blocks_a_core(machine: Machine, kinds: Set[str], of_launch: Set[str]) -> int
     return machine.core_types[VECTOR_CORE].count if alone else 1
 
 
+@lru_cache(maxsize=64)
+def reading_l2(machine: Machine) -> Machine:
+    """The machine as a kernel sees it that reads what the L2 holds."""
+    read = {"read_bytes_per_cycle": machine.l2.read_bytes_per_cycle}
+    return machine.model_copy(update={"gm": machine.gm.model_copy(update=read)})
+
+
 def vector_cores_for(machine: Machine, cores: int) -> int:
     """The cores that a kernel without work for the cube may have, where a kernel may have at most
     `cores` of the machine's; 0 is all of them."""

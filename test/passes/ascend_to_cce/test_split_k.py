@@ -82,6 +82,28 @@ def test_product(size: tuple[int, int, int], turned: tuple[bool, bool], kind: st
     assert executable.profile["launches"] == 1
 
 
+@pytest.mark.parametrize(
+    ("size", "turned", "kind"),
+    [
+        ((128, 3072, 768), (False, False), "f16"),
+        ((33, 8191, 41), (False, False), "f16"),
+        ((48, 8213, 64), (True, False), "f16"),
+        ((1, 9001, 40), (True, True), "f16"),
+    ],
+)
+def test_cube_cores_tell_their_vector_cores(
+    size: tuple[int, int, int], turned: tuple[bool, bool], kind: str
+) -> None:
+    """Twice: what the cores hand to each other lies where it lay before."""
+    text, arrays, wanted = product(*size, turned, kind)
+    executable = davinci.compile(text, machine="ascend910b", core_choice="all")
+    executable.poison = True
+    for _ in range(2):
+        (found,) = executable.run(*arrays).values()
+        np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert split(executable)
+
+
 def test_one_part_and_a_rest() -> None:
     """The first part ends inside a block, which is not stored over the second."""
     text, arrays, wanted = product(17, 33, 33)
@@ -104,9 +126,21 @@ func.func @main(%a: tensor<{rows}x8192xf16>, %b: tensor<8192x64xf16>) -> tensor<
     assert executable.profile["total_cycles"] < most
 
 
-@pytest.mark.parametrize(
-    "options", [{"cores": 1}, {"core_choice": "all"}, {"machine": "ascend910b"}]
-)
+@pytest.mark.parametrize(("size", "most"), [((256, 2048, 256), 11_700), ((64, 8192, 64), 6900)])
+def test_takes_less_time_on_cube_and_vector_cores(size: tuple[int, int, int], most: int) -> None:
+    """On cube cores alone 21,046 and 52,073 cycles."""
+    m, k, n = size
+    text = f"""
+func.func @main(%a: tensor<{m}x{k}xf16>, %b: tensor<{k}x{n}xf16>) -> tensor<{m}x{n}xf16> {{
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<{m}x{k}xf16>, tensor<{k}x{n}xf16>) -> tensor<{m}x{n}xf16>
+  return %c : tensor<{m}x{n}xf16> }}"""
+    executable = davinci.compile(text, machine="ascend910b", core_choice="all", timing_only=True)
+    executable.run()
+    assert executable.profile["total_cycles"] < most
+
+
+@pytest.mark.parametrize("options", [{"cores": 1}, {"tile": (32, 32, 32)}])
 def test_what_is_asked_for_is_not_split(options: dict[str, Any]) -> None:
     text, arrays, wanted = product(32, 4096, 32)
     executable = davinci.compile(text, **options)

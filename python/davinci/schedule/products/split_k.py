@@ -9,7 +9,8 @@ may be fewer, and end inside a fractal. Then it is a product of its own, on core
 
 A product with few rows and columns has work for few cores, however long its k is. Split, it reads
 its factors on all of them; what that costs is the meeting, and the way of the partial products to
-memory and back.
+memory and back. Where cube and vector cores are apart, those make the partial products and these
+add them up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.errors import CompileError
-from davinci.machine import Machine
+from davinci.machine import Machine, prices, reading_l2
 from davinci.operators import Tensor
 from davinci.operators.tensors import ND
 from davinci.schedule.choices import Choices, PartChoice, SplitChoice
@@ -35,8 +36,9 @@ from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
-SHARES = (1, 2, 4)
-"""Most partial products that are weighed: as many as cores, half and a quarter."""
+SHARES, SHARES_APART = (1, 2, 4), (1, 2, 4, 8)
+"""Most partial products that are weighed: as many as cores, half, a quarter; of cube cores apart
+an eighth as well, for they lay out no factors instead."""
 
 MEETINGS = 4
 """Cycles of a product, in meetings, from which on ways are weighed in which cores meet."""
@@ -77,11 +79,47 @@ class PartialProducts:
 
 
 @dataclass(frozen=True)
+class SplitCores:
+    """The cores that make partial products and those that add them up, as machines.
+
+    Attributes:
+        adders: the vector cores beside cube cores; None where cores do both.
+    """
+
+    machine: Machine
+    adders: Machine | None = None
+
+    @property
+    def adding(self) -> Machine:
+        """The machine whose cores add partial products up."""
+        return self.adders or self.machine
+
+    def reading(self, size: int) -> Machine:
+        """The machine whose cores add up partial products of so many bytes: vector cores beside
+        cube cores find them in the L2, if that holds them. Of cores that do both estimates have
+        been nearer where these come from the memory."""
+        held = self.adders is not None and size <= self.machine.l2.bytes
+        return reading_l2(self.adding) if held else self.adding
+
+    def count(self, cores: int) -> int:
+        """How many cores add up what so many make."""
+        return cores * self.adding.cores // self.machine.cores
+
+    def meeting_cycles(self, cores: int) -> float:
+        """Estimated cycles from when so many cores have made partial products until they are added
+        up: where cube cores tell their vector cores, these meet behind it."""
+        found = meeting_cycles(self.adding, self.count(cores))
+        told = self.adders.cross_core if self.adders is not None else None
+        return found + (told.flag_cycles if told is not None else 0)
+
+
+@dataclass(frozen=True)
 class SplitProduct:
     """A product split along k.
 
     Attributes:
-        cores: that all take part in both halves.
+        cores: that make the partial products.
+        adders: cores that add them up: the same, or the vector cores beside them.
         parts: of k.
         products: of the equal parts, and of the rest, side by side on different cores.
         fractals: whether partial products lie in memory as they leave the cube, blocks of 16
@@ -92,6 +130,7 @@ class SplitProduct:
     """
 
     cores: int
+    adders: int
     parts: PartsOfK
     products: tuple[PartialProducts, ...]
     fractals: bool
@@ -118,7 +157,7 @@ class SplitProduct:
 def split_of(
     group: ProductGroup,
     graph: Graph,
-    machine: Machine,
+    split_cores: SplitCores,
     cores: int,
     wanted: Wanted,
     price: LaunchPrice,
@@ -126,14 +165,14 @@ def split_of(
 ) -> SplitProduct | None:
     """The fastest way to split a product on at most so many cores; None if none takes, with its
     launch, less than `least` cycles."""
-    if cores < 2 or not _can_be_split(group, graph, machine):
+    if cores < 2 or not _can_be_split(group, graph, split_cores):
         return None
-    if least < MEETINGS * meeting_cycles(machine, cores):
+    if least < MEETINGS * split_cores.meeting_cycles(cores):
         return None
     best: SplitProduct | None = None
-    for parts in _ways(group.product, cores):
+    for parts in _ways(group.product, cores, split_cores):
         found = _faster_form(
-            group, graph, machine, cores, parts, wanted, least - price.cycles(cores)
+            group, graph, split_cores, cores, parts, wanted, least - price.cycles(cores)
         )
         if found is not None:
             best, least = found, found.cycles + price.cycles(cores)
@@ -143,7 +182,7 @@ def split_of(
 def _faster_form(
     group: ProductGroup,
     graph: Graph,
-    machine: Machine,
+    split_cores: SplitCores,
     cores: int,
     parts: PartsOfK,
     wanted: Wanted,
@@ -155,7 +194,7 @@ def _faster_form(
     whole = group.product.m % SIDE == 0 and group.product.n % SIDE == 0
     for fractals in (False, True) if whole else (False,):
         try:
-            found = split_in(group, graph, machine, cores, parts, fractals, wanted, most)
+            found = split_in(group, graph, split_cores, cores, parts, fractals, wanted, most)
         except NoSpace:
             continue
         if found is not None:
@@ -164,7 +203,7 @@ def _faster_form(
 
 
 def given_split(
-    given: Choices, group: ProductGroup, graph: Graph, machine: Machine, cores: int
+    given: Choices, group: ProductGroup, graph: Graph, split_cores: SplitCores, cores: int
 ) -> SplitProduct | None:
     """The split that choices say; None if they say another schedule.
 
@@ -175,12 +214,12 @@ def given_split(
     if others or not isinstance(part.choice, SplitChoice):
         return None
     parts = part.choice.parts
-    if part.cores > cores or not _can_be_split(group, graph, machine):
+    if part.cores > cores or not _can_be_split(group, graph, split_cores):
         raise NoSpace(f"a product in {parts} parts of k on {part.cores} cores, of {cores}")
     cut = PartsOfK.of(group.product.k, parts)
     if not 2 <= parts == cut.total <= part.cores:
         raise NoSpace(f"{parts} parts of a k of {group.product.k}")
-    found = _faster_form(group, graph, machine, part.cores, cut, Wanted(), math.inf)
+    found = _faster_form(group, graph, split_cores, part.cores, cut, Wanted(), math.inf)
     if found is None:
         raise NoSpace(f"a product in {parts} parts of k, or their sum")
     return found
@@ -189,7 +228,7 @@ def given_split(
 def split_in(
     group: ProductGroup,
     graph: Graph,
-    machine: Machine,
+    split_cores: SplitCores,
     cores: int,
     parts: PartsOfK,
     fractals: bool,
@@ -204,42 +243,57 @@ def split_in(
     Raises:
         NoSpace: no kernel computes the parts, or their sum.
     """
+    if _least(group.product, parts, split_cores, cores) >= most:
+        return None
     node = next(node for node in graph.nodes if is_product(node))
     sums, inputs = sums_of(graph, node, parts.total, fractals)
-    plans = plans_of(partings_of(sums), machine, cores)
+    adders = split_cores.count(cores)
+    size = 4 * math.prod(sums.arrays[sums.inputs[0]].shape)
+    plans = plans_of(partings_of(sums), split_cores.reading(size), adders)
     if len(plans) != 1:
         raise NoSpace("sums and others beside them")
-    behind = meeting_cycles(machine, cores) + plans[0].plan.schedule.cycles
+    behind = split_cores.meeting_cycles(cores) + plans[0].plan.schedule.cycles
     products, cycles = partial_products(group.product, parts, cores, fractals), behind
     for each in products:
         if behind >= most:
             return None
         try:
-            found = quickly(each.product, machine, each.cores, wanted, most - behind)
+            found = quickly(each.product, split_cores.machine, each.cores, wanted, most - behind)
         except CompileError as error:
             raise NoSpace(error.message) from None
         if found is None or found.cycles + behind >= most:
             return None
         cycles = max(cycles, found.cycles + behind)
-    return SplitProduct(cores, parts, products, fractals, inputs, plans[0], cycles)
+    return SplitProduct(cores, adders, parts, products, fractals, inputs, plans[0], cycles)
 
 
-def _can_be_split(group: ProductGroup, graph: Graph, machine: Machine) -> bool:
-    """Whether a product is one of two matrices of f16, or that become it, to rows, on a machine
-    whose cores meet and have a vector unit each."""
-    product = group.product
-    if machine.split or product.direct or product.batch != 1 or product.image is not None:
+def _least(product: Product, parts: PartsOfK, split_cores: SplitCores, cores: int) -> float:
+    """What no split in so many parts is below: its mads, and partial products to the L2 and back,
+    each shared by all cores."""
+    whole = product.fractals
+    mads = prices.mad(split_cores.machine, whole.m * whole.k * whole.n, instructions=0)
+    share = prices.share_of(split_cores.machine, cores)
+    moved = 4 * parts.total * product.m * product.n / cores
+    return mads / cores + moved / share.l2_write + moved / share.l2_read
+
+
+def _can_be_split(group: ProductGroup, graph: Graph, split_cores: SplitCores) -> bool:
+    """Whether a product is one of two matrices of f16, or that become it, to rows, on cores that
+    meet and have a vector unit each, or vector cores beside them."""
+    product, apart = group.product, split_cores.adders is not None
+    if product.direct != apart or product.batch != 1 or product.image is not None:
         return False
-    if not can_meet(machine):
+    if split_cores.machine.split or not can_meet(split_cores.adding):
         return False
     node = next(node for node in graph.nodes if is_product(node))
     rows = graph.arrays[node.result].layout == ND and not graph.windows
     return rows and product.factor == "f16"
 
 
-def _ways(product: Product, cores: int) -> list[PartsOfK]:
+def _ways(product: Product, cores: int, split_cores: SplitCores) -> list[PartsOfK]:
     """Parts of k that are weighed."""
-    ways = [PartsOfK.of(product.k, cores // share) for share in SHARES if share < cores]
+    shares = SHARES if split_cores.adders is None else SHARES_APART
+    ways = [PartsOfK.of(product.k, cores // share) for share in shares if share < cores]
     return list(dict.fromkeys(parts for parts in ways if parts.total > 1))
 
 
