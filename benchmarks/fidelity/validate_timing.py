@@ -104,7 +104,7 @@ line through measurements that were not published, count as one number.
 """
 
 SEEN = """
-Only the products with k split (catlass) were found when the model was made; all other measurements
+Only the products with k split (catlass) were found after the model was made; all other measurements
 are from the pages that it was made from, so none of their rows is independent:
 
 * What a row of a transfer to fractals takes comes from C0 and C1; that it has a cost of its own,
