@@ -40,6 +40,10 @@ SHARES, SHARES_APART = (1, 2, 4), (1, 2, 4, 8)
 """Most partial products that are weighed: as many as cores, half, a quarter; of cube cores apart
 an eighth as well, for they lay out no factors instead."""
 
+SLOWER_MEMORY = 1.06
+"""How many times as long the memory takes where k is split: cores read shorter rows, and in more
+places."""
+
 MEETINGS = 4
 """Cycles of a product, in meetings, from which on ways are weighed in which cores meet."""
 
@@ -253,7 +257,10 @@ def split_in(
     if len(plans) != 1:
         raise NoSpace("sums and others beside them")
     behind = split_cores.meeting_cycles(cores) + plans[0].plan.schedule.cycles
-    products, cycles = partial_products(group.product, parts, cores, fractals), behind
+    products = partial_products(group.product, parts, cores, fractals)
+    cycles = behind + _from_memory(group.product, split_cores, cores)
+    if cycles >= most:
+        return None
     for each in products:
         if behind >= most:
             return None
@@ -265,6 +272,15 @@ def split_in(
             return None
         cycles = max(cycles, found.cycles + behind)
     return SplitProduct(cores, adders, parts, products, fractals, inputs, plans[0], cycles)
+
+
+def _from_memory(product: Product, split_cores: SplitCores, cores: int) -> float:
+    """Cycles in which both factors come from the memory, if vector cores stand beside: partial
+    products on cores of their own are weighed as if each had all of it."""
+    if split_cores.adders is None:
+        return 0.0
+    read = product.operand_bytes("a") + product.operand_bytes("b")
+    return SLOWER_MEMORY * read / cores / prices.share_of(split_cores.machine, cores).read
 
 
 def _least(product: Product, parts: PartsOfK, split_cores: SplitCores, cores: int) -> float:
