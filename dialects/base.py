@@ -99,7 +99,7 @@ def check_form(op: Op) -> None:
 
 
 @dataclass(frozen=True)
-class Form:
+class OperationForm:
     """Names of the operands and results of a class of operations; None if their number is open."""
 
     operands: tuple[str, ...] | None
@@ -107,10 +107,10 @@ class Form:
 
 
 @functools.cache
-def form_of(cls: Any) -> Form:
+def form_of(cls: Any) -> OperationForm:
     """The form of a class of operations."""
     operands, _, results, _ = ext.partition_fields(cls._fields)
-    return Form(*(_names(fields) for fields in (operands, results)))
+    return OperationForm(*(_names(fields) for fields in (operands, results)))
 
 
 def _names(fields: Sequence[Any]) -> tuple[str, ...] | None:

@@ -13,7 +13,7 @@ import davinci
 from davinci import machine as machines
 from davinci.errors import CompileError, InputError
 from davinci.reference import check
-from davinci.zoo import Model
+from davinci.zoo import ZooModel
 
 FACTORS = (0, 1 / 1024, 1 / 64, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 1.5, 2, 4, 16, 1024)
 """What a number is multiplied by."""
@@ -77,7 +77,7 @@ def toml(data: Mapping[str, Any], name: str = "") -> str:
     return "\n".join([*lines, *inner])
 
 
-def try_machine(path: Path, network: Model, cores: int = 0) -> str:
+def try_machine(path: Path, network: ZooModel, cores: int = 0) -> str:
     """Compiles and runs a network on the machine of the file at `path`: "right", or "refused: .."
     where the file or the machine is refused before compilation begins.
 

@@ -10,7 +10,7 @@ import numpy as np
 from davinci import machine
 from davinci.isa import Pipe
 from davinci.simulator import Device, LaunchProfile
-from davinci.simulator.core.launch import KernelCall, Launch
+from davinci.simulator.core.launch import JoinedKernels, KernelCall
 
 PART = 1024
 """Bytes that a vector core writes in these programs: 4 repeats."""
@@ -43,7 +43,7 @@ class Split:
         programs = {kind: program(build) for kind, build in builds.items()}
         if foreign:
             call = KernelCall("test", programs, [], blocks, (), alone=True, foreign=True)
-            ((profile,),) = self.device.run([Launch((call,))], [[0]]) or [[]]
+            ((profile,),) = self.device.run([JoinedKernels((call,))], [[0]]) or [[]]
             return profile
         return self.device.launch("test", programs, [], blocks=blocks, timeline=timeline)
 

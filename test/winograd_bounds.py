@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from convolution_support import Conv
-from davinci.passes.ascend.winograd_forms import Form
+from davinci.passes.ascend.winograd_forms import WinogradForm
 
 Array = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def bound_of_direct(case: Conv, x: Array, w: Array) -> Array:
     return np.asarray((2 * HALF + HALF**2 + terms * SINGLE) * magnitudes + tiny)
 
 
-def bound_of_tiles(form: Form, case: Conv, x: Array, w: Array) -> Array:
+def bound_of_tiles(form: WinogradForm, case: Conv, x: Array, w: Array) -> Array:
     """Of each result: what is rounded to f16 is each pixel, its transforms along columns and rows,
     the transformed weights, and sums over channels; and the result."""
     (top, bottom), (left, right) = case.pads

@@ -39,16 +39,16 @@ from davinci import machine
 from davinci.errors import InputError
 from davinci.machine import Machine
 from davinci.operators.conv import Geometry
-from davinci.passes.ascend.ascend_winograd import Chooser, following
+from davinci.passes.ascend.ascend_winograd import FormChooser, following
 from davinci.passes.ascend.winograd_forms import FORMS, KERNEL
-from davinci.passes.ascend.winograd_tiles import Tiled, Windows
+from davinci.passes.ascend.winograd_tiles import Tiled, WindowsConvolution
 from davinci.passes.stablehlo_to_ascend.convolution import Packing
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.epilogue import plain
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.image import Image
-from davinci.schedule.products.product import Operand, Product, Result
+from davinci.schedule.products.product import Product, ProductOperand, ProductResult
 from davinci.units import FRACTAL_SIDE, REPEAT_BYTES, ceil_div
 from davinci.zoo.graph import OnnxGraph
 from davinci.zoo.layers import Images
@@ -133,11 +133,11 @@ class Layer:
     def chosen(self, found: Machine, cores: int) -> str:
         """The form of a 3x3 convolution that the compiler takes by cost."""
         lies = self.geometry
-        direct = Windows(
+        direct = WindowsConvolution(
             self.batch, self.channels, self.outputs, lies.image, lies.kernel, pads=lies.pads
         )
         after = following((self.batch, math.prod(lies.windows), self.outputs))
-        best = Chooser(found, cores).least_of(direct.graph(), self.tiled(), after)
+        best = FormChooser(found, cores).least_of(direct.graph(), self.tiled(), after)
         return best.form.name if best else "direct"
 
     def tiled(self) -> list[Tiled]:
@@ -165,7 +165,7 @@ class Layer:
             k = ceil_div(more, FRACTAL_SIDE) * packed.geometry.elements * FRACTAL_SIDE
             forms["packed"] = self._product(windows, k, packed.geometry, found, cores)
         if (lies.kernel, lies.strides) == (KERNEL, (1, 1)):
-            chooser = Chooser(found, cores)
+            chooser = FormChooser(found, cores)
             for way in self.tiled():
                 forms[way.form.name] = chooser.cycles(way.graphs, math.inf) - launch
         return forms
@@ -181,9 +181,9 @@ class Layer:
             windows,
             k,
             self.outputs,
-            Operand(True, 2, False),
-            Operand(True, 2, True),
-            Result(True, 2),
+            ProductOperand(True, 2, False),
+            ProductOperand(True, 2, True),
+            ProductResult(True, 2),
             plain("f16", nz=True),
             image,
             1,

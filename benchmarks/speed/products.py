@@ -21,7 +21,7 @@ from davinci import machine
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import estimate
-from davinci.schedule.products.product import Operand, Product, Result
+from davinci.schedule.products.product import Product, ProductOperand, ProductResult
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ def estimated(shape: Shape, name: str) -> float:
         shape.m,
         shape.k,
         shape.n,
-        Operand(False, 2, False),
-        Operand(False, 2, True),
-        Result(False, 2),
+        ProductOperand(False, 2, False),
+        ProductOperand(False, 2, True),
+        ProductResult(False, 2),
     )
     schedule = choose(product, described, shape.cores, Wanted())
     return estimate(product, schedule, described, shape.cores)

@@ -29,7 +29,7 @@ _TYPE_NAMES = {
 
 
 @dataclass(frozen=True)
-class Buffer:
+class BufferView:
     """A static view of a memory; strides and offset in elements, `offset` None if dynamic."""
 
     space: str
@@ -85,7 +85,7 @@ def type_name(element: ir.Type) -> str:
     return name
 
 
-def buffer_of(value: ir.Value) -> Buffer:
+def buffer_of(value: ir.Value) -> BufferView:
     """Describes a memref value.
 
     Raises:
@@ -103,7 +103,7 @@ def buffer_of(value: ir.Value) -> Buffer:
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     if dynamic in strides:
         raise Invalid("operand has dynamic strides", memref_type, "static strides")
-    return Buffer(
+    return BufferView(
         space_name(memref_type),
         type_name(memref_type.element_type),
         tuple(memref_type.shape),

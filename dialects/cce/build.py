@@ -27,57 +27,57 @@ def operation(name: str, operands: Sequence[Value], **attributes: Any) -> None:
     create(f"cce.{name}", operands, **given)
 
 
-class Unary(Protocol):
+class UnaryBuild(Protocol):
     def __call__(self, a: Value, dst: Value) -> None: ...
 
 
-class Binary(Protocol):
+class BinaryBuild(Protocol):
     def __call__(self, a: Value, b: Value, dst: Value) -> None: ...
 
 
-class ScalarBinary(Protocol):
+class ScalarBinaryBuild(Protocol):
     def __call__(self, a: Value, scalar: Value, dst: Value) -> None: ...
 
 
-class Move(Protocol):
+class MoveBuild(Protocol):
     def __call__(self, src: Value, dst: Value) -> None: ...
 
 
-class RowReduction(Protocol):
+class RowReductionBuild(Protocol):
     def __call__(
         self, src: Value, dst: Value, *, first_lane: int | None = None, lanes: int | None = None
     ) -> None: ...
 
 
-def _unary(name: str) -> Unary:
+def _unary(name: str) -> UnaryBuild:
     def build(a: Value, dst: Value) -> None:
         operation(name, (a, dst))
 
     return build
 
 
-def _binary(name: str) -> Binary:
+def _binary(name: str) -> BinaryBuild:
     def build(a: Value, b: Value, dst: Value) -> None:
         operation(name, (a, b, dst))
 
     return build
 
 
-def _scalar_binary(name: str) -> ScalarBinary:
+def _scalar_binary(name: str) -> ScalarBinaryBuild:
     def build(a: Value, scalar: Value, dst: Value) -> None:
         operation(name, (a, scalar, dst))
 
     return build
 
 
-def _move(name: str) -> Move:
+def _move(name: str) -> MoveBuild:
     def build(src: Value, dst: Value) -> None:
         operation(name, (src, dst))
 
     return build
 
 
-def _row_reduction(name: str) -> RowReduction:
+def _row_reduction(name: str) -> RowReductionBuild:
     def build(
         src: Value, dst: Value, *, first_lane: int | None = None, lanes: int | None = None
     ) -> None:

@@ -6,7 +6,7 @@ Each `require...` raises `Invalid` with what was found and what was expected.
 from __future__ import annotations
 
 from davinci.dialects.base import attribute, integer, one_of
-from davinci.dialects.cce.buffers import Buffer, type_name
+from davinci.dialects.cce.buffers import BufferView, type_name
 from davinci.dialects.cce.instructions import BITWISE, COPIES, types_of
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS, Pipe
@@ -23,7 +23,7 @@ MOST_EVENT = next(f.limit for f in INSTRUCTIONS["set_flag"].fields if f.name == 
 """Largest event id that an instruction can encode; the machine file says how many exist."""
 
 
-def require_space(role: str, buffer: Buffer, *spaces: str) -> None:
+def require_space(role: str, buffer: BufferView, *spaces: str) -> None:
     require(
         buffer.space in spaces, f"{role} is in the wrong memory", buffer.space, " or ".join(spaces)
     )
@@ -33,7 +33,7 @@ def require_type(role: str, dtype: str, types: tuple[str, ...]) -> None:
     require(dtype in types, f"{role} has the wrong element type", dtype, " or ".join(types))
 
 
-def require_contiguous(role: str, buffer: Buffer) -> None:
+def require_contiguous(role: str, buffer: BufferView) -> None:
     dims = merge_dims(buffer.shape, [buffer.strides])
     found = list(buffer.strides)
     require(
@@ -43,7 +43,7 @@ def require_contiguous(role: str, buffer: Buffer) -> None:
     )
 
 
-def check_elementwise(buffers: list[Buffer]) -> None:
+def check_elementwise(buffers: list[BufferView]) -> None:
     """Operands of a vector instruction: in UB, equal shapes, runs that start at blocks."""
     last = buffers[-1]
     for i, buffer in enumerate(buffers):
@@ -69,7 +69,7 @@ def check_elementwise(buffers: list[Buffer]) -> None:
             require(stride > 0 or buffer is not last, "destination overlaps itself", "stride 0")
 
 
-def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
+def require_fractals(role: str, buffer: BufferView, columns: int) -> None:
     """[a, b, 16, columns] whose last two dimensions are one contiguous fractal."""
     require(
         len(buffer.shape) == 4 and buffer.shape[2:] == (SIDE, columns),
@@ -90,7 +90,7 @@ def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
     )
 
 
-def require_columns(role: str, buffer: Buffer) -> None:
+def require_columns(role: str, buffer: BufferView) -> None:
     """[a, b, 16, c] whose fractals along b follow each other."""
     fractal = buffer.shape[2] * buffer.shape[3]
     found = buffer.strides[1]
@@ -98,7 +98,7 @@ def require_columns(role: str, buffer: Buffer) -> None:
     require(alone or found == fractal, f"columns of fractals of the {role}", found, fractal)
 
 
-def check_vector(op: Op, buffers: list[Buffer]) -> None:
+def check_vector(op: Op, buffers: list[BufferView]) -> None:
     """C1 operands in UB with equal shapes; C2 one legal element type, of operations on bits any of
     16 or 32 bits; C3 legal strides."""
     dst, name = buffers[-1], op.name.removeprefix("cce.")
@@ -118,12 +118,12 @@ BIT_BYTES = (2, 4)
 """Sizes of elements that operations on bits take."""
 
 
-def check_scalar(scalar: ir.Value, dst: Buffer) -> None:
+def check_scalar(scalar: ir.Value, dst: BufferView) -> None:
     found = type_name(scalar.type)
     require(found == dst.dtype, "type of the scalar", found, dst.dtype)
 
 
-def check_rows(role: str, buffer: Buffer) -> None:
+def check_rows(role: str, buffer: BufferView) -> None:
     """[r, l]: rows of at most one repeat, contiguous, that start at blocks."""
     require(len(buffer.shape) == 2, f"rank of the {role}", len(buffer.shape), 2)
     rows, length = buffer.shape
@@ -139,7 +139,7 @@ def check_rows(role: str, buffer: Buffer) -> None:
     )
 
 
-def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None:
+def check_row_reduction(src: BufferView, dst: BufferView, rows: tuple[int, ...]) -> None:
     """Source [r, l], destination with one result a row."""
     require_space("source", src, "UB")
     require_space("destination", dst, "UB")
@@ -155,7 +155,7 @@ LANES = {
 """Attributes of operations that reduce some lanes of a repeat."""
 
 
-def check_lanes(op: Op, src: Buffer) -> None:
+def check_lanes(op: Op, src: BufferView) -> None:
     first = attribute(op, "first_lane", 0)
     lanes = attribute(op, "lanes", src.shape[1] - first)
     require(
@@ -176,7 +176,7 @@ def check_flag(op: Op) -> None:
     require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")
 
 
-def check_copy(src: Buffer, dst: Buffer, round_up: bool) -> None:
+def check_copy(src: BufferView, dst: BufferView, round_up: bool) -> None:
     """The constraints of `cce.copy`."""
     require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
     # Buffers in GM have no sign.

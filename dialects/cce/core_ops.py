@@ -13,7 +13,7 @@ This module defines operations by annotations, so it must not postpone their eva
 from typing import Any
 
 from davinci.dialects.base import FLAG, integer, one_of, verifier
-from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.cce.checks import PIPES, check_copy, require_contiguous, require_space
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
 from davinci.errors import require
@@ -36,7 +36,7 @@ def check_meeting(lines: ir.Value, scratch: ir.Value, number: ir.Value) -> None:
     require(type_text(number.type) == "i32", "type of number", str(number.type), "i32")
 
 
-def check_lines(lines: Buffer, scratch: Buffer) -> None:
+def check_lines(lines: BufferView, scratch: BufferView) -> None:
     """Lines in global memory, one for each block, and room for all of them and one more in UB."""
     require_space("lines", lines, "GM")
     require_space("scratch", scratch, "UB")

@@ -35,7 +35,7 @@ from davinci.dialects.cce.instructions import (
     WINDOW_LOADS,
     types_of,
 )
-from davinci.dialects.cce.windows import LIMITS, Windows
+from davinci.dialects.cce.windows import LIMITS, LoadedWindows
 from davinci.errors import require
 from davinci.isa.stores import ATOMIC_TYPES
 from davinci.mlir import ext, ir, type_text
@@ -338,7 +338,7 @@ class Load3dOp(Cce.Operation, name="load3d"):
         require(len(found) == 4 and found[3] == src.block, "shape of source", found, expected)
         require_contiguous("source", src)
         require_fractals("destination", dst, src.block)
-        windows = Windows.of(self)
+        windows = LoadedWindows.of(self)
         wide, reach = windows.padded_width, windows.reach
         require(reach <= wide, "window wider than the image", reach, f"at most {wide}")
         end, most = windows.element + windows.elements, windows.kernel_elements

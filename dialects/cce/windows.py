@@ -18,7 +18,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class Windows:
+class LoadedWindows:
     """What a load takes.
 
     Attributes:
@@ -45,7 +45,7 @@ class Windows:
     element_jump: int
 
     @staticmethod
-    def of(op: Op) -> Windows:
+    def of(op: Op) -> LoadedWindows:
         """The windows that a `cce.load3d` reads; `op` is the operation or its view."""
         operands = list(op.operands)
         src, dst = buffer_of(operands[0]), buffer_of(operands[-1])
@@ -59,7 +59,7 @@ class Windows:
             tuple(attribute(op, name)) for name in ("kernel", "strides", "dilations")
         )
         left, right = attribute(op, "pads")
-        return Windows(
+        return LoadedWindows(
             blocks,
             height,
             width,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import Op, ir
-from davinci.passes.analysis.affine import Form, Forms
+from davinci.passes.analysis.affine import AffineForm, Forms
 from davinci.passes.pipeline.base import fail
 from davinci.units import BLOCK_BYTES, round_up
 
@@ -32,7 +32,7 @@ Dims = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Access:
+class ByteAccess:
     """Bytes offset + any combination of `dims`, each the start of `run` bytes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Access:
     """
 
     memory: ir.Value | str
-    offset: Form
+    offset: AffineForm
     dims: Dims
     run: int
     low: int
@@ -56,29 +56,29 @@ class Access:
         return _span(self.dims, self.run)
 
 
-def _apart_on_chip(first: Access, second: Access) -> bool:
+def _apart_on_chip(first: ByteAccess, second: ByteAccess) -> bool:
     """Whether two accesses are to buffers in different places of an on-chip memory."""
     if first.high is None or second.high is None:
         return False
     return first.high <= second.low or second.high <= first.low
 
 
-def may_meet(first: Access, second: Access) -> bool:
+def may_meet(first: ByteAccess, second: ByteAccess) -> bool:
     """Whether two accesses are to the same memory."""
     if ANY_GM in (first.memory, second.memory):
         return first.high is None and second.high is None
     return bool(first.memory == second.memory)
 
 
-def hull(accesses: Sequence[Access]) -> Access:
+def hull(accesses: Sequence[ByteAccess]) -> ByteAccess:
     """An access to everything between the buffers of `accesses`, all on one chip memory or GM."""
     first = accesses[0]
     if first.high is not None:
         low = min(access.low for access in accesses)
         high = max(access.high for access in accesses if access.high is not None)
-        return Access(first.memory, Form(low), (), high - low, low, high)
+        return ByteAccess(first.memory, AffineForm(low), (), high - low, low, high)
     same = all(access.memory == first.memory for access in accesses)
-    return Access(first.memory if same else ANY_GM, Form(0), (), _EVERYTHING, 0, None)
+    return ByteAccess(first.memory if same else ANY_GM, AffineForm(0), (), _EVERYTHING, 0, None)
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class _Place:
     """Where a memref value begins."""
 
     memory: ir.Value | str
-    offset: Form
-    base: Form
+    offset: AffineForm
+    base: AffineForm
     low: int
     high: int | None
 
@@ -104,9 +104,9 @@ class Accesses:
         self._forms = forms
         self._planned = planned
         self._places: dict[ir.Value, _Place] = {}
-        self._elements: dict[ir.Value, Access] = {}
+        self._elements: dict[ir.Value, ByteAccess] = {}
 
-    def of_view(self, value: ir.Value, user: Op) -> Access:
+    def of_view(self, value: ir.Value, user: Op) -> ByteAccess:
         """The access to all of a memref value, by `user`."""
         access = self.of_elements(value, user)
         whole = round_up(access.run, BLOCK_BYTES)
@@ -114,20 +114,20 @@ class Accesses:
             return access
         return replace(access, run=whole)
 
-    def of_elements(self, value: ir.Value, user: Op) -> Access:
+    def of_elements(self, value: ir.Value, user: Op) -> ByteAccess:
         """The same without what lies between the last element of a run and the next block."""
         if value not in self._elements:
             self._elements[value] = self._find_elements(value, user)
         return self._elements[value]
 
-    def _find_elements(self, value: ir.Value, user: Op) -> Access:
+    def _find_elements(self, value: ir.Value, user: Op) -> ByteAccess:
         place = self._place(value, user)
         item = value.type.element_type.width // 8
         strides, _ = value.type.get_strides_and_offset()
         dims, run = _regions(value.type.shape, [s * item for s in strides], item)
-        return Access(place.memory, place.offset, dims, run, place.low, place.high)
+        return ByteAccess(place.memory, place.offset, dims, run, place.low, place.high)
 
-    def of_element(self, value: ir.Value, indices: Sequence[ir.Value], user: Op) -> Access:
+    def of_element(self, value: ir.Value, indices: Sequence[ir.Value], user: Op) -> ByteAccess:
         """The access to one element of a memref value."""
         place = self._place(value, user)
         item = value.type.element_type.width // 8
@@ -135,7 +135,7 @@ class Accesses:
         offset = place.offset
         for index, stride in zip(indices, strides, strict=True):
             offset = offset.plus(self._forms.of(index).times(stride * item))
-        return Access(place.memory, offset, (), item, place.low, place.high)
+        return ByteAccess(place.memory, offset, (), item, place.low, place.high)
 
     def _place(self, value: ir.Value, user: Op) -> _Place:
         if value not in self._places:
@@ -144,7 +144,7 @@ class Accesses:
 
     def _find(self, value: ir.Value, user: Op) -> _Place:
         owner = value.owner
-        start = Form(0)
+        start = AffineForm(0)
         if isinstance(owner, ir.Block):
             return _Place(value, start, start, 0, None)
         if owner.name == "memref.alloc":
@@ -159,7 +159,7 @@ class Accesses:
                 fail(owner, "has no address", hint="run plan-memory before insert-sync")
             low = int(owner.attributes["cce.address"].value)
             high = low + size
-            return _Place(memory, Form(low), Form(low), low, high)
+            return _Place(memory, AffineForm(low), AffineForm(low), low, high)
         if owner.name not in _OFFSETS:
             fail(user, "uses a buffer whose origin is unknown", found=f"a result of {owner.name}")
         source = self._place(owner.operands[0], user)
@@ -167,7 +167,9 @@ class Accesses:
         base = offset if owner.name == "memref.view" else source.base
         return _Place(source.memory, offset, base, source.low, source.high)
 
-    def may_overlap(self, first: Access, second: Access, carrier: int, loops: Sequence[Op]) -> bool:
+    def may_overlap(
+        self, first: ByteAccess, second: ByteAccess, carrier: int, loops: Sequence[Op]
+    ) -> bool:
         """Whether two accesses can touch the same byte.
 
         Args:
@@ -198,7 +200,7 @@ class Accesses:
             return True
         return not self._injective(first, second, variables, coefficients)
 
-    def _apart(self, first: Access, a: Form, second: Access, b: Form) -> bool:
+    def _apart(self, first: ByteAccess, a: AffineForm, second: ByteAccess, b: AffineForm) -> bool:
         """Whether the whole ranges are disjoint, given what is left of the offsets."""
         a_low, a_high = self._forms.range_of(a)
         b_low, b_high = self._forms.range_of(b)
@@ -207,7 +209,7 @@ class Accesses:
         return b_high is not None and a_low is not None and b_high + second.span <= a_low
 
     @staticmethod
-    def _interleaved(first: Access, a: Form, second: Access, b: Form) -> bool:
+    def _interleaved(first: ByteAccess, a: AffineForm, second: ByteAccess, b: AffineForm) -> bool:
         """Whether runs lie between each other's: columns of the same rows, say.
 
         Their distance is known but for multiples of the coefficients.
@@ -216,14 +218,16 @@ class Accesses:
         distance = b.constant - a.constant
         return _between(first.dims, first.run, second.dims, second.run, distance, unknown)
 
-    def _moves_past(self, first: Access, a: Form, second: Access, b: Form, loop: Op) -> bool:
+    def _moves_past(
+        self, first: ByteAccess, a: AffineForm, second: ByteAccess, b: AffineForm, loop: Op
+    ) -> bool:
         """Whether in any later iteration of `loop` the second access lies past the first."""
         variable = loop.regions[0].blocks[0].arguments[0]
         coefficient = dict(a.terms).get(variable, 0)
         if not coefficient or dict(b.terms).get(variable) != coefficient:
             return False
         moved = coefficient * self._forms.loops[variable].step
-        still = Form(0, ((variable, -coefficient),))
+        still = AffineForm(0, ((variable, -coefficient),))
         a_low, a_high = self._forms.range_of(a.plus(still))
         b_low, b_high = self._forms.range_of(b.plus(still))
         if moved > 0:
@@ -234,8 +238,8 @@ class Accesses:
 
     def _injective(
         self,
-        first: Access,
-        second: Access,
+        first: ByteAccess,
+        second: ByteAccess,
         variables: Sequence[ir.Value],
         coefficients: dict[ir.Value, int],
     ) -> bool:
@@ -271,7 +275,7 @@ class Accesses:
         if bounds and bounds.trips is not None:
             return bounds.step, bounds.trips
         step = bounds.step if bounds else 1
-        low, high = self._forms.range_of(Form(0, ((variable, 1),)))
+        low, high = self._forms.range_of(AffineForm(0, ((variable, 1),)))
         return step, math.inf if low is None or high is None else (high - low) // step + 1
 
 
@@ -311,7 +315,9 @@ def _span(dims: Dims, run: int) -> int:
     return sum((count - 1) * stride for count, stride in dims) + run
 
 
-def _different(first: Form, second: Form, inner: Sequence[Op]) -> tuple[Form, Form]:
+def _different(
+    first: AffineForm, second: AffineForm, inner: Sequence[Op]
+) -> tuple[AffineForm, AffineForm]:
     """Two offsets without the terms that are equal in both.
 
     A term is equal if the coefficient is, and the value does not change within `inner[0]`.
@@ -323,8 +329,8 @@ def _different(first: Form, second: Form, inner: Sequence[Op]) -> tuple[Form, Fo
         if others.get(value) == coefficient and not (inner and defined_in(value, inner[0]))
     }
 
-    def rest(form: Form) -> Form:
-        return Form(form.constant, tuple((v, c) for v, c in form.terms if v not in equal))
+    def rest(form: AffineForm) -> AffineForm:
+        return AffineForm(form.constant, tuple((v, c) for v, c in form.terms if v not in equal))
 
     return rest(first), rest(second)
 
@@ -356,7 +362,7 @@ def _regions(shape: Sequence[int], strides: Sequence[int], item: int) -> tuple[D
     return tuple(dims), run if 0 not in shape else 0
 
 
-def _subview_offset(op: Op, source: _Place, forms: Forms) -> Form:
+def _subview_offset(op: Op, source: _Place, forms: Forms) -> AffineForm:
     source_type = op.operands[0].type
     item = source_type.element_type.width // 8
     strides, _ = source_type.get_strides_and_offset()
@@ -364,21 +370,21 @@ def _subview_offset(op: Op, source: _Place, forms: Forms) -> Form:
     offset = source.offset
     for static, stride in zip(list(op.attributes["static_offsets"]), strides, strict=True):
         known = static != ir.ShapedType.get_dynamic_size()
-        index = Form(static) if known else forms.of(next(dynamic))
+        index = AffineForm(static) if known else forms.of(next(dynamic))
         offset = offset.plus(index.times(stride * item))
     return offset
 
 
-def _recast_offset(op: Op, source: _Place, forms: Forms) -> Form:
+def _recast_offset(op: Op, source: _Place, forms: Forms) -> AffineForm:
     """A reinterpret_cast counts its offset from the start of the buffer, not of its operand."""
     item = op.result.type.element_type.width // 8
     (static,) = op.attributes["static_offsets"]
     known = static != ir.ShapedType.get_dynamic_size()
-    index = Form(static) if known else forms.of(op.operands[1])
+    index = AffineForm(static) if known else forms.of(op.operands[1])
     return source.base.plus(index.times(item))
 
 
-_OFFSETS: dict[str, Callable[[Op, _Place, Forms], Form]] = {
+_OFFSETS: dict[str, Callable[[Op, _Place, Forms], AffineForm]] = {
     "memref.subview": _subview_offset,
     "memref.reinterpret_cast": _recast_offset,
     "memref.collapse_shape": lambda op, source, forms: source.offset,

@@ -9,23 +9,23 @@ from davinci.mlir import Op, ir
 
 
 @dataclass(frozen=True)
-class Form:
+class AffineForm:
     """constant + sum of coefficient * value; values are SSA values of type index."""
 
     constant: int
     terms: tuple[tuple[ir.Value, int], ...] = ()
 
-    def plus(self, other: Form) -> Form:
+    def plus(self, other: AffineForm) -> AffineForm:
         merged = dict(self.terms)
         for value, coefficient in other.terms:
             merged[value] = merged.get(value, 0) + coefficient
         terms = tuple((v, c) for v, c in merged.items() if c)
-        return Form(self.constant + other.constant, terms)
+        return AffineForm(self.constant + other.constant, terms)
 
-    def times(self, factor: int) -> Form:
+    def times(self, factor: int) -> AffineForm:
         if factor == 0:
-            return Form(0)
-        return Form(self.constant * factor, tuple((v, c * factor) for v, c in self.terms))
+            return AffineForm(0)
+        return AffineForm(self.constant * factor, tuple((v, c * factor) for v, c in self.terms))
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class LoopBounds:
 
 
 @dataclass(frozen=True)
-class Part:
+class IndexPart:
     """Quotient (or remainder) of a nonnegative index `whole` by a constant."""
 
     whole: ir.Value
@@ -57,24 +57,24 @@ class Forms:
     """Affine forms of index values of one kernel, remembered."""
 
     def __init__(self) -> None:
-        self._forms: dict[ir.Value, Form] = {}
-        self._values: dict[Part, ir.Value] = {}
-        self.parts: dict[ir.Value, Part] = {}
+        self._forms: dict[ir.Value, AffineForm] = {}
+        self._values: dict[IndexPart, ir.Value] = {}
+        self.parts: dict[ir.Value, IndexPart] = {}
         """What is known of values that are quotients or remainders."""
         self.loops: dict[ir.Value, LoopBounds] = {}
         """Bounds of the loop of each induction variable seen so far."""
 
-    def of(self, value: ir.Value) -> Form:
+    def of(self, value: ir.Value) -> AffineForm:
         if value not in self._forms:
             self._forms[value] = self._compute(value)
         return self._forms[value]
 
-    def _compute(self, value: ir.Value) -> Form:
+    def _compute(self, value: ir.Value) -> AffineForm:
         owner = value.owner
         if isinstance(owner, ir.Block):
-            return Form(0, ((value, 1),))
+            return AffineForm(0, ((value, 1),))
         if owner.name == "arith.constant":
-            return Form(int(ir.IntegerAttr(owner.attributes["value"]).value))
+            return AffineForm(int(ir.IntegerAttr(owner.attributes["value"]).value))
         if owner.name in ("arith.addi", "arith.subi"):
             left, right = (self.of(operand) for operand in owner.operands)
             return left.plus(right.times(1 if owner.name == "arith.addi" else -1))
@@ -88,17 +88,17 @@ class Forms:
             return self.of(owner.operands[0])
         if owner.name in ("arith.divui", "arith.remui"):
             return self._part(value, owner)
-        return Form(0, ((value, 1),))
+        return AffineForm(0, ((value, 1),))
 
-    def _part(self, value: ir.Value, op: Op) -> Form:
+    def _part(self, value: ir.Value, op: Op) -> AffineForm:
         """The form of a quotient or remainder; equal ones get the same value."""
         whole, divisor = (self.of(operand) for operand in op.operands)
         constant = divisor.constant if not divisor.terms else 0
         if constant > 0 and not whole.constant and len(whole.terms) == 1 and whole.terms[0][1] == 1:
-            part = Part(whole.terms[0][0], constant, op.name == "arith.divui")
+            part = IndexPart(whole.terms[0][0], constant, op.name == "arith.divui")
             value = self._values.setdefault(part, value)
             self.parts[value] = part
-        return Form(0, ((value, 1),))
+        return AffineForm(0, ((value, 1),))
 
     def origin(self, value: ir.Value) -> ir.Value:
         """The value that `value` is a part (of a part ...) of."""
@@ -116,8 +116,8 @@ class Forms:
             for part, quotient in self._values.items()
         )
 
-    def _remainder(self, quotient: Part) -> ir.Value | None:
-        return self._values.get(Part(quotient.whole, quotient.divisor, False))
+    def _remainder(self, quotient: IndexPart) -> ir.Value | None:
+        return self._values.get(IndexPart(quotient.whole, quotient.divisor, False))
 
     def enter_loop(self, loop: Op) -> LoopBounds:
         """Notes the induction variable of an `scf.for` and returns what is known of the loop."""
@@ -137,7 +137,7 @@ class Forms:
         self.loops[loop.regions[0].blocks[0].arguments[0]] = bounds
         return bounds
 
-    def range_of(self, form: Form) -> tuple[int | None, int | None]:
+    def range_of(self, form: AffineForm) -> tuple[int | None, int | None]:
         """Smallest and largest value of a form, None where unknown."""
         low: int | None = form.constant
         high: int | None = form.constant

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.machine import Vector
-from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
+from davinci.machine.vector_banks import BankLayout, OperandBlocks, repeats_cycles
 from davinci.mlir import Op, ir, operations
 from davinci.passes.analysis.accesses import Accesses
 from davinci.passes.analysis.affine import Forms
@@ -36,8 +36,8 @@ class _Operand:
     written: bool
     read: bool
 
-    def stream(self, start: int) -> Stream:
-        return Stream(start, self.per_repeat, self.block_stride, self.repeat_stride)
+    def stream(self, start: int) -> OperandBlocks:
+        return OperandBlocks(start, self.per_repeat, self.block_stride, self.repeat_stride)
 
 
 @dataclass(frozen=True)

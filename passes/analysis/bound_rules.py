@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.passes.analysis.value_bounds import UNKNOWN, Bound, Floats, aligned, hull
-from davinci.passes.analysis.value_graph import Node
+from davinci.passes.analysis.value_graph import ValueNode
 
-Rule = Callable[[Node, Sequence[Bound]], Bound]
+Rule = Callable[[ValueNode, Sequence[Bound]], Bound]
 
 RULES: dict[str, Rule] = {}
 """The rule of each operator that has one."""
@@ -65,19 +65,19 @@ def corners(a: Bound, b: Bound, combine: Callable[[Floats, Floats], Floats]) -> 
 
 
 @rule("add")
-def add(node: Node, operands: Sequence[Bound]) -> Bound:
+def add(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     a, b = aligned(operands)
     return made(a.low + b.low, a.high + b.high, a.error + b.error, (a, b))
 
 
 @rule("sub")
-def sub(node: Node, operands: Sequence[Bound]) -> Bound:
+def sub(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     a, b = aligned(operands)
     return made(a.low - b.high, a.high - b.low, a.error + b.error, (a, b))
 
 
 @rule("mul")
-def mul(node: Node, operands: Sequence[Bound]) -> Bound:
+def mul(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     a, b = aligned(operands)
     found = corners(a, b, product)
     low, high = np.minimum.reduce(found), np.maximum.reduce(found)
@@ -88,7 +88,7 @@ def mul(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("div")
-def div(node: Node, operands: Sequence[Bound]) -> Bound:
+def div(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """Nothing is known of a quotient whose divisor may be zero, and nothing of its error where the
     exact divisor may be.
 
@@ -104,52 +104,52 @@ def div(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("max")
-def max_(node: Node, operands: Sequence[Bound]) -> Bound:
+def max_(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     a, b = aligned(operands)
     low, high = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
     return made(low, high, np.maximum(a.error, b.error), (a, b))
 
 
 @rule("min")
-def min_(node: Node, operands: Sequence[Bound]) -> Bound:
+def min_(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     a, b = aligned(operands)
     low, high = np.minimum(a.low, b.low), np.minimum(a.high, b.high)
     return made(low, high, np.maximum(a.error, b.error), (a, b))
 
 
 @rule("clamp")
-def clamp(node: Node, operands: Sequence[Bound]) -> Bound:
+def clamp(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     low, x, high = operands
     return min_(node, (max_(node, (low, x)), high))
 
 
 @rule("relu")
-def relu(node: Node, operands: Sequence[Bound]) -> Bound:
+def relu(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     return max_(node, (operands[0], Bound.of(0.0, 0.0)))
 
 
 @rule("neg")
-def neg(node: Node, operands: Sequence[Bound]) -> Bound:
+def neg(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     (a,) = operands
     return made(-a.high, -a.low, a.error, (a,))
 
 
 @rule("abs")
-def abs_(node: Node, operands: Sequence[Bound]) -> Bound:
+def abs_(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     (a,) = operands
     low = np.maximum(np.maximum(a.low, -a.high), 0.0)
     return made(low, size(a), a.error, (a,))
 
 
 @rule("sign")
-def sign(node: Node, operands: Sequence[Bound]) -> Bound:
+def sign(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     (a,) = operands
     unsure = (a.error > 0) & (distance(a) == 0)
     return made(np.sign(a.low), np.sign(a.high), np.where(unsure, 2.0, 0.0), (a,))
 
 
 @rule("compare")
-def compare(node: Node, operands: Sequence[Bound]) -> Bound:
+def compare(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """0 or 1; off by 1 where errors may turn the comparison."""
     a, b = aligned(operands)
     off = a.error + b.error
@@ -159,14 +159,14 @@ def compare(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("and", "or", "xor", "not")
-def flags(node: Node, operands: Sequence[Bound]) -> Bound:
+def flags(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     if node.element != "i1":
         return UNKNOWN
     return Bound.of(0.0, 1.0, max(x.most_error for x in operands))
 
 
 @rule("select")
-def select(node: Node, operands: Sequence[Bound]) -> Bound:
+def select(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """Either; where errors may turn the condition, off by as much as the two differ."""
     condition, a, b = aligned(operands)
     found = hull((a, b))
@@ -186,7 +186,7 @@ def monotone(
         least: operands below this make no number.
     """
 
-    def apply(node: Node, operands: Sequence[Bound]) -> Bound:
+    def apply(node: ValueNode, operands: Sequence[Bound]) -> Bound:
         (a,) = operands
         if a.least < least:
             return UNKNOWN
@@ -243,7 +243,7 @@ RULES.update(MONOTONE)
 
 
 @rule("rsqrt")
-def rsqrt(node: Node, operands: Sequence[Bound]) -> Bound:
+def rsqrt(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     (a,) = operands
     if a.least <= 0:
         return UNKNOWN
@@ -252,14 +252,14 @@ def rsqrt(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("sine", "cosine")
-def wave(node: Node, operands: Sequence[Bound]) -> Bound:
+def wave(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     (a,) = operands
     most = np.minimum(size(a), 1.0) if node.name == "sine" else np.ones_like(a.low)
     return made(-most, most, np.minimum(a.error, 2.0), (a,))
 
 
 @rule("gelu", "hard_swish")
-def bent(node: Node, operands: Sequence[Bound]) -> Bound:
+def bent(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """At most the rectifier, and little below zero."""
     (a,) = operands
     dip, steepest = (0.17, 1.13) if node.name == "gelu" else (0.375, 1.5)
@@ -268,7 +268,7 @@ def bent(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("pow")
-def pow_(node: Node, operands: Sequence[Bound]) -> Bound:
+def pow_(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """Of a number as exponent only, and of a base below zero whole ones only."""
     a, b = aligned(operands)
     power = b.least
@@ -288,7 +288,7 @@ def pow_(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("cast")
-def cast(node: Node, operands: Sequence[Bound]) -> Bound:
+def cast(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """Floats keep their numbers; integers lose what is behind the point."""
     (a,) = operands
     if node.element.startswith("f") or not a.is_finite:
@@ -300,7 +300,7 @@ def cast(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("quantize")
-def quantize(node: Node, operands: Sequence[Bound]) -> Bound:
+def quantize(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     (a,) = operands
     low, high = (0.0, 255.0) if node.element.startswith("ui") else (-128.0, 127.0)
     zero = float(node.attributes.get("zero", 0))
@@ -309,7 +309,7 @@ def quantize(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("reshape", "transpose", "broadcast", "slice", "relayout", "copy", "view")
-def move(node: Node, operands: Sequence[Bound]) -> Bound:
+def move(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """Elements in other places: functions of one value, moved alike, stay together."""
     (a,) = operands
     how = tuple(sorted((key, repr(value)) for key, value in node.attributes.items()))
@@ -317,17 +317,17 @@ def move(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("concat", "pad")
-def either(node: Node, operands: Sequence[Bound]) -> Bound:
+def either(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     return hull(x.joined() for x in operands)
 
 
 @rule("gather")
-def gather(node: Node, operands: Sequence[Bound]) -> Bound:
+def gather(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     return operands[0].joined()
 
 
 @rule("reduce", "pool")
-def reduce(node: Node, operands: Sequence[Bound]) -> Bound:
+def reduce(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """Of windows that padding cuts, one element at least is left."""
     a, kind, terms = operands[0].joined(), node.attributes["kind"], node.terms
     if kind in ("max", "min"):
@@ -343,7 +343,7 @@ def reduce(node: Node, operands: Sequence[Bound]) -> Bound:
 
 
 @rule("matmul", "batch_matmul", "conv")
-def products(node: Node, operands: Sequence[Bound]) -> Bound:
+def products(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     """Sums of products: with a known operand column by column, of its positive and negative
     elements; padding of images is zeros."""
     a, b = (x.joined() for x in operands)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from davinci.mlir import Op, ir
-from davinci.passes.analysis.accesses import FORWARD, Access, Accesses
+from davinci.passes.analysis.accesses import FORWARD, Accesses, ByteAccess
 
 
 @dataclass(frozen=True)
-class _Touch:
+class _ByteTouch:
     """An access of the operation `number`; bytes `low` to `high` from where its terms lead."""
 
-    access: Access
+    access: ByteAccess
     terms: int
     low: int
     high: int
@@ -24,8 +24,8 @@ class _Touch:
 class _Memory:
     """What has touched a memory and matters for what follows."""
 
-    reads: list[_Touch] = field(default_factory=list)
-    writes: list[_Touch] = field(default_factory=list)
+    reads: list[_ByteTouch] = field(default_factory=list)
+    writes: list[_ByteTouch] = field(default_factory=list)
 
 
 class Dependences:
@@ -45,7 +45,7 @@ class Dependences:
         self._terms: dict[tuple[tuple[ir.Value, int], ...], int] = {}
 
     def add(
-        self, number: int, reads: Sequence[Access], writes: Sequence[Access]
+        self, number: int, reads: Sequence[ByteAccess], writes: Sequence[ByteAccess]
     ) -> dict[int, bool]:
         """The earlier operations that the operation `number` has to follow.
 
@@ -73,21 +73,21 @@ class Dependences:
             memory.writes.append(touch)
         return found
 
-    def _memory(self, touch: _Touch) -> _Memory:
+    def _memory(self, touch: _ByteTouch) -> _Memory:
         return self._memories.setdefault(touch.access.memory, _Memory())
 
-    def _touch(self, access: Access, number: int) -> _Touch:
+    def _touch(self, access: ByteAccess, number: int) -> _ByteTouch:
         offset = access.offset
         terms = self._terms.setdefault(offset.terms, len(self._terms))
-        return _Touch(access, terms, offset.constant, offset.constant + access.span, number)
+        return _ByteTouch(access, terms, offset.constant, offset.constant + access.span, number)
 
-    def _meet(self, first: _Touch, second: _Touch) -> bool:
+    def _meet(self, first: _ByteTouch, second: _ByteTouch) -> bool:
         apart = first.high <= second.low or second.high <= first.low
         if first.terms == second.terms and (apart or not (first.access.dims or second.access.dims)):
             return not apart
         return self._accesses.may_overlap(first.access, second.access, FORWARD, self._loops)
 
 
-def _covers(write: _Touch, other: _Touch) -> bool:
+def _covers(write: _ByteTouch, other: _ByteTouch) -> bool:
     same = write.terms == other.terms
     return same and write.low <= other.low and other.high <= write.high

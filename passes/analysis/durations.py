@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
-from davinci.dialects.cce.buffers import Buffer, buffer_of
-from davinci.dialects.cce.windows import Windows
+from davinci.dialects.cce.buffers import BufferView, buffer_of
+from davinci.dialects.cce.windows import LoadedWindows
 from davinci.isa.core import Pipe
 from davinci.isa.strides import merge_dims, split_run
 from davinci.machine import Machine, Vector, prices
@@ -65,7 +65,7 @@ class Durations:
         """The duration of an operation that works on `pipe`."""
         key: tuple[Hashable, ...] = (op.name, *(value.type for value in op.operands))
         if op.name == "cce.load3d":
-            key = (*key, Windows.of(op))
+            key = (*key, LoadedWindows.of(op))
         if key not in self._known:
             self._known[key] = self._find(op, pipe)
         return self._known[key]
@@ -161,7 +161,7 @@ class Durations:
         return Duration(busy, busy, self._issue(instructions))
 
     def _load3d(self, op: Op) -> Duration:
-        windows, space = Windows.of(op), buffer_of(op.operands[-1]).space
+        windows, space = LoadedWindows.of(op), buffer_of(op.operands[-1]).space
         fractals, count = windows.windows * windows.elements, windows.instructions
         place = self._machine, space, windows.strides[1], windows.of_row
         busy = round(prices.load3d_on_average(*place, fractals, count))
@@ -181,7 +181,7 @@ class Durations:
         return Duration(cycles, cycles, cycles)
 
 
-def _bursts(src: Buffer, dst: Buffer) -> tuple[int, int, int]:
+def _bursts(src: BufferView, dst: BufferView) -> tuple[int, int, int]:
     """Runs of a copy, instructions (one dimension of runs in each), bytes of a run."""
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     runs = math.prod(dim.size for dim in outer)

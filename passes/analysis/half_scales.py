@@ -27,12 +27,19 @@ from davinci.passes.analysis.scale_shifts import (
     LARGEST_SCALE,
     MOST,
     ROOTS,
-    Limits,
     ScaledGraph,
+    ShiftLimits,
 )
-from davinci.passes.analysis.value_analysis import MOVED, SUMS, Plan, bounds_of, is_sum, overflows
+from davinci.passes.analysis.value_analysis import (
+    MOVED,
+    SUMS,
+    ScalePlan,
+    bounds_of,
+    is_sum,
+    overflows,
+)
 from davinci.passes.analysis.value_bounds import Bound
-from davinci.passes.analysis.value_graph import ARGUMENT, OTHER, PRODUCTS, Graph, Node
+from davinci.passes.analysis.value_graph import ARGUMENT, OTHER, PRODUCTS, ValueGraph, ValueNode
 
 FARTHEST = 2.0**64
 """Up to this operands of products are scaled by what their largest number is at run time; beyond
@@ -65,13 +72,13 @@ class Scales:
         bounds: those of what the plan computes.
     """
 
-    plan: Plan
+    plan: ScalePlan
     left: dict[int, str]
     exact: list[Bound]
     bounds: list[Bound]
 
 
-def plan_scales(graph: Graph) -> Scales:
+def plan_scales(graph: ValueGraph) -> Scales:
     """A plan by which no f16 overflows, whatever arguments are in their ranges."""
     exact = bounds_of(graph)
     wide: dict[int, str] = {}
@@ -148,7 +155,7 @@ class Planner(ScaledGraph):
     def _is_computed_in_f32(self, number: int) -> bool:
         return number not in self.plan.exponents and self.graph.nodes[number].name != ARGUMENT
 
-    def _is_spread(self, number: int, node: Node) -> bool:
+    def _is_spread(self, number: int, node: ValueNode) -> bool:
         """Whether a node has many elements for each one of an operand, whose conversion is thus
         nothing beside it."""
         return FEW * self.graph.nodes[number].count <= node.count
@@ -164,7 +171,7 @@ class Planner(ScaledGraph):
                 found.add(number)
         return found
 
-    def _visit(self, number: int, node: Node) -> None:
+    def _visit(self, number: int, node: ValueNode) -> None:
         """Decides on a node."""
         if node.element != "f32":
             self._read_by_other(number, node)
@@ -196,7 +203,7 @@ class Planner(ScaledGraph):
             return NO_RANGE
         return TOO_FAR if bound.magnitude > MOST else TOO_NEAR
 
-    def _operands(self, node: Node) -> list[int]:
+    def _operands(self, node: ValueNode) -> list[int]:
         """The operands of f32."""
         return [x for x in node.operands if self.graph.nodes[x].element == "f32"]
 
@@ -204,7 +211,7 @@ class Planner(ScaledGraph):
         """Whether an operator may read a value as f16."""
         return self.limits[number] is not None and number not in self.given
 
-    def _is_small(self, node: Node, halves: Sequence[int]) -> bool:
+    def _is_small(self, node: ValueNode, halves: Sequence[int]) -> bool:
         """Whether a node computes with few values that come from sums in f32."""
         moves = node.name in MOVED or node.name in SUMS or node.name in PRODUCTS
         if (moves and node.name != "reshape") or node.name in ("concat", "pad", "gather", OTHER):
@@ -212,7 +219,7 @@ class Planner(ScaledGraph):
         computed = [x for x in halves if not self.is_fixed(x)]
         return bool(computed) and all(x in self.small for x in computed)
 
-    def _sum(self, number: int, node: Node) -> None:
+    def _sum(self, number: int, node: ValueNode) -> None:
         """A sum in f32, whose operand may be read as it is stored."""
         if node.terms >= FEW:
             self.small.add(number)
@@ -220,11 +227,11 @@ class Planner(ScaledGraph):
         if operand in self.plan.exponents:
             self.plan.reads[number, 0] = self.plan.exponents[operand]
 
-    def _read_by_other(self, number: int, node: Node) -> None:
+    def _read_by_other(self, number: int, node: ValueNode) -> None:
         """What an operator with a result of another type reads of f16."""
         halves = self._operands(node)
         if node.name == "compare" and halves and all(map(self._may_read, halves)):
-            self._alike(number, node, Limits(-LARGEST_SCALE, LARGEST_SCALE))
+            self._alike(number, node, ShiftLimits(-LARGEST_SCALE, LARGEST_SCALE))
         elif node.name == "cast" and halves and self.plan.exponents.get(halves[0]) == 0:
             self.plan.reads[number, 0] = 0
 
@@ -245,7 +252,7 @@ class Planner(ScaledGraph):
         magnitude = self.exact[number].magnitude
         return min(max(limits.low, round(-math.log2(magnitude))), limits.high)
 
-    def _choose(self, number: int, node: Node) -> None:
+    def _choose(self, number: int, node: ValueNode) -> None:
         """Decides on a node whose operands f16 holds."""
         limits = self.limits[number]
         if node.name in ALIKE and limits is not None:
@@ -273,7 +280,7 @@ class Planner(ScaledGraph):
         exponent = self._scale_of(operand)
         self.plan.reads[number, 0] = self.plan.exponents[number] = exponent
 
-    def _alike(self, number: int, node: Node, limits: Limits) -> int:
+    def _alike(self, number: int, node: ValueNode, limits: ShiftLimits) -> int:
         """Gives the operands of a node one scale, as cheaply as possible, and returns it."""
         places = ALIKE[node.name]
         operands = [(place, node.operands[place]) for place in places]
@@ -309,7 +316,7 @@ class Planner(ScaledGraph):
         else:
             self.plan.reads[number, place] = exponent
 
-    def _multiply(self, number: int, node: Node, signs: tuple[int, int]) -> None:
+    def _multiply(self, number: int, node: ValueNode, signs: tuple[int, int]) -> None:
         """A product or quotient: scales are added or subtracted, and mended where the result leaves
         f16."""
         limits = self.limits[number]
@@ -367,7 +374,7 @@ class Planner(ScaledGraph):
             self.plan.reads[number, place] = given
             delta -= signs[place] * (given - now)
 
-    def _product(self, number: int, node: Node) -> None:
+    def _product(self, number: int, node: ValueNode) -> None:
         """A product on the cube, whose sums are f32: what operands cannot take is multiplied on
         their way out."""
         for place, n in enumerate(node.operands[:2]):
@@ -393,7 +400,7 @@ class Planner(ScaledGraph):
         self._settle(number, (1, 1))
         self.plan.exponents[number] = self.natural(number, (1, 1))
 
-    def _far_product(self, number: int, node: Node) -> None:
+    def _far_product(self, number: int, node: ValueNode) -> None:
         """A product with an operand that no known scale fits: measured ones where there is a bound,
         else left as it is, but for operands that are known to need a scale."""
         for place, n in enumerate(node.operands[:2]):

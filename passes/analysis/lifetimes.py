@@ -15,9 +15,9 @@ from itertools import groupby
 from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.effects import Effects, effects_of
 from davinci.mlir import Op, ir
-from davinci.passes.analysis.accesses import Access, Accesses
+from davinci.passes.analysis.accesses import Accesses, ByteAccess
 from davinci.passes.analysis.affine import Forms
-from davinci.passes.analysis.regions import MOST_RUNS, Region, span, without
+from davinci.passes.analysis.regions import MOST_RUNS, StridedRegion, span, without
 from davinci.passes.pipeline.base import fail
 
 VIEWS = frozenset(
@@ -34,7 +34,7 @@ VIEWS = frozenset(
 
 
 @dataclass(eq=False)
-class Buffer:
+class AllocatedBuffer:
     """A `memref.alloc` in an on-chip memory.
 
     Attributes:
@@ -58,7 +58,7 @@ class Buffer:
     scope: int = -1
 
 
-def lifetimes(kernel: Op) -> list[Buffer]:
+def lifetimes(kernel: Op) -> list[AllocatedBuffer]:
     """The on-chip buffers of a kernel, in order of their allocs."""
     walk = _Walk()
     walk.block(kernel.regions[0].blocks[0])
@@ -94,16 +94,16 @@ class _Touch:
 
     path: tuple[_Statement, ...]
     pipe: str
-    reads: tuple[Region, ...] = ()
-    writes: tuple[Region, ...] = ()
+    reads: tuple[StridedRegion, ...] = ()
+    writes: tuple[StridedRegion, ...] = ()
     fills: bool = False
 
 
 @dataclass(eq=False)
-class _Uses:
+class _BufferUses:
     """A buffer, how many statements are around its alloc, and what touches it in textual order."""
 
-    buffer: Buffer
+    buffer: AllocatedBuffer
     depth: int
     touches: list[_Touch] = field(default_factory=list)
 
@@ -116,11 +116,11 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self.uses: dict[ir.Value, _Uses] = {}
+        self.uses: dict[ir.Value, _BufferUses] = {}
         self._accesses = Accesses(Forms(), planned=False)
         self._time = 0
         self._path: list[_Statement] = []
-        self._roots: dict[ir.Value, _Uses] = {}
+        self._roots: dict[ir.Value, _BufferUses] = {}
 
     def block(self, block: ir.Block) -> None:
         first, start = len(self.uses), self._time
@@ -147,7 +147,7 @@ class _Walk:
         if op.name == "memref.alloc":
             space = space_name(op.result.type)
             if space != "GM":
-                uses = _Uses(Buffer(op, space, alloc_bytes(op)), len(self._path) - 1)
+                uses = _BufferUses(AllocatedBuffer(op, space, alloc_bytes(op)), len(self._path) - 1)
                 self.uses[op.result] = self._roots[op.result] = uses
             return
         used = [value for value in op.operands if value in self._roots]
@@ -167,9 +167,11 @@ class _Walk:
         for uses in dict.fromkeys(self._roots[value] for value in used):
             uses.touches.append(self._touch(op, effects, uses, path))
 
-    def _touch(self, op: Op, effects: Effects, uses: _Uses, path: tuple[_Statement, ...]) -> _Touch:
-        reads: list[Region] = []
-        writes: list[Region] = []
+    def _touch(
+        self, op: Op, effects: Effects, uses: _BufferUses, path: tuple[_Statement, ...]
+    ) -> _Touch:
+        reads: list[StridedRegion] = []
+        writes: list[StridedRegion] = []
         size = uses.buffer.size_bytes
         mine = [value for value in effects.writes if self._roots.get(value) is uses]
         for value in effects.reads:
@@ -180,7 +182,9 @@ class _Walk:
             writes += _regions(self._access(value, op, self._accesses.of_elements)) or []
         return _Touch(path, effects.pipe, tuple(reads), tuple(writes), bool(mine))
 
-    def _access(self, value: ir.Value, op: Op, whole: Callable[[ir.Value, Op], Access]) -> Access:
+    def _access(
+        self, value: ir.Value, op: Op, whole: Callable[[ir.Value, Op], ByteAccess]
+    ) -> ByteAccess:
         if op.name == "memref.load":
             return self._accesses.of_element(value, list(op.operands)[1:], op)
         if op.name == "memref.store":
@@ -188,7 +192,7 @@ class _Walk:
         return whole(value, op)
 
 
-def _regions(access: Access) -> list[Region] | None:
+def _regions(access: ByteAccess) -> list[StridedRegion] | None:
     """The bytes of an access, None if it is not known where they are or they are many pieces."""
     count = math.prod(n for n, _ in access.dims[1:])
     if access.offset.terms or count > MOST_RUNS:
@@ -196,10 +200,10 @@ def _regions(access: Access) -> list[Region] | None:
     found = [span(access.offset.constant, access.run)] if access.run else []
     for number, (size, stride) in enumerate(access.dims):
         if not number:
-            found = [Region(one.start, size, stride, one.run) for one in found]
+            found = [StridedRegion(one.start, size, stride, one.run) for one in found]
             continue
         found = [
-            Region(one.start + i * stride, one.count, one.stride, one.run)
+            StridedRegion(one.start + i * stride, one.count, one.stride, one.run)
             for one in found
             for i in range(size)
         ]
@@ -207,8 +211,8 @@ def _regions(access: Access) -> list[Region] | None:
 
 
 def _scan(
-    touches: Sequence[_Touch], depth: int, buffer: Buffer, after: list[Region]
-) -> list[Region]:
+    touches: Sequence[_Touch], depth: int, buffer: AllocatedBuffer, after: list[StridedRegion]
+) -> list[StridedRegion]:
     """Marks when a buffer is live in a block.
 
     Args:
@@ -233,15 +237,19 @@ def _scan(
     return live
 
 
-def _before(touch: _Touch, live: list[Region]) -> list[Region]:
+def _before(touch: _Touch, live: list[StridedRegion]) -> list[StridedRegion]:
     for region in touch.writes:
         live = without(live, region)
     return list(dict.fromkeys([*live, *touch.reads]))
 
 
 def _nested(
-    statement: _Statement, group: list[_Touch], depth: int, buffer: Buffer, live: list[Region]
-) -> list[Region]:
+    statement: _Statement,
+    group: list[_Touch],
+    depth: int,
+    buffer: AllocatedBuffer,
+    live: list[StridedRegion],
+) -> list[StridedRegion]:
     """`_scan` of a loop or branch.
 
     What is needed after it, or by a later iteration, is there all the time; a value that is written
@@ -263,7 +271,7 @@ def _nested(
     return list(dict.fromkeys(before))
 
 
-def _mark(buffer: Buffer, first: int, last: int) -> None:
+def _mark(buffer: AllocatedBuffer, first: int, last: int) -> None:
     buffer.live |= ((1 << (last - first + 1)) - 1) << first
 
 

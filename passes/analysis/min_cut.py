@@ -13,7 +13,7 @@ NEVER = 1 << 60
 """A price that is paid only where nothing else is possible."""
 
 
-class Network:
+class FlowNetwork:
     """Nodes `SOURCE`, `SINK` and those of `node()`; edges with what cutting them costs."""
 
     SOURCE, SINK = 0, 1

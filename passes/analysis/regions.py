@@ -12,7 +12,7 @@ MOST_RUNS = 64
 
 
 @dataclass(frozen=True)
-class Region:
+class StridedRegion:
     """`count` runs of `run` bytes, the first at `start`, each `stride` bytes after the one before.
 
     A single run has stride 0.
@@ -27,22 +27,22 @@ class Region:
     def end(self) -> int:
         return self.start + (self.count - 1) * self.stride + self.run
 
-    def part(self, first: int, count: int) -> Region:
+    def part(self, first: int, count: int) -> StridedRegion:
         """`count` of the runs, from number `first` on."""
         stride = self.stride if count > 1 else 0
-        return Region(self.start + first * self.stride, count, stride, self.run)
+        return StridedRegion(self.start + first * self.stride, count, stride, self.run)
 
 
-def span(start: int, size: int) -> Region:
-    return Region(start, 1, 0, size)
+def span(start: int, size: int) -> StridedRegion:
+    return StridedRegion(start, 1, 0, size)
 
 
-def without(regions: Iterable[Region], taken: Region) -> list[Region]:
+def without(regions: Iterable[StridedRegion], taken: StridedRegion) -> list[StridedRegion]:
     """What is left of `regions`, or a little more where the shapes do not fit each other."""
     return [rest for region in regions for rest in _without(region, taken)]
 
 
-def _without(region: Region, taken: Region) -> list[Region]:
+def _without(region: StridedRegion, taken: StridedRegion) -> list[StridedRegion]:
     if taken.end <= region.start or region.end <= taken.start:
         return [region]
     if taken.count == 1:
@@ -52,7 +52,7 @@ def _without(region: Region, taken: Region) -> list[Region]:
     return _without_alike(region, taken)
 
 
-def _without_run(region: Region, start: int, end: int) -> list[Region]:
+def _without_run(region: StridedRegion, start: int, end: int) -> list[StridedRegion]:
     """Without the bytes from `start` to `end`."""
     if region.count == 1:
         parts = [(region.start, min(start, region.end)), (max(end, region.start), region.end)]
@@ -62,7 +62,7 @@ def _without_run(region: Region, start: int, end: int) -> list[Region]:
     return _parts(region, first, last) if first < last else [region]
 
 
-def _between(region: Region, taken: Region) -> list[Region]:
+def _between(region: StridedRegion, taken: StridedRegion) -> list[StridedRegion]:
     """What of a run lies before, between and behind others."""
     found, low = [], region.start
     for number in range(taken.count):
@@ -75,7 +75,7 @@ def _between(region: Region, taken: Region) -> list[Region]:
     return found
 
 
-def _without_alike(region: Region, taken: Region) -> list[Region]:
+def _without_alike(region: StridedRegion, taken: StridedRegion) -> list[StridedRegion]:
     """Without runs of another region of the same stride, if they cover those of this one."""
     shift, offset = divmod(region.start - taken.start, taken.stride)
     if region.stride != taken.stride or offset + region.run > taken.run:
@@ -84,7 +84,7 @@ def _without_alike(region: Region, taken: Region) -> list[Region]:
     return _parts(region, first, last) if first < last else [region]
 
 
-def _parts(region: Region, first: int, last: int) -> list[Region]:
+def _parts(region: StridedRegion, first: int, last: int) -> list[StridedRegion]:
     """Without the runs from number `first` to before `last`."""
     found = []
     if first:

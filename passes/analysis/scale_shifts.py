@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from davinci.passes.analysis.value_analysis import LEAST_NORMAL, MOVED, SUMS, Plan
+from davinci.passes.analysis.value_analysis import LEAST_NORMAL, MOVED, SUMS, ScalePlan
 from davinci.passes.analysis.value_bounds import Bound
-from davinci.passes.analysis.value_graph import PRODUCTS, Graph, Node
+from davinci.passes.analysis.value_graph import PRODUCTS, ValueGraph, ValueNode
 
 HIGHEST = 2.0**15
 """What a scaled value may reach by its exact bound: rounding may double it."""
@@ -45,7 +45,7 @@ ROOTS = {"sqrt": 1, "rsqrt": -1}
 
 
 @dataclass(frozen=True)
-class Limits:
+class ShiftLimits:
     """Exponents with which f16 holds a value."""
 
     low: int
@@ -69,9 +69,9 @@ class ScaledGraph:
         converted: nodes that are computed in f32, multiplied by their scale and rounded.
     """
 
-    graph: Graph
+    graph: ValueGraph
     exact: Sequence[Bound]
-    plan: Plan = field(default_factory=Plan)
+    plan: ScalePlan = field(default_factory=ScalePlan)
     converted: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -81,20 +81,20 @@ class ScaledGraph:
         self.limits = [self._limits(node, bound) for node, bound in pairs]
 
     @staticmethod
-    def _limits(node: Node, bound: Bound) -> Limits | None:
+    def _limits(node: ValueNode, bound: Bound) -> ShiftLimits | None:
         """Exponents for a value; None if it is not f32 or there are none."""
         most = bound.magnitude
         if node.element != "f32" or not most <= MOST or 0 < most < LEAST:
             return None
         if most == 0:
-            return Limits(-LARGEST_SCALE, LARGEST_SCALE)
+            return ShiftLimits(-LARGEST_SCALE, LARGEST_SCALE)
         high = min(math.floor(math.log2(HIGHEST / most)), LARGEST_SCALE)
         least = node.known.smallest if node.known is not None else bound.smallest
         low = math.ceil(math.log2(LOWEST / most))
         if least > 0:
             whole = math.ceil(math.log2(LEAST_NORMAL / least))
             low = min(low, whole) if node.known is not None else max(low, whole)
-        return Limits(min(low, high), high)
+        return ShiftLimits(min(low, high), high)
 
     def is_fixed(self, number: int) -> bool:
         """Whether a value is known at compile time."""

@@ -3,7 +3,7 @@
 Without a plan the bounds are of real arithmetic, and errors are zero. With one they are of numbers
 as the device rounds them: an f16 of unit roundoff 2^-11 that holds x 2^e is off by at most
 2^-11 |x|, and by 2^-25 2^-e where it is subnormal; f32 by 2^-24 |x|, and by a little more behind
-functions. So both overflow and the error of a result are decided here: see `Plan`.
+functions. So both overflow and the error of a result are decided here: see `ScalePlan`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from davinci.passes.analysis.bound_rules import RULES
 from davinci.passes.analysis.value_bounds import UNKNOWN, Bound
-from davinci.passes.analysis.value_graph import ARGUMENT, CONSTANTS, PRODUCTS, Graph, Node
+from davinci.passes.analysis.value_graph import ARGUMENT, CONSTANTS, PRODUCTS, ValueGraph, ValueNode
 
 HALF_ROUNDOFF = 2.0**-11
 HALF_FLOOR = 2.0**-25
@@ -72,7 +72,7 @@ ROUNDED_UP = 1 + 2.0**-6
 
 
 @dataclass
-class Plan:
+class ScalePlan:
     """Which values are f16, and the powers of two that they are multiplied by.
 
     Attributes:
@@ -93,12 +93,12 @@ class Plan:
         return edge in self.reads or edge in self.measured
 
 
-def is_sum(node: Node) -> bool:
+def is_sum(node: ValueNode) -> bool:
     """Whether a node adds elements, of rows or of windows."""
     return node.name in SUMS and node.attributes.get("kind") == "add"
 
 
-def bounds_of(graph: Graph, plan: Plan | None = None) -> list[Bound]:
+def bounds_of(graph: ValueGraph, plan: ScalePlan | None = None) -> list[Bound]:
     """The bound of each node; see the head of the module."""
     found: list[Bound] = []
     for number, node in enumerate(graph.nodes):
@@ -110,7 +110,7 @@ def bounds_of(graph: Graph, plan: Plan | None = None) -> list[Bound]:
 
 
 def _bound(
-    graph: Graph, number: int, node: Node, found: Sequence[Bound], plan: Plan | None
+    graph: ValueGraph, number: int, node: ValueNode, found: Sequence[Bound], plan: ScalePlan | None
 ) -> Bound:
     if node.name == ARGUMENT:
         given = graph.ranges.get(number)
@@ -147,7 +147,9 @@ def _of_type(element: str) -> Bound:
     )
 
 
-def read(node: Node, number: int, bound: Bound, plan: Plan | None, edge: tuple[int, int]) -> Bound:
+def read(
+    node: ValueNode, number: int, bound: Bound, plan: ScalePlan | None, edge: tuple[int, int]
+) -> Bound:
     """The bound of a value as an operator reads it."""
     if plan is not None and edge in plan.measured:
         return bound.rounded(HALF_ROUNDOFF, bound.magnitude * MEASURED_FLOOR)
@@ -167,7 +169,7 @@ def read(node: Node, number: int, bound: Bound, plan: Plan | None, edge: tuple[i
 
 
 def _rounded(
-    graph: Graph, number: int, operands: Sequence[Bound], bound: Bound, plan: Plan
+    graph: ValueGraph, number: int, operands: Sequence[Bound], bound: Bound, plan: ScalePlan
 ) -> Bound:
     """The bound of a result that an operator computes, with its roundings."""
     node = graph.nodes[number]
@@ -197,7 +199,7 @@ def _rounded(
     return bound.rounded(roundoff, HALF_FLOOR * 2.0**-exponent)
 
 
-def _is_exact_cast(graph: Graph, node: Node, bound: Bound) -> bool:
+def _is_exact_cast(graph: ValueGraph, node: ValueNode, bound: Bound) -> bool:
     """Whether a node makes floats of integers that f16 holds."""
     if node.name != "cast":
         return False
@@ -205,12 +207,12 @@ def _is_exact_cast(graph: Graph, node: Node, bound: Bound) -> bool:
     return integers and bound.magnitude <= WHOLE_HALVES and not bound.most_error
 
 
-def _keeps_kind(node: Node) -> bool:
+def _keeps_kind(node: ValueNode) -> bool:
     """Whether a node takes the largest or least of elements."""
     return node.name in SUMS and not is_sum(node)
 
 
-def _total(node: Node, operands: Sequence[Bound]) -> float:
+def _total(node: ValueNode, operands: Sequence[Bound]) -> float:
     """A bound of the sum of the magnitudes that one element of a product is summed from."""
     a, b = operands
     if node.sums is None:
@@ -219,7 +221,7 @@ def _total(node: Node, operands: Sequence[Bound]) -> float:
     return float((node.sums.above - node.sums.below).max()) * other.magnitude
 
 
-def related(graph: Graph, number: int, node: Node, bound: Bound) -> Bound:
+def related(graph: ValueGraph, number: int, node: ValueNode, bound: Bound) -> Bound:
     """What follows from where operands come from.
 
     In a softmax, differences from the largest of a row are no more than 0, and a sum of
@@ -239,21 +241,21 @@ def related(graph: Graph, number: int, node: Node, bound: Bound) -> Bound:
     return bound
 
 
-def moved(graph: Graph, number: int) -> int:
+def moved(graph: ValueGraph, number: int) -> int:
     """What a value is a reshaped or relaid form of."""
     while graph.nodes[number].name in ("reshape", "relayout"):
         number = graph.nodes[number].operands[0]
     return number
 
 
-def through(graph: Graph, number: int) -> int:
+def through(graph: ValueGraph, number: int) -> int:
     """What a value is a reshaped or repeated form of."""
     while graph.nodes[number].name in REPEATING:
         number = graph.nodes[number].operands[0]
     return number
 
 
-def is_below_largest(graph: Graph, node: Node) -> bool:
+def is_below_largest(graph: ValueGraph, node: ValueNode) -> bool:
     """Whether a difference is one from the maximum of its own row."""
     value, largest = node.operands
     found = graph.nodes[through(graph, largest)]
@@ -263,7 +265,7 @@ def is_below_largest(graph: Graph, node: Node) -> bool:
     return moved(graph, source) == moved(graph, value) and rows_meet(graph, largest, found, node)
 
 
-def rows_meet(graph: Graph, number: int, reduced: Node, node: Node) -> bool:
+def rows_meet(graph: ValueGraph, number: int, reduced: ValueNode, node: ValueNode) -> bool:
     """Whether each element of a node meets what is computed of its own row.
 
     Args:
@@ -279,7 +281,7 @@ def rows_meet(graph: Graph, number: int, reduced: Node, node: Node) -> bool:
     return met is not None and bool((met == own.reshape(met.shape)).all())
 
 
-def _rows_of(graph: Graph, number: int, reduced: Node, rows: Rows) -> Rows | None:
+def _rows_of(graph: ValueGraph, number: int, reduced: ValueNode, rows: Rows) -> Rows | None:
     """The row that each element of a value comes from, as far as moves and elementwise operators
     lead to a reduction; None where they do not."""
     node = graph.nodes[number]
@@ -300,7 +302,7 @@ def _rows_of(graph: Graph, number: int, reduced: Node, rows: Rows) -> Rows | Non
     return None if inner is None else inner.reshape(node.shape)
 
 
-def _same_rows(graph: Graph, total: Node, shifted: Node) -> bool:
+def _same_rows(graph: ValueGraph, total: ValueNode, shifted: ValueNode) -> bool:
     """Whether a sum goes along the dimensions of the maximum that a difference is taken from."""
     if not is_below_largest(graph, shifted):
         return False
@@ -309,7 +311,7 @@ def _same_rows(graph: Graph, total: Node, shifted: Node) -> bool:
     return len(shapes) == 1 and list(largest.attributes["dims"]) == list(total.attributes["dims"])
 
 
-def _normalised(graph: Graph, node: Node) -> float | None:
+def _normalised(graph: ValueGraph, node: ValueNode) -> float | None:
     """The largest magnitude of a value over the root of the mean of squares of its row."""
     first, second = node.operands
     orders = [(first, second)] if node.name == "div" else [(first, second), (second, first)]
@@ -324,7 +326,7 @@ def _normalised(graph: Graph, node: Node) -> float | None:
     return None
 
 
-def _sum_of_squares(graph: Graph, number: int, value: int) -> tuple[float, Node | None]:
+def _sum_of_squares(graph: ValueGraph, number: int, value: int) -> tuple[float, ValueNode | None]:
     """c and the sum of c (d1 d1 + d2 d2 + ..) + e, with e >= 0, of the elements d of a value; 0 and
     None of anything else."""
     node, factor = graph.nodes[through(graph, number)], 1.0
@@ -348,7 +350,7 @@ def _sum_of_squares(graph: Graph, number: int, value: int) -> tuple[float, Node 
     return (factor, node) if same else (0.0, None)
 
 
-def overflows(graph: Graph, plan: Plan, bounds: Sequence[Bound]) -> Iterator[int]:
+def overflows(graph: ValueGraph, plan: ScalePlan, bounds: Sequence[Bound]) -> Iterator[int]:
     """Nodes of which an f16 may leave its range, stored or as somebody reads it."""
     for number, exponent in plan.exponents.items():
         if not bounds[number].magnitude * 2.0**exponent <= LARGEST_HALF:

@@ -23,7 +23,7 @@ PRODUCTS = ("matmul", "batch_matmul", "conv")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownElements:
     """What is known of the elements of a constant.
 
     Attributes:
@@ -38,7 +38,7 @@ class Known:
     exact: bool
 
     @classmethod
-    def of(cls, array: Array) -> Known | None:
+    def of(cls, array: Array) -> KnownElements | None:
         """What is known of an array; None if it is empty or has elements that are no numbers."""
         found = np.asarray(array, np.float64)
         if not found.size or np.isnan(found).any():
@@ -58,7 +58,7 @@ HALF_DIGITS = 11
 
 
 @dataclass(frozen=True)
-class Sums:
+class OperandSums:
     """Sums of the elements of a known operand of a product, one of each row or column that is
     multiplied: of those above zero, and of those below.
 
@@ -74,7 +74,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Node:
+class ValueNode:
     """A value and what computes it.
 
     Attributes:
@@ -94,8 +94,8 @@ class Node:
     element: str = "f32"
     attributes: Mapping[str, Any] = field(default_factory=dict)
     terms: int = 1
-    known: Known | None = None
-    sums: Sums | None = None
+    known: KnownElements | None = None
+    sums: OperandSums | None = None
     fixed: bool = False
     place: str = ""
 
@@ -105,7 +105,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Graph:
+class ValueGraph:
     """The nodes of a block.
 
     Attributes:
@@ -113,7 +113,7 @@ class Graph:
         ranges: declared or measured ranges of arguments, by node.
     """
 
-    nodes: list[Node]
+    nodes: list[ValueNode]
     results: tuple[int, ...]
     ranges: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from davinci.dialects.cce import instructions
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.multiply_add import ACCUMULATING
-from davinci.isa.vector_plan import Limits, Nest, plan_vector
+from davinci.isa.vector_plan import InstructionLimits, Nest, plan_vector
 from davinci.machine import Vector
 from davinci.mlir import Op, ir
 from davinci.passes.pipeline.base import fail
@@ -30,7 +30,7 @@ ELEMENTWISE = frozenset([*instructions.ELEMENTWISE, "vconv", "vcmpsel"])
 
 
 @dataclass(frozen=True)
-class Part:
+class AddressedInstruction:
     """An instruction, and which operands of the operation are its address operands."""
 
     record: Instruction
@@ -42,13 +42,13 @@ class Part:
         return self.record.name in ACCUMULATING
 
 
-def parts_of(op: Op) -> list[Part]:
+def parts_of(op: Op) -> list[AddressedInstruction]:
     """The instructions that together do an elementwise operation, in order."""
     name, operands = op.name.removeprefix("cce."), list(op.operands)
     if name == "vcmpsel":
         compare = _record(op, f"vcmp_{attribute(op, 'predicate')}.{_dtype(operands[0])}")
         select = _record(op, f"vsel.{_dtype(operands[2])}")
-        return [Part(compare, (0, 1)), Part(select, (4, 2, 3))]
+        return [AddressedInstruction(compare, (0, 1)), AddressedInstruction(select, (4, 2, 3))]
     arrays = [i for i, value in enumerate(operands) if isinstance(value.type, ir.MemRefType)]
     *sources, dst = arrays
     if name == "vconv":
@@ -58,10 +58,10 @@ def parts_of(op: Op) -> list[Part]:
         record = _record(op, f"{name}.{kind}")
     else:
         record = _record(op, f"{name}.{_dtype(operands[dst])}")
-    return [Part(record, (dst, *sources))]
+    return [AddressedInstruction(record, (dst, *sources))]
 
 
-def nests_of(op: Op, parts: Sequence[Part], unit: Vector) -> list[Nest]:
+def nests_of(op: Op, parts: Sequence[AddressedInstruction], unit: Vector) -> list[Nest]:
     """The instructions' fields and loops; operands are those of all parts, one part after another.
 
     Args:
@@ -72,7 +72,7 @@ def nests_of(op: Op, parts: Sequence[Part], unit: Vector) -> list[Nest]:
     return plan_vector(buffers[0].shape, strides, sizes, _limits(parts, unit))
 
 
-def _limits(parts: Sequence[Part], unit: Vector) -> Limits:
+def _limits(parts: Sequence[AddressedInstruction], unit: Vector) -> InstructionLimits:
     """Limits of instructions from their records and the machine.
 
     Several do one repeat each in turn, because what one leaves for the next holds one repeat.
@@ -81,12 +81,14 @@ def _limits(parts: Sequence[Part], unit: Vector) -> Limits:
     if len(parts) == 1:
         return each[0]
     strides = tuple(stride for limits in each for stride in limits.blk_stride)
-    return Limits(1, strides, (0,) * len(strides), each[-1].fixed_cycles, unit.bank_groups)
+    return InstructionLimits(
+        1, strides, (0,) * len(strides), each[-1].fixed_cycles, unit.bank_groups
+    )
 
 
-def limits_of(record: Instruction, unit: Vector) -> Limits:
+def limits_of(record: Instruction, unit: Vector) -> InstructionLimits:
     fixed, each = unit.price(record.name, record.type)
-    return Limits.of(record, fixed, unit.bank_groups, each)
+    return InstructionLimits.of(record, fixed, unit.bank_groups, each)
 
 
 def _conversion(op: Op, source: str, target: str) -> Instruction:

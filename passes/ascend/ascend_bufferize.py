@@ -95,7 +95,7 @@ from davinci.passes.ascend.memory_limit import (
 )
 from davinci.passes.ascend.overwriting import OVERWRITES, Buffer, in_place, shared_by
 from davinci.passes.ascend.plan_choice import arena_bytes, chosen, compared, mark_arena
-from davinci.passes.ascend.staging import Staging
+from davinci.passes.ascend.staging import StageSearch
 from davinci.passes.ascend.streaming import arrivals, stream
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline import memory_limits
@@ -140,7 +140,7 @@ class AscendBufferizePass(Pass):
         machine = machines.load(self.machine)
         machines.check_cores(machine, self.cores)
         cores = self.cores or machine.cores
-        host = Host(op, function, machine, cores, self.plan, self.weights)
+        host = PlannedHost(op, function, machine, cores, self.plan, self.weights)
         staged, arena, placed = host.planned.staged, host.planned.arena, host.planned.placed
         remedies: list[Remedy] = []
         if self.memory_limit:
@@ -182,7 +182,7 @@ class AscendBufferizePass(Pass):
         function.erase()
 
 
-class Host:
+class PlannedHost:
     """@main as launches whose arena is planned.
 
     Attributes:
@@ -202,7 +202,7 @@ class Host:
         copies = self.plan.copies_of_states(launches)
         self.copied = frozenset(launch.buffers[0][0].storage.key for launch in copies)
         launches += copies
-        self.staging = Staging(root, launches, machine, cores)
+        self.staging = StageSearch(root, launches, machine, cores)
         self._arena = storages_of(launches)
         self._line_bytes, self._plan = machine.gm.line_bytes, plan
 

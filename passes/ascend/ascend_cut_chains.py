@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 from davinci import machine as machines
 from davinci.mlir import Op, ir, symbols
-from davinci.passes.ascend.ascend_bufferize import Host
+from davinci.passes.ascend.ascend_bufferize import PlannedHost
 from davinci.passes.ascend.chain_cuts import Cut
-from davinci.passes.ascend.cut_choice import Chooser, Profile
+from davinci.passes.ascend.cut_choice import ArenaProfile, CutChooser
 from davinci.passes.ascend.memory_limit import CUT, CUTS_LIMIT, Cuts, Remedy
 from davinci.passes.ascend.tensor_ops import erase_unused
 from davinci.passes.pipeline import memory_limits, pipelines, plans, rewrites
@@ -70,10 +70,10 @@ class AscendCutChainsPass(Pass):
         cuts: list[Cut] = []
         if found.placed.height > limit and not (fitted := host.fit(limit)).holds:
             tried += fitted.remedies
-            cuts = self._cuts(op, Chooser(operations, Profile.of(found), limit), tried)
+            cuts = self._cuts(op, CutChooser(operations, ArenaProfile.of(found), limit), tried)
         apply(op, operations, cuts, limit, tried)
 
-    def _cuts(self, root: Op, chooser: Chooser, tried: list[Remedy]) -> list[Cut]:
+    def _cuts(self, root: Op, chooser: CutChooser, tried: list[Remedy]) -> list[Cut]:
         """Cuts with which the arena fits; none if there are no such. What others gave is added to
         `tried`."""
         profile = chooser.profile
@@ -86,10 +86,10 @@ class AscendCutChainsPass(Pass):
                 return cuts
             parts = tuple(sorted(len(cut.ranges) for cut in cuts))
             tried.append(Remedy(CUT, found.placed.height, None, 0, parts))
-            profile = Profile.of(found)
+            profile = ArenaProfile.of(found)
         return []
 
-    def _host(self, root: Op, cuts: Sequence[Cut]) -> Host:
+    def _host(self, root: Op, cuts: Sequence[Cut]) -> PlannedHost:
         """@main as it is with cuts, made by the passes behind this one from a copy of the module,
         whose operators have their numbers for names."""
         from davinci.passes.pipeline import runner
@@ -106,7 +106,7 @@ class AscendCutChainsPass(Pass):
         runner.run(copy, text, runner.AT_THE_END)
         function = dict(symbols(copy))["main"]
         cores = self.cores or machine.cores
-        return Host(copy, function, machine, cores, self.plan, self.weights)
+        return PlannedHost(copy, function, machine, cores, self.plan, self.weights)
 
 
 def apply(

@@ -47,12 +47,12 @@ from davinci.passes.ascend.dequantized_parts import (
     OfBytes,
     OfFloats,
     OfHalves,
-    Part,
+    QuantizedPart,
     Relu,
     Sum,
     Total,
     Unfit,
-    Windows,
+    WindowMaxima,
     constant,
     plus,
     spread,
@@ -145,7 +145,7 @@ class Reader:
 
     drops_relu: bool
 
-    def read(self, value: ir.Value, factor: Number) -> tuple[Part, Number]:
+    def read(self, value: ir.Value, factor: Number) -> tuple[QuantizedPart, Number]:
         """`value` times `factor`, and the number that is missing.
 
         Raises:
@@ -159,7 +159,7 @@ class Reader:
             raise Unfit
         return rule(self, op, factor)
 
-    def scaled(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def scaled(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         """By a number, or by one for each column."""
         first, second = op.operands
         number = known(second)
@@ -171,7 +171,7 @@ class Reader:
         with np.errstate(divide="ignore"):
             return self.read(first, factor * np.power(number, power))
 
-    def added(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def added(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         first, second = op.operands
         sign = -1 if op.name == "ascend.sub" else 1
         inner = Reader(drops_relu=False)
@@ -188,7 +188,7 @@ class Reader:
         ordered = sorted(parts, key=lambda part: not part.has_sums)
         return Sum(op.results[0], ordered), sum(numbers)
 
-    def rectified(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def rectified(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         if np.any(np.asarray(factor) <= 0):
             raise Unfit
         part, number = self.read(op.operands[0], factor)
@@ -197,7 +197,7 @@ class Reader:
         left = 0.0 if part.take(number) else number
         return Relu(op.results[0], [part], left), 0.0
 
-    def convolved(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def convolved(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         """The part of a product or convolution whose operands are floats of f16."""
         of = tensor_of(op.operands[0].type).element, tensor_of(op.results[0].type).element
         if of != ("f16", "f32") or attribute(op, TRANSPOSE_B, False):
@@ -205,19 +205,19 @@ class Reader:
         image = IntegerImage.of(op.operands[0])
         return OfFloats(op.results[0], product=op, scales=factor, image=image), 0.0
 
-    def moved(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def moved(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         """To rows: all of it is computed in fractals, as products give it."""
         if tensor_of(op.operands[0].type).layout != NZ:
             raise Unfit
         return self.read(op.operands[0], factor)
 
-    def pooled(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def pooled(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         if attribute(op, "kind") != "max" or np.any(np.asarray(factor) <= 0):
             raise Unfit
         part, number = self.read(op.operands[0], factor)
-        return Windows(op.results[0], [part]), number
+        return WindowMaxima(op.results[0], [part]), number
 
-    def totalled(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def totalled(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         """Sums of rows, which are scaled up before as far as f16 has room for the largest."""
         whole, made = (tensor_of(value.type) for value in (op.operands[0], op.results[0]))
         if attribute(op, "kind") != "add" or whole.rank - 1 in attribute(op, "dims"):
@@ -232,7 +232,7 @@ class Reader:
             return Total(op.results[0], [part], power), count * number * 2.0**-power
         raise Unfit
 
-    def widened(self, op: Op, factor: Number) -> tuple[Part, Number]:
+    def widened(self, op: Op, factor: Number) -> tuple[QuantizedPart, Number]:
         """f32 of integers."""
         source = op.operands[0]
         kind = tensor_of(source.type).element
@@ -264,7 +264,7 @@ class Reader:
         return OfHalves(op.results[0], product=product, **given), 0.0
 
 
-Rule = Callable[[Reader, Op, Number], tuple[Part, Number]]
+Rule = Callable[[Reader, Op, Number], tuple[QuantizedPart, Number]]
 
 RULES: dict[str, Rule] = {
     "ascend.mul": Reader.scaled,

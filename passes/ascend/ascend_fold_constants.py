@@ -115,7 +115,7 @@ def mark_foldable(block: ir.Block) -> set[ir.Value]:
     left to the device may be computed on the way as well."""
     staying: set[ir.Value] = set()
     while True:
-        known = Known(staying)
+        known = FoldedBlock(staying)
         for operation in block.operations:
             known.add(operation.operation)
         found = known.at_run_time()
@@ -124,7 +124,7 @@ def mark_foldable(block: ir.Block) -> set[ir.Value]:
         staying |= found
 
 
-class Known:
+class FoldedBlock:
     """What of a block depends on constants only.
 
     Attributes:

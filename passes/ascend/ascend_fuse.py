@@ -48,13 +48,13 @@ from davinci.passes.ascend.ascend_dequantize_sums import expand
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_bands import expand_bands
 from davinci.passes.ascend.attention_grouping import attention_groups
-from davinci.passes.ascend.group_outline import Outliner
+from davinci.passes.ascend.group_outline import GroupOutliner
 from davinci.passes.ascend.group_preparation import (
     cast_before_broadcasts,
     round_behind_reshapes,
     sink,
 )
-from davinci.passes.ascend.grouping import Group, Grouping, judge_of
+from davinci.passes.ascend.grouping import FusedGroup, Grouping, judge_of
 from davinci.passes.ascend.layout_support import takes_nz
 from davinci.passes.ascend.memory_limit import are_cut
 from davinci.passes.ascend.product_grouping import product_groups
@@ -104,14 +104,14 @@ class AscendFusePass(Pass):
                 expand(block)
                 expand_bands(block)
             sink(block)
-            outliner = Outliner(op)
+            outliner = GroupOutliner(op)
             if "attention" in names:
                 of_both = (chip, self.cores or chip.cores) if chip.split else (machine, cores)
                 for ops in attention_groups(block, *of_both):
-                    outliner.outline(Group(ops))
+                    outliner.outline(FusedGroup(ops))
                     counts["attention"] += 1
             for ops in product_groups(block, behind, of_cube):
-                outliner.outline(Group(ops))
+                outliner.outline(FusedGroup(ops))
                 counts["product-epilogues"] += len(ops) > 1
             if (
                 not chip.split
@@ -121,7 +121,7 @@ class AscendFusePass(Pass):
                 counts["sums-by-cube"] += sums
                 erase_unused(block)
                 for ops in product_groups(block, behind):
-                    outliner.outline(Group(ops))
+                    outliner.outline(FusedGroup(ops))
             expand(block)
             expand_bands(block)
             rows_of_what_is_left(block)

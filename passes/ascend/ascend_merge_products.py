@@ -44,7 +44,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
-from davinci.passes.ascend.layout_costs import Costs
+from davinci.passes.ascend.layout_costs import LayoutCosts
 from davinci.passes.ascend.repeated_factors import join_rows
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -71,7 +71,7 @@ class AscendMergeProductsPass(Pass):
 
     def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
-        costs, merged = Costs.of(machine), 0
+        costs, merged = LayoutCosts.of(machine), 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             if machine.split:
@@ -105,7 +105,7 @@ def candidates(block: ir.Block, known: set[ir.Value]) -> list[list[Op]]:
 
 
 @dataclass(frozen=True)
-class Step:
+class MergedStep:
     """Operators, one behind each product, that become one.
 
     Attributes:
@@ -122,7 +122,7 @@ class Merger:
 
     def __init__(self, products: list[Op], known: set[ir.Value]) -> None:
         self._known = known
-        self._steps = [Step(products, 0)]
+        self._steps = [MergedStep(products, 0)]
         while (step := self._next()) is not None:
             self._steps.append(step)
 
@@ -131,7 +131,7 @@ class Merger:
         """What leaves the last operators that join."""
         return [op.results[0] for op in self._steps[-1].ops]
 
-    def pays(self, costs: Costs) -> bool:
+    def pays(self, costs: LayoutCosts) -> bool:
         """Whether one product takes less time than several.
 
         An operator that would have been computed with its product and is now behind a slice costs
@@ -173,7 +173,7 @@ class Merger:
                 end.replace_all_uses_with(part)
                 place = limit
 
-    def _emit(self, step: Step, value: ir.Value | None) -> ir.Value:
+    def _emit(self, step: MergedStep, value: ir.Value | None) -> ir.Value:
         """The operator that takes the place of a step; `value` is that of the step before."""
         first = reduce(earlier, step.ops)
         model = tensor_of(first.results[0].type)
@@ -191,7 +191,9 @@ class Merger:
             fuse(made, [op.location for op in step.ops if op is not first])
         return made.result
 
-    def _operand(self, step: Step, number: int, value: ir.Value | None, ops: TensorOps) -> ir.Value:
+    def _operand(
+        self, step: MergedStep, number: int, value: ir.Value | None, ops: TensorOps
+    ) -> ir.Value:
         """Operand `number` of the operator that takes the place of a step."""
         given = [op.operands[number] for op in step.ops]
         if step.ops[0].name not in PRODUCTS:
@@ -199,7 +201,7 @@ class Merger:
         turned = TRANSPOSE_B in step.ops[0].attributes
         return given[0] if number == step.place else joined(given, -2 if turned else -1, ops)
 
-    def _next(self) -> Step | None:
+    def _next(self) -> MergedStep | None:
         """The only users of what comes so far, if they are one operator on wider values."""
         users = []
         for value in self._ends:
@@ -207,11 +209,11 @@ class Merger:
             if len(uses) != 1:
                 return None
             users.append((uses[0].owner.operation, uses[0].operand_number))
-        step = Step([op for op, _ in users], users[0][1])
+        step = MergedStep([op for op, _ in users], users[0][1])
         same_place = all(place == step.place for _, place in users)
         return step if same_place and self._is_one(step) else None
 
-    def _is_one(self, step: Step) -> bool:
+    def _is_one(self, step: MergedStep) -> bool:
         first = step.ops[0]
         given = [{key: op.attributes[key] for key in op.attributes} for op in step.ops]
         if not is_elementwise(first) and first.name != "ascend.reshape":

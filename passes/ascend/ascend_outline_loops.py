@@ -59,7 +59,7 @@ class AscendOutlineLoopsPass(Pass):
     def run(self, op: Op) -> None:
         chip = machines.load(self.machine)
         cores = machines.vector_cores_for(chip, self.cores)
-        outliner = Outliner(op, machines.for_vector(chip), cores, with_cube=not chip.split)
+        outliner = LoopKernels(op, machines.for_vector(chip), cores, with_cube=not chip.split)
         for function in tensor_functions(op):
             calls = operations(function, CALL)
             loops = [c for c in calls if attribute(c, "call_target_name") == TARGET]
@@ -69,7 +69,7 @@ class AscendOutlineLoopsPass(Pass):
                 function.erase()
 
 
-class Outliner:
+class LoopKernels:
     """Makes kernels; equal ones are one.
 
     Args:

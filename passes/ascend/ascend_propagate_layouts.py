@@ -32,7 +32,7 @@ from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
-from davinci.passes.ascend.layout_choice import Choice, Layouts
+from davinci.passes.ascend.layout_choice import LayoutChoice, Layouts
 from davinci.passes.ascend.layout_support import keeps_matrices
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -63,7 +63,7 @@ class AscendPropagateLayoutsPass(Pass):
                     require_cube_types(operation.operation)
                 if operation.operation.name in CONSTANTS:
                     free.add(operation.operation.results[0])
-            Rewriter(block, free, Choice(block, free, machine).layouts())
+            Rewriter(block, free, LayoutChoice(block, free, machine).layouts())
             merge_equal(block)
 
 

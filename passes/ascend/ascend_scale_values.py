@@ -80,14 +80,14 @@ class AscendScaleValuesPass(Pass):
             plain = PlainGraph(function)
             scales = plan_scales(plain.graph)
             block = function.regions[0].blocks[0]
-            Emitter(plain, scales).run(block)
+            ScaleEmitter(plain, scales).run(block)
             merge_equal(block)
             with op.context:
                 text = json.dumps(summary(plain, scales))
                 op.attributes[SCALING] = ir.StringAttr.get(text)
 
 
-class Emitter:
+class ScaleEmitter:
     """Builds what a plan says, operator by operator."""
 
     def __init__(self, plain: PlainGraph, scales: Scales) -> None:

@@ -130,7 +130,7 @@ class Rearranged:
         rows = [math.prod(shape[-2:-1]) for shape in (self.shape, self.sizes)]  # 1 of a vector
         return in_order and self.channels == len(self.shape) - 1 and rows[0] != rows[1]
 
-    def part(self, dims: Sequence[int]) -> Part | None:
+    def part(self, dims: Sequence[int]) -> ImageOperand | None:
         """What has some of the value's dimensions only; None if it has a part of one of the
         image's."""
         kept = self._kept(set(dims))
@@ -144,7 +144,9 @@ class Rearranged:
 
         lies = [[nearer(factor) for factor in self.lies[dim]] for dim in dims]
         shape = tuple(self.shape[dim] for dim in dims)
-        return Part(Rearranged(self.image, lies, shape, tuple(self.sizes[i] for i in kept)), kept)
+        return ImageOperand(
+            Rearranged(self.image, lies, shape, tuple(self.sizes[i] for i in kept)), kept
+        )
 
     def _kept(self, dims: set[int]) -> list[int] | None:
         """The image's dimensions that are those of the value; None if some are only in part."""
@@ -171,7 +173,7 @@ class Rearranged:
 
 
 @dataclass(frozen=True)
-class Part:
+class ImageOperand:
     """An operand with one value a pixel, or one a channel: it is the same along the image's other
     dimensions.
 

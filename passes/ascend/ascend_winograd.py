@@ -65,7 +65,7 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
     users_of,
 )
-from davinci.passes.ascend.winograd_forms import FORMS, KERNEL, Form
+from davinci.passes.ascend.winograd_forms import FORMS, KERNEL, WinogradForm
 from davinci.passes.ascend.winograd_tiles import Tiled
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS, WINOGRAD
@@ -103,7 +103,7 @@ class AscendWinogradPass(Pass):
         by_cost = self.winograd == "cost"
         if not forms or (by_cost and (machine.split or self.precision == "fp32")):
             return
-        chooser = Chooser(machine, self.cores or machine.cores)
+        chooser = FormChooser(machine, self.cores or machine.cores)
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
@@ -134,7 +134,7 @@ def geometry_of(conv: Op) -> Geometry:
     return geometry({name: attribute(conv, name) for name in LENGTHS})
 
 
-def tiled(conv: Op, form: Form) -> Tiled:
+def tiled(conv: Op, form: WinogradForm) -> Tiled:
     images, _, channels = tensor_of(conv.operands[0].type).shape
     outputs = tensor_of(conv.result.type).shape[2]
     return Tiled.fitted(form, geometry_of(conv), images, channels, outputs)
@@ -157,7 +157,7 @@ def replace_by(way: Tiled, conv: Op, rounded: bool) -> None:
 
 
 @dataclass
-class Chooser:
+class FormChooser:
     """Says what forms cost on a machine; equal convolutions are weighed once."""
 
     machine: Machine

@@ -21,7 +21,7 @@ from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenIndices:
     """Indices `at` of a factor of `size`, in steps of 1 or more."""
 
     size: int
@@ -32,7 +32,7 @@ class Taken:
         return len(self.at) == self.size
 
 
-Dimension = tuple[Taken, ...]
+Dimension = tuple[TakenIndices, ...]
 Box = tuple[Dimension, ...]
 
 
@@ -42,7 +42,7 @@ def whole(shape: Iterable[int]) -> Box:
 
 
 def all_of(size: int) -> Dimension:
-    return (Taken(size, range(size)),)
+    return (TakenIndices(size, range(size)),)
 
 
 def is_whole(box: Box) -> bool:
@@ -85,7 +85,7 @@ def plain(dimension: Dimension) -> range | None:
 def simplified(dimension: Dimension) -> Dimension:
     """The same indices as one factor where there is such a one, else the dimension as it is."""
     found = plain(dimension)
-    return dimension if found is None else (Taken(size_of(dimension), trimmed(found)),)
+    return dimension if found is None else (TakenIndices(size_of(dimension), trimmed(found)),)
 
 
 def trimmed(indices: range) -> range:
@@ -104,11 +104,11 @@ def joined(a: Dimension, b: Dimension) -> Dimension:
     if a == b:
         return a
     if [taken.size for taken in a] == [taken.size for taken in b]:
-        return tuple(Taken(x.size, spanned(x.at, y.at)) for x, y in zip(a, b, strict=True))
+        return tuple(TakenIndices(x.size, spanned(x.at, y.at)) for x, y in zip(a, b, strict=True))
     x, y = plain(a), plain(b)
     if x is None or y is None:
         return all_of(size_of(a))
-    return (Taken(size_of(a), spanned(x, y)),)
+    return (TakenIndices(size_of(a), spanned(x, y)),)
 
 
 def spanned(a: range, b: range) -> range:
@@ -124,7 +124,7 @@ def reshaped(box: Box, shape: Sequence[int]) -> Box | None:
     left = [taken for dimension in box for taken in dimension]
     found: list[Dimension] = []
     for size in reversed(shape):
-        dimension: list[Taken] = []
+        dimension: list[TakenIndices] = []
         while size > 1:
             if not left:
                 return None
@@ -144,16 +144,16 @@ def reshaped(box: Box, shape: Sequence[int]) -> Box | None:
     return tuple(found)
 
 
-def split(taken: Taken, inner: int) -> tuple[Taken, Taken] | None:
+def split(taken: TakenIndices, inner: int) -> tuple[TakenIndices, TakenIndices] | None:
     """A factor as two, of which the second has size `inner`; None where that cuts indices apart."""
     outer, at = taken.size // inner, taken.at
     if taken.all or (at.step == 1 and at.start % inner == 0 == len(at) % inner):
         first = range(at.start // inner, at.start // inner + len(at) // inner)
-        return Taken(outer, first), Taken(inner, range(inner))
+        return TakenIndices(outer, first), TakenIndices(inner, range(inner))
     if at[0] // inner == at[-1] // inner:
         base = at[0] // inner
         within = range(at.start - base * inner, at[-1] - base * inner + 1, at.step)
-        return Taken(outer, range(base, base + 1)), Taken(inner, trimmed(within))
+        return TakenIndices(outer, range(base, base + 1)), TakenIndices(inner, trimmed(within))
     return None
 
 
@@ -168,7 +168,9 @@ def within(inner: Box, outer: Box) -> Box | None:
             a, b = simplified(a), simplified(b)
             if len(a) != 1 or len(b) != 1:
                 return None
-        found.append(tuple(Taken(len(y.at), placed(x.at, y.at)) for x, y in zip(a, b, strict=True)))
+        found.append(
+            tuple(TakenIndices(len(y.at), placed(x.at, y.at)) for x, y in zip(a, b, strict=True))
+        )
     return tuple(found)
 
 

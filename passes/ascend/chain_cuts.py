@@ -30,7 +30,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import Op, ir
 from davinci.operators.conv import geometry
 from davinci.passes.ascend import boxes
-from davinci.passes.ascend.boxes import Box, Taken, plain
+from davinci.passes.ascend.boxes import Box, TakenIndices, plain
 from davinci.passes.ascend.layout_support import IN_PLACE
 from davinci.passes.ascend.part_rules import PartRule, part_of
 from davinci.passes.ascend.tensor_ops import OF_WINDOWS, TensorOps, readers_of
@@ -95,7 +95,7 @@ def part_box(value: ir.Value, dim: int, at: range) -> Box:
     """The box of some indices of one dimension of a value."""
     shape = tensor_of(value.type).shape
     return tuple(
-        (Taken(size, at),) if number == dim else boxes.all_of(size)
+        (TakenIndices(size, at),) if number == dim else boxes.all_of(size)
         for number, size in enumerate(shape)
     )
 

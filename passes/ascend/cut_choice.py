@@ -40,7 +40,7 @@ than that their result is kept: they only lead on to what they read."""
 
 
 @dataclass(frozen=True)
-class Value:
+class LiveValue:
     """What lies in the arena: its bytes, the stage that writes it and the last that reads it."""
 
     size: int
@@ -49,7 +49,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Profile:
+class ArenaProfile:
     """What a planned arena holds when.
 
     Attributes:
@@ -60,12 +60,12 @@ class Profile:
     """
 
     stages: tuple[frozenset[int], ...]
-    values: tuple[Value, ...]
+    values: tuple[LiveValue, ...]
     height: int
     bound: int
 
     @staticmethod
-    def of(attempt: Attempt) -> Profile:
+    def of(attempt: Attempt) -> ArenaProfile:
         """The profile of an attempt whose launches name their operators by numbers."""
         stages = [
             frozenset(int(name) for launch in launches for name in launch.operators)
@@ -73,8 +73,10 @@ class Profile:
         ]
         problem = attempt.placed.problem
         parts = (part for parts in problem.parts for part in parts)
-        values = [Value(part.end - part.begin, part.lower, part.upper - 1) for part in parts]
-        return Profile(tuple(stages), tuple(values), attempt.placed.height, problem.lower_bound)
+        values = [LiveValue(part.end - part.begin, part.lower, part.upper - 1) for part in parts]
+        return ArenaProfile(
+            tuple(stages), tuple(values), attempt.placed.height, problem.lower_bound
+        )
 
     @cached_property
     def live(self) -> list[int]:
@@ -90,7 +92,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Chain:
+class LaunchChain:
     """Operators from one launch to another, with one result that others read.
 
     Attributes:
@@ -109,10 +111,10 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChainCut:
     """A chain, how it is cut, and the bytes that are expected to be live then."""
 
-    chain: Chain
+    chain: LaunchChain
     cut: Cut
     live: int
 
@@ -123,7 +125,7 @@ class Choice:
 
 
 @dataclass
-class Window:
+class LiveWindow:
     """Launches that follow each other, at which too much is live.
 
     Attributes:
@@ -134,10 +136,10 @@ class Window:
     first: int
     last: int
     target: int
-    choice: Choice | None = None
+    choice: ChainCut | None = None
 
 
-class Chooser:
+class CutChooser:
     """Chooses cuts of the chains of a block, the more the less the last ones were enough.
 
     Args:
@@ -146,12 +148,12 @@ class Chooser:
         limit: in bytes.
     """
 
-    def __init__(self, operations: Sequence[Op], profile: Profile, limit: int) -> None:
+    def __init__(self, operations: Sequence[Op], profile: ArenaProfile, limit: int) -> None:
         self._operations, self.profile, self.limit = operations, profile, limit
-        self._graph = Graph(operations, profile)
-        self._windows: list[Window] = []
+        self._graph = LaunchGraph(operations, profile)
+        self._windows: list[LiveWindow] = []
 
-    def more(self, profile: Profile) -> list[Cut]:
+    def more(self, profile: ArenaProfile) -> list[Cut]:
         """The cuts to try next, after a trial had this profile; none if there are no others."""
         above = profile.above(self.limit)
         computed = frozenset(op for at in above for op in profile.stages[at])
@@ -171,20 +173,20 @@ class Chooser:
             changed |= self._choose(window)
         return [w.choice.cut for w in self._windows if w.choice is not None] if changed else []
 
-    def _windows_of(self, stages: Sequence[int]) -> list[Window]:
+    def _windows_of(self, stages: Sequence[int]) -> list[LiveWindow]:
         """Runs of launches that are in no window yet."""
         known = {at for w in self._windows for at in range(w.first, w.last + 1)}
-        found: list[Window] = []
+        found: list[LiveWindow] = []
         for at in stages:
             if at in known:
                 continue
             if found and found[-1].last == at - 1:
                 found[-1].last = at
             else:
-                found.append(Window(at, at, self.limit))
+                found.append(LiveWindow(at, at, self.limit))
         return found
 
-    def _choose(self, window: Window) -> bool:
+    def _choose(self, window: LiveWindow) -> bool:
         """Chooses anew; says whether there is another choice than before.
 
         Where no chain holds all launches of the window, one that holds the largest is taken; where
@@ -204,13 +206,15 @@ class Chooser:
         window.choice = choice
         return True
 
-    def _best(self, first: int, last: int, target: int) -> Choice | None:
+    def _best(self, first: int, last: int, target: int) -> ChainCut | None:
         """The choice with the fewest launches, of chains that are all of their launches if there
         are such: of others it is less sure what is live."""
         choices = self._near(first, last, target, PARTS)
         return min(choices, key=lambda each: (not each.chain.alone, each.launches), default=None)
 
-    def _near(self, first: int, last: int, target: int, counts: Sequence[int]) -> Iterator[Choice]:
+    def _near(
+        self, first: int, last: int, target: int, counts: Sequence[int]
+    ) -> Iterator[ChainCut]:
         """Choices with at most `target` live bytes, of chains that hold launches and some near."""
         others = {
             op
@@ -224,11 +228,13 @@ class Chooser:
                 if chain is not None and not others & chain.own:
                     yield from self._choices(chain, target, counts)
 
-    def _choices(self, chain: Chain, target: int, counts: Sequence[int]) -> Iterator[Choice]:
+    def _choices(
+        self, chain: LaunchChain, target: int, counts: Sequence[int]
+    ) -> Iterator[ChainCut]:
         """The fewest parts with which a chain fits, along each dimension of its result."""
         ops = [self._operations[number] for number in chain.ops]
         shape = tensor_of(ops[-1].results[0].type).shape
-        room = Room(self.profile, chain)
+        room = ChainRoom(self.profile, chain)
         for dim, size in enumerate(shape):
             for count in counts:
                 if count > size or room.live_bytes(1 / count, frozenset()) > target:
@@ -237,13 +243,13 @@ class Chooser:
                     cut = Cut(chain.ops[-1], chain.ops, dim, ranges)
                     live = self._live(ops, cut, room)
                     if live is not None and live <= target:
-                        yield Choice(chain, cut, live)
+                        yield ChainCut(chain, cut, live)
                         break
                 else:
                     continue
                 break
 
-    def _live(self, ops: Sequence[Op], cut: Cut, room: Room) -> int | None:
+    def _live(self, ops: Sequence[Op], cut: Cut, room: ChainRoom) -> int | None:
         """Bytes that are live with a cut; None if it cannot be made."""
         largest, whole = 0.0, set[int]()
         try:
@@ -257,11 +263,11 @@ class Chooser:
 
 
 @dataclass(frozen=True)
-class Room:
+class ChainRoom:
     """What is live while a chain of launches runs."""
 
-    profile: Profile
-    chain: Chain
+    profile: ArenaProfile
+    chain: LaunchChain
 
     def live_bytes(self, share: float, whole: frozenset[int]) -> int:
         """Bytes that are live at most when a share of what lies inside the chain is.
@@ -284,19 +290,19 @@ class Room:
                     live[at - first] += value.size
         return max(live)
 
-    def _is_inside(self, value: Value, whole: frozenset[int]) -> bool:
+    def _is_inside(self, value: LiveValue, whole: frozenset[int]) -> bool:
         inside = self.chain.first <= value.first and value.last <= self.chain.last
         return inside and value.first not in whole
 
 
-class Graph:
+class LaunchGraph:
     """The operators of a block that are not computed from constants alone, and the launches that
     compute them."""
 
-    def __init__(self, operations: Sequence[Op], profile: Profile) -> None:
+    def __init__(self, operations: Sequence[Op], profile: ArenaProfile) -> None:
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
-        self._chains: dict[tuple[int, int], Chain | None] = {}
+        self._chains: dict[tuple[int, int], LaunchChain | None] = {}
         self._home: dict[int, int] = {}
         homes: dict[int, int] = {}
         for at, ops in enumerate(profile.stages):
@@ -314,14 +320,14 @@ class Graph:
         numbers = (self._numbers[owner] for owner in owners if owner is not None)
         return [number for number in numbers if number in self._home]
 
-    def chain(self, first: int, last: int) -> Chain | None:
+    def chain(self, first: int, last: int) -> LaunchChain | None:
         """The operators that lead to a result of launches from one to another, where no other of
         their results is among them; of several results that with most operators."""
         if (first, last) not in self._chains:
             self._chains[first, last] = self._found(first, last)
         return self._chains[first, last]
 
-    def _found(self, first: int, last: int) -> Chain | None:
+    def _found(self, first: int, last: int) -> LaunchChain | None:
         inside = {number for number, at in self._home.items() if first <= at <= last}
         waiting = [number for number in inside if self._leaves(number, inside)]
         ends = set[int]()
@@ -336,7 +342,7 @@ class Graph:
         best = max(alone, key=lambda each: len(each.own), default=None)
         return best and replace(best, alone=len(ends) == 1)
 
-    def _to(self, end: int, inside: set[int], first: int, last: int) -> Chain | None:
+    def _to(self, end: int, inside: set[int], first: int, last: int) -> LaunchChain | None:
         """The operators of a set that lead to the result of one of them."""
         chain, waiting = set[int](), [end]
         while waiting:
@@ -350,7 +356,7 @@ class Graph:
                 waiting += [each for each in read if each in inside or self._follows(each)]
                 chain.update(self._repeated(op))
         own = frozenset(n for n in chain if n in self._home and not self._follows(n))
-        return Chain(first, last, tuple(sorted(chain)), own)
+        return LaunchChain(first, last, tuple(sorted(chain)), own)
 
     def _repeated(self, op: Op) -> list[int]:
         """Numbers of the broadcasts of constants that an operator reads, of which parts are made

@@ -1,8 +1,8 @@
 """What is quantized, taken apart: sums of products of bytes, and what is done to them, in steps.
 
-A **step** is what the bytes that are made count. A part stands for a value divided by it, less
-what is the same for all of its rows: that is added to integers behind a product (`Part.take`), so
-that f16 need not hold both. `settle` decides how a part is computed, or that it is not in f16.
+A **step** is what the bytes that are made count. A part stands for a value divided by it, less what
+is the same for all of its rows: that is added to integers behind a product (`QuantizedPart.take`),
+so that f16 need not hold both. `settle` decides how a part is computed, or that it is not in f16.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Number = Any  # a float, or an array with one for each column
 
 
 @dataclass
-class Part(ABC):
+class QuantizedPart(ABC):
     """A value in steps, without what is the same for all rows.
 
     Attributes:
@@ -70,7 +70,7 @@ class Part(ABC):
     """
 
     value: ir.Value
-    parts: list[Part] = field(default_factory=list)
+    parts: list[QuantizedPart] = field(default_factory=list)
 
     def take(self, number: Number) -> bool:
         """Takes a number to be added, if that is possible."""
@@ -108,7 +108,7 @@ class Part(ABC):
 
 
 @dataclass
-class Sum(Part):
+class Sum(QuantizedPart):
     """Parts that are added."""
 
     def settle(self, bounded: bool) -> None:
@@ -122,7 +122,7 @@ class Sum(Part):
 
 
 @dataclass
-class Windows(Part):
+class WindowMaxima(QuantizedPart):
     """Maxima of windows of a part."""
 
     def emit(self, ops: TensorOps) -> ir.Value:
@@ -133,7 +133,7 @@ class Windows(Part):
 
 
 @dataclass
-class Total(Part):
+class Total(QuantizedPart):
     """Sums of rows of a part, in f32, over a power of two that the part was scaled up by."""
 
     power: int = 0
@@ -162,7 +162,7 @@ class Total(Part):
 
 
 @dataclass
-class Relu(Part):
+class Relu(QuantizedPart):
     """A part, and a number that it has not taken, not less than 0."""
 
     number: Number = 0.0
@@ -176,7 +176,7 @@ class Relu(Part):
 
 
 @dataclass
-class Bytes(Part):
+class Bytes(QuantizedPart):
     """Bytes times a number."""
 
     factor: float = 1.0
@@ -194,7 +194,7 @@ class Bytes(Part):
 
 
 @dataclass
-class Sums(Part):
+class ScaledSums(QuantizedPart):
     """Sums of a product, plus a number for each column, times a scale for each.
 
     Attributes:
@@ -264,7 +264,7 @@ class Sums(Part):
 
 
 @dataclass
-class OfBytes(Sums):
+class OfBytes(ScaledSums):
     """Sums of products of bytes, in i32."""
 
     digits: Array | None = None
@@ -286,7 +286,7 @@ class OfBytes(Sums):
 
 
 @dataclass
-class OfHalves(Sums):
+class OfHalves(ScaledSums):
     """Sums of products of bytes that were widened to f16, in f32.
 
     Attributes:

@@ -23,8 +23,8 @@ from davinci.for_readers import for_readers
 from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS, Call
 from davinci.operators.products import PRODUCTS
-from davinci.operators.work import Work, traffic
-from davinci.passes.ascend.kernel_facts import Facts, by, facts_of, kernel_name
+from davinci.operators.work import OperatorWork, traffic
+from davinci.passes.ascend.kernel_facts import KernelFacts, by, facts_of, kernel_name
 from davinci.passes.ascend.tensor_ops import ON_CUBE
 from davinci.schedule.graph import Graph, Node, Operand
 
@@ -91,10 +91,10 @@ ON_THE_WAY = frozenset({"ascend.add", "ascend.cast", "ascend.relu"})
 """What the vector unit need not do behind a product: the cube adds, copies out of L0C round."""
 
 
-@for_readers(lambda ops, inputs, outputs, parts: Facts(" ".join(parts), Work()))
+@for_readers(lambda ops, inputs, outputs, parts: KernelFacts(" ".join(parts), OperatorWork()))
 def facts_of_group(
     ops: Sequence[Op], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], parts: Sequence[str]
-) -> Facts:
+) -> KernelFacts:
     """Label and work of a group: the work of its operators, the traffic of what crosses its border.
     Of an input that operators only read in part (the table of a gather) no more than these do.
 
@@ -115,15 +115,15 @@ def facts_of_group(
     )
     read, written = traffic(call)
     read -= sum(_unread(value, ops) for value in inputs)
-    work = Work(macs, bits, repeats, read, written)
+    work = OperatorWork(macs, bits, repeats, read, written)
     products = [f.label for op, f in known if op.name in ON_CUBE]
     if ATTENTION in parts:
         products = [_attention_label([op for op in ops if op.name in ON_CUBE])]
     if products:
         others = [part for part in parts if part != ATTENTION and f"ascend.{part}" not in ON_CUBE]
-        return Facts(", ".join(filter(None, [*products, " ".join(shortened(others))])), work)
+        return KernelFacts(", ".join(filter(None, [*products, " ".join(shortened(others))])), work)
     result = call.outputs[-1]
-    return Facts(f"{' '.join(shortened(parts))} {by(result.shape)} {result.element}", work)
+    return KernelFacts(f"{' '.join(shortened(parts))} {by(result.shape)} {result.element}", work)
 
 
 def _unread(value: ir.Value, ops: Sequence[Op]) -> int:

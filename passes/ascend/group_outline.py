@@ -10,7 +10,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
 from davinci.passes.analysis.origins import numbered_location, origins, served
 from davinci.passes.ascend.group_names import facts_of_group, parts_of, shortened
-from davinci.passes.ascend.grouping import Group
+from davinci.passes.ascend.grouping import FusedGroup
 from davinci.passes.ascend.image_parts import IMAGE_OUTPUTS, image_outputs
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.overwriting import OVERWRITES
@@ -115,7 +115,7 @@ class Kernels:
         return symbol
 
 
-class Outliner:
+class GroupOutliner:
     """Makes kernels of groups and calls of them."""
 
     def __init__(self, root: Op) -> None:
@@ -123,7 +123,7 @@ class Outliner:
         self._kernels = Kernels(root)
         self._declared: set[str] = set()
 
-    def outline(self, group: Group) -> None:
+    def outline(self, group: FusedGroup) -> None:
         ops = depth_first(group.ops)
         outputs = outputs_of(ops)
         _, inputs = graph_of(ops, outputs)

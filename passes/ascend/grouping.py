@@ -38,7 +38,7 @@ MOVES_ONLY = frozenset(f"ascend.{name}" for name in RULES)
 
 
 @dataclass(eq=False)
-class Group:
+class FusedGroup:
     """Operators that become one kernel.
 
     Attributes:
@@ -98,8 +98,8 @@ class Grouping:
     def __init__(self, block: ir.Block, judge: Judge, fuse: bool, beside: bool) -> None:
         self._block, self._judge, self._fuse, self._beside = block, judge, fuse, beside
         self._growing = True
-        self._group: dict[Op, Group] = {}
-        self._weighed: dict[Group, int | None] = {}
+        self._group: dict[Op, FusedGroup] = {}
+        self._weighed: dict[FusedGroup, int | None] = {}
         """Cycles of groups that grow."""
         self._read_block()
 
@@ -109,9 +109,9 @@ class Grouping:
         made = {op: map(defining_op, op.operands) for op in self._ops}
         self._producers = {op: [p for p in found if p is not None] for op, found in made.items()}
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[FusedGroup]:
         """The groups that become kernels, in an order in which they can run."""
-        self._group = {op: Group([op]) for op in self._ops}
+        self._group = {op: FusedGroup([op]) for op in self._ops}
         for op in self._ops:
             if is_candidate(op):
                 self._join(op)
@@ -127,27 +127,27 @@ class Grouping:
         found = [self._trimmed(group) for group in self._ordered() if self._computes(group)]
         return [group for group in found if self._holds(group)]
 
-    def _read_by(self, group: Group) -> Iterator[Group]:
+    def _read_by(self, group: FusedGroup) -> Iterator[FusedGroup]:
         """Yields, for each operand that another group computes, that group."""
         for op in group.ops:
             for producer in self._producers[op]:
                 if self._group[producer] is not group:
                     yield self._group[producer]
 
-    def _holds(self, group: Group) -> bool:
+    def _holds(self, group: FusedGroup) -> bool:
         return not group.ops or self._cycles(group.ops) is not None
 
-    def _computes(self, group: Group) -> bool:
+    def _computes(self, group: FusedGroup) -> bool:
         """Whether a group is more than views, or slices that may be views."""
         needed = any(op.name == "ascend.broadcast" or takes_time(op) for op in group.ops)
         return needed and all(map(is_candidate, group.ops))
 
-    def _part(self, group: Group) -> None:
+    def _part(self, group: FusedGroup) -> None:
         """Parts what turned out to be no kernel: as many of its first operators as one can hold,
         and as many of those that are left."""
         left = group.ops
         while left:
-            part = Group(self._beginning(left))
+            part = FusedGroup(self._beginning(left))
             for op in part.ops:
                 self._group[op] = part
             left = [op for op in left if self._group[op] is not part]
@@ -159,7 +159,7 @@ class Grouping:
         while least < most:
             middle = (least + most + 1) // 2
             tried = _without_loose_ends(ops[:middle])
-            if tried and self._holds(self._trimmed(Group(tried))):
+            if tried and self._holds(self._trimmed(FusedGroup(tried))):
                 held, least = tried, middle
             else:
                 most = middle - 1
@@ -168,7 +168,7 @@ class Grouping:
     def _side_by_side(self) -> None:
         """Joins groups that wait for equally many others, and so not for each other, where one
         launch of all takes no more time."""
-        levels: dict[int, list[Group]] = {}
+        levels: dict[int, list[FusedGroup]] = {}
         for group, level in self._levels().items():
             alone = self._trimmed(group)
             if any(map(takes_time, alone.ops)) and self._holds(alone):
@@ -177,26 +177,26 @@ class Grouping:
             joined = groups[0]
             for group in groups[1:]:
                 ops = sorted((*joined.ops, *group.ops), key=self._place.__getitem__)
-                cycles = self._cycles(self._trimmed(Group(ops)).ops)
+                cycles = self._cycles(self._trimmed(FusedGroup(ops)).ops)
                 apart = [self._cycles(self._trimmed(g).ops) for g in (joined, group)]
                 if cycles is None or cycles > sum(c or 0 for c in apart):
                     joined = group
                     continue
-                joined = Group(ops)
+                joined = FusedGroup(ops)
                 for op in ops:
                     self._group[op] = joined
 
-    def _levels(self) -> dict[Group, int]:
+    def _levels(self) -> dict[FusedGroup, int]:
         """How many groups that compute, one after the other, are before each candidate group:
         constants and views are there without a launch."""
-        level: dict[Group, int] = {}
+        level: dict[FusedGroup, int] = {}
         for group in self._in_order():
             level[group] = max(
                 (level[g] + self._computes(g) for g in self._read_by(group)), default=0
             )
         return {g: n for g, n in level.items() if self._computes(g)}
 
-    def _ordered(self) -> list[Group]:
+    def _ordered(self) -> list[FusedGroup]:
         """The groups, each after those it reads; moves their operators in the block into that
         order."""
         found = self._in_order()
@@ -207,9 +207,9 @@ class Grouping:
                     op.move_before(end)
         return found
 
-    def _in_order(self) -> list[Group]:
+    def _in_order(self) -> list[FusedGroup]:
         """The groups, each after those it reads."""
-        found: dict[Group, None] = {}
+        found: dict[FusedGroup, None] = {}
         for op in self._ops:
             stack = [self._group[op]]
             while stack:
@@ -221,7 +221,7 @@ class Grouping:
                     found[stack.pop()] = None
         return list(found)
 
-    def _trimmed(self, group: Group) -> Group:
+    def _trimmed(self, group: FusedGroup) -> FusedGroup:
         """Without reshapes at its ends, which are views."""
         ops = set(group.ops)
         changed = True
@@ -235,7 +235,7 @@ class Grouping:
                 if producer not in ops or not any(user in ops for user in users):
                     ops.discard(op)
                     changed = True
-        return Group([op for op in group.ops if op in ops])
+        return FusedGroup([op for op in group.ops if op in ops])
 
     def _join(self, op: Op) -> None:
         """Lets an operator join the groups of what it reads, where that pays."""
@@ -291,7 +291,7 @@ class Grouping:
             group.ops = [op for op in group.ops if op not in begins]
             for op in begins:
                 merged_reshape(op, first)
-        shared = [Group([op]) for op in first.values()]
+        shared = [FusedGroup([op]) for op in first.values()]
         self._read_block()
         self._group = {op: group for group in (*groups, *shared) for op in group.ops}
 
@@ -330,16 +330,16 @@ class Grouping:
                 return False
         if cycles is None or (others and len(apart) > 1 and cycles > sum(apart)):
             return False
-        joined = Group(ops)
+        joined = FusedGroup(ops)
         self._weighed[joined] = cycles
         for member in ops:
             self._group[member] = joined
         return True
 
-    def _close_a_circle(self, members: list[Group]) -> bool:
+    def _close_a_circle(self, members: list[FusedGroup]) -> bool:
         """Whether something outside of groups needs one of them and is needed by another, so that
         as one group they would wait for it and it for them."""
-        inside, seen = set(members), set[Group]()
+        inside, seen = set(members), set[FusedGroup]()
         first = min(self._place[member.ops[0]] for member in members)
         waiting = [g for member in members for g in self._read_by(member) if g not in inside]
         while waiting:
@@ -352,7 +352,7 @@ class Grouping:
                 waiting += self._read_by(group)
         return False
 
-    def _cycles_of(self, group: Group) -> int | None:
+    def _cycles_of(self, group: FusedGroup) -> int | None:
         """Cycles of a group that others may join, found once: its operators and their readers stay
         as they are while groups grow."""
         if group not in self._weighed:

@@ -19,7 +19,7 @@ from davinci.mlir import Op, ir, stablehlo
 from davinci.operators import OPERATORS, Call, Tensor
 from davinci.operators.products import PRODUCTS
 from davinci.operators.tensors import NZ
-from davinci.operators.work import Work, computed, moved, partly_read, traffic
+from davinci.operators.work import OperatorWork, computed, moved, partly_read, traffic
 from davinci.passes import builder
 
 MOVES = frozenset(
@@ -43,11 +43,11 @@ RESHAPING = frozenset(
 
 
 @dataclass(frozen=True)
-class Facts:
+class KernelFacts:
     """Label and work of a kernel."""
 
     label: str
-    work: Work
+    work: OperatorWork
 
     def mark(self, kernel: Op) -> None:
         """Writes both onto the function `kernel`."""
@@ -65,11 +65,11 @@ class Described:
 
     name: str
     call: Call
-    work: Work
+    work: OperatorWork
 
     @property
-    def facts(self) -> Facts:
-        return Facts(self.label, self.work)
+    def facts(self) -> KernelFacts:
+        return KernelFacts(self.label, self.work)
 
     @property
     def label(self) -> str:
@@ -92,8 +92,8 @@ class Described:
         return f"{name} {by(result.shape)} {(source if compared else result).element}"
 
 
-@for_readers(lambda name, call: Facts(name, Work()))
-def facts_of(name: str, call: Call) -> Facts:
+@for_readers(lambda name, call: KernelFacts(name, OperatorWork()))
+def facts_of(name: str, call: Call) -> KernelFacts:
     """Label and work of an operator of ascend."""
     return Described(kernel_name(name, call.outputs[0]), call, OPERATORS[name].work(call)).facts
 
@@ -105,8 +105,8 @@ def kernel_name(name: str, result: Tensor) -> str:
     return "fractalize" if result.layout == NZ else "defractalize"
 
 
-@for_readers(lambda name, function: Facts(name, Work()))
-def facts_of_function(name: str, function: Op) -> Facts:
+@for_readers(lambda name, function: KernelFacts(name, OperatorWork()))
+def facts_of_function(name: str, function: Op) -> KernelFacts:
     """Label and work of a function of StableHLO operations on tensors: all of its operations.
 
     Args:
@@ -126,10 +126,10 @@ def facts_of_function(name: str, function: Op) -> Facts:
     macs, repeats = (
         sum(getattr(x.work, count) for x in found) for count in ("macs", "vector_repeats")
     )
-    whole = Described(name, call, Work(macs, factor_bits, repeats, *traffic(call)))
+    whole = Described(name, call, OperatorWork(macs, factor_bits, repeats, *traffic(call)))
     # A product's conversions of its operands are no part of its name.
-    named = next((part for part in found if part.work.macs), replace(whole, work=Work()))
-    return Facts(named.label, whole.work)
+    named = next((part for part in found if part.work.macs), replace(whole, work=OperatorWork()))
+    return KernelFacts(named.label, whole.work)
 
 
 def is_computed(op: Op) -> bool:
@@ -148,7 +148,7 @@ def described(op: Op) -> Described:
     macs = macs_of(name, call, op.attributes)
     if macs:
         bits = 8 if operands[0].bytes_each == 1 else 16  # the cube has no wider factors
-        return Described(name, call, Work(macs, bits, 0, *traffic(call)))
+        return Described(name, call, OperatorWork(macs, bits, 0, *traffic(call)))
     work_of = partly_read if name in PARTLY_READ else moved if name in MOVES else computed
     return Described(name, call, work_of(call))
 

@@ -29,9 +29,9 @@ from davinci.machine import Machine
 from davinci.mlir import Op, ir, owner_of
 from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
-from davinci.passes.analysis.min_cut import NEVER, Network
+from davinci.passes.analysis.min_cut import NEVER, FlowNetwork
 from davinci.passes.ascend.grouping import is_free
-from davinci.passes.ascend.layout_costs import UNIT, Costs, stored_bytes
+from davinci.passes.ascend.layout_costs import UNIT, LayoutCosts, stored_bytes
 from davinci.passes.ascend.layout_support import (
     Support,
     behind_products_of_bytes,
@@ -47,7 +47,7 @@ from davinci.passes.ascend.product_grouping import is_widening
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
 from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op, is_elementwise, users_of
 
-IN_NZ, IN_ROWS = Network.SOURCE, Network.SINK
+IN_NZ, IN_ROWS = FlowNetwork.SOURCE, FlowNetwork.SINK
 
 
 SHARING = ("ascend.broadcast", "ascend.reduce", "ascend.reshape")
@@ -82,14 +82,14 @@ class Layouts:
     views: dict[Op, tuple[ir.Value, Rearrangement]] = field(default_factory=dict)
 
 
-class Choice:
+class LayoutChoice:
     """Builds the network of a block and reads the cut."""
 
     def __init__(self, block: ir.Block, free: set[ir.Value], machine: Machine) -> None:
         """`free` are the values that are folded."""
         self._free = free
-        self._costs, self._support = Costs.of(machine), Support(machine)
-        self._network = Network()
+        self._costs, self._support = LayoutCosts.of(machine), Support(machine)
+        self._network = FlowNetwork()
         self._made: dict[ir.Value, int] = {}
         self._uses: dict[ir.Value, list[Use]] = defaultdict(list)
         self._joint: dict[Op, int] = {}

@@ -38,7 +38,7 @@ on 128x768x3072 and 512x2304x768."""
 
 
 @dataclass(frozen=True)
-class Costs:
+class LayoutCosts:
     """Prices of a machine.
 
     Attributes:
@@ -54,10 +54,10 @@ class Costs:
     macs_per_cycle: int
 
     @staticmethod
-    def of(machine: Machine) -> Costs:
+    def of(machine: Machine) -> LayoutCosts:
         cube = machine.cube.m * machine.cube.n * machine.cube.k_b16
         rate = int(machine.gm.read_bytes_per_cycle * machine.cores)
-        return Costs(machine.launch_cycles * UNIT, rate, machine.cores, cube)
+        return LayoutCosts(machine.launch_cycles * UNIT, rate, machine.cores, cube)
 
     def moved(self, size_bytes: int) -> int:
         return ceil_div(size_bytes * UNIT, self.bytes_per_cycle)

@@ -17,12 +17,12 @@ from davinci.for_readers import for_readers
 from davinci.mlir import Op, arith, func, ir, scf
 from davinci.operators import Call, Tensor
 from davinci.operators.tensors import NZ
-from davinci.operators.work import Work, traffic
+from davinci.operators.work import OperatorWork, traffic
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import graph_of, number_of
 from davinci.passes.ascend.group_names import parts_of, shortened
 from davinci.passes.ascend.group_outline import store, tensor_in
-from davinci.passes.ascend.kernel_facts import Facts, facts_of
+from davinci.passes.ascend.kernel_facts import KernelFacts, facts_of
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps
 from davinci.schedule.graph import Node, Operand, Scalar, Window
@@ -125,7 +125,7 @@ def joined(parts: Sequence[ir.Value], emit: TensorOps) -> ir.Value:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FactorPart:
     """A part of a product's right factor: rows from `row`, columns from `column` on."""
 
     operand: int
@@ -157,7 +157,7 @@ class LoopOutliner:
         self.places = [arguments.index(value) for value in inputs]
         """Places of the graph's inputs among the operands of the loop."""
         self.step: CutStep = cut_step(self.graph)
-        self.factors: dict[Columns, int] = {}
+        self.factors: dict[FactorPart, int] = {}
         self.made: dict[int, ir.Value] = {}
 
         right = {self.places[self.graph.inputs.index(p.b)] for p in self.step.products}
@@ -209,8 +209,8 @@ class LoopOutliner:
         return "_".join(("loop", *shortened(parts_of(self.graph))))
 
     @property
-    @for_readers(lambda self: Facts("loop", Work()))
-    def facts(self) -> Facts:
+    @for_readers(lambda self: KernelFacts("loop", OperatorWork()))
+    def facts(self) -> KernelFacts:
         loop = self.loop
         known = [
             (op, facts_of(op.name.removeprefix("ascend."), call_of(op.opview)))
@@ -228,17 +228,17 @@ class LoopOutliner:
         names = shortened(parts_of(self.graph))
         others = " ".join(name for name in names if f"ascend.{name}" not in ON_CUBE)
         label = f"{loop.steps} steps: {', '.join(filter(None, [*products, others]))}"
-        return Facts(label, Work(macs, 16, repeats, *traffic(crossing)))
+        return KernelFacts(label, OperatorWork(macs, 16, repeats, *traffic(crossing)))
 
     # Products.
 
-    def _pieces(self) -> dict[int, list[tuple[int, Columns]]]:
+    def _pieces(self) -> dict[int, list[tuple[int, FactorPart]]]:
         """For each value that is a factor of a product: which left factors and which columns of the
         right one are cut out of it."""
         step, graph = self.step, self.step.graph
         count, outputs = len(self.graph.inputs), len(self.graph.outputs)
         left = list(dict.fromkeys(product.a for product in step.products))
-        found: dict[int, list[tuple[int, Columns]]] = {}
+        found: dict[int, list[tuple[int, FactorPart]]] = {}
         for number, place in zip(graph.inputs, step.inputs, strict=True):
             if place < count:
                 continue
@@ -264,14 +264,14 @@ class LoopOutliner:
 
     def _columns(
         self, product: LoopProduct, row: int, rows: int, column: int, columns: int
-    ) -> Columns:
+    ) -> FactorPart:
         operand = self.places[self.graph.inputs.index(product.b)]
-        return Columns(operand, row, rows, column, columns)
+        return FactorPart(operand, row, rows, column, columns)
 
-    def _fractal_type(self, columns: Columns) -> ir.RankedTensorType:
+    def _fractal_type(self, columns: FactorPart) -> ir.RankedTensorType:
         return tensor_type(Tensor((columns.columns, columns.rows), "f16", NZ))
 
-    def arranged(self, columns: Columns) -> ir.Value:
+    def arranged(self, columns: FactorPart) -> ir.Value:
         """A part of a right factor in fractals of f16, [k / 16][n / 16][n % 16][k % 16], built in
         front of the loop."""
         emit = TensorOps()
@@ -372,7 +372,7 @@ class LoopOutliner:
             self.made[number] = total
         return self.made[number]
 
-    def _product(self, a: int, columns: Columns) -> ir.Value:
+    def _product(self, a: int, columns: FactorPart) -> ir.Value:
         left = self._value(a)
         found = tensor_of(left.type)
         key = -1 - a
@@ -441,13 +441,13 @@ def build_kernel(loops: Sequence[LoopOutliner], kernels: Op) -> ir.Operation:
     return kernel.operation
 
 
-def facts_of_loops(loops: Sequence[LoopOutliner]) -> Facts:
+def facts_of_loops(loops: Sequence[LoopOutliner]) -> KernelFacts:
     """The work of all loops of a kernel together, and a label for them."""
     known = [loop.facts for loop in loops]
     names = ("macs", "vector_repeats", "read_bytes", "write_bytes")
     total = {name: sum(getattr(facts.work, name) for facts in known) for name in names}
     label = known[0].label if len(loops) == 1 else f"{len(loops)} times {known[0].label}"
-    return Facts(label, Work(factor_bits=16, **total))
+    return KernelFacts(label, OperatorWork(factor_bits=16, **total))
 
 
 def first_of(window: Window | None, whole: tuple[int, ...], shape: tuple[int, ...]) -> int:

@@ -24,7 +24,7 @@ from davinci.mlir import Op
 from davinci.passes import builder
 from davinci.passes.ascend.host_function import Launch, Storage
 from davinci.passes.ascend.recomputation import recompute
-from davinci.passes.ascend.staging import Staged, Staging
+from davinci.passes.ascend.staging import Staged, StageSearch
 from davinci.planning import (
     Buffer,
     Plan,
@@ -191,7 +191,7 @@ def cut_of(root: Op) -> Cuts:
     return Cuts(limit, remedies, tuple(parts))
 
 
-def fit(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -> Fit:
+def fit(staging: StageSearch, planned: Attempt, line_bytes: int, limit: int) -> Fit:
     """Tries remedies in turn until the arena has at most `limit` bytes.
 
     Args:
@@ -209,13 +209,15 @@ def fit(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -> Fit:
     return Fit(best, remedies, limit)
 
 
-def lowest_of(staging: Staging, arena: list[Storage], line_bytes: int) -> Attempt:
+def lowest_of(staging: StageSearch, arena: list[Storage], line_bytes: int) -> Attempt:
     """One launch after the other, in the order of least peak that is found."""
     staged = staging.in_order(lowest(staging.work(line_bytes)).steps)
     return Attempt(SPLIT, staged, arena, place(staged, arena, line_bytes))
 
 
-def _attempts(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -> Iterator[Attempt]:
+def _attempts(
+    staging: StageSearch, planned: Attempt, line_bytes: int, limit: int
+) -> Iterator[Attempt]:
     """All remedies in turn; what was planned is the first."""
     known = set(planned.arena)
 

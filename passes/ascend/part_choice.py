@@ -17,11 +17,11 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS, Call, Tensor
-from davinci.passes.analysis.min_cut import NEVER, Network
+from davinci.passes.analysis.min_cut import NEVER, FlowNetwork
 from davinci.passes.ascend import boxes
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
 from davinci.passes.ascend.boxes import Box
-from davinci.passes.ascend.layout_costs import UNIT, Costs
+from davinci.passes.ascend.layout_costs import UNIT, LayoutCosts
 from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
     definition,
@@ -42,8 +42,8 @@ READ_IN_PART = frozenset(
 
 def worth_it(found: Mapping[Op, Demand], machine: Machine, cores: int) -> dict[Op, Demand]:
     """Those of the demands that take least time together."""
-    prices = Prices(found, machine, cores)
-    network = Network()
+    prices = PartPrices(found, machine, cores)
+    network = FlowNetwork()
     nodes = {op: network.node() for op in found}
     producers: dict[ir.Value, Op] = {op.results[0]: op for op in found}
     slices: dict[tuple[ir.Value, Box], int] = {}
@@ -71,11 +71,11 @@ def worth_it(found: Mapping[Op, Demand], machine: Machine, cores: int) -> dict[O
     return {op: found[op] for op, node in nodes.items() if node in kept}
 
 
-class Prices:
+class PartPrices:
     """Prices of what computes parts, in `UNIT`s of a cycle."""
 
     def __init__(self, found: Mapping[Op, Demand], machine: Machine, cores: int) -> None:
-        self.costs = Costs.of(machine)
+        self.costs = LayoutCosts.of(machine)
         self._cores = cores
         self._found = found
         self._known = mark_foldable(next(iter(found)).block)

@@ -18,10 +18,10 @@ from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.conv import MOST_STRIDE, Geometry, geometry
 from davinci.operators.products import TRANSPOSE_B
-from davinci.operators.windows import Dim
+from davinci.operators.windows import WindowDim
 from davinci.passes import builder
 from davinci.passes.ascend import boxes
-from davinci.passes.ascend.boxes import Box, Dimension, Taken, plain, size_of
+from davinci.passes.ascend.boxes import Box, Dimension, TakenIndices, plain, size_of
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value, is_elementwise
 from davinci.tables import Table
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -109,7 +109,7 @@ def by_windows(op: Op, box: Box) -> PartRule | None:
     return PartRule(tuple(read), lambda operands, ops: again(op, operands, box))
 
 
-def is_in_place(dim: Dim) -> bool:
+def is_in_place(dim: WindowDim) -> bool:
     """Whether a dimension has one element for each index of its axis, or one in all."""
     return (dim.stride, dim.size, dim.offset, dim.inner) == (1, 1, 0, None)
 
@@ -129,7 +129,7 @@ def plain_dimensions(box: Box) -> list[range] | None:
 
 
 def one(size: int, at: range) -> Dimension:
-    return (Taken(size, boxes.trimmed(at)),)
+    return (TakenIndices(size, boxes.trimmed(at)),)
 
 
 @rule("ascend.reshape")
@@ -280,7 +280,7 @@ def part_of_image(found: Geometry, windows: Dimension) -> tuple[Dimension, Geome
     taken = None if rows_and_columns is None else plain_dimensions(rows_and_columns)
     if taken is None:
         return None
-    pixels: list[Taken] = []
+    pixels: list[TakenIndices] = []
     strides: list[int] = []
     above: list[int] = []
     behind: list[int] = []
@@ -292,7 +292,7 @@ def part_of_image(found: Geometry, windows: Dimension) -> tuple[Dimension, Geome
         reached = range(max(0, first), min(size, end))
         if not len(reached) or stride * at.step > MOST_STRIDE:
             return None
-        pixels.append(Taken(size, reached))
+        pixels.append(TakenIndices(size, reached))
         strides.append(stride * at.step if len(at) > 1 else stride)
         above.append(max(0, -first))
         behind.append(max(0, end - size))

@@ -13,7 +13,14 @@ from davinci.dialects.base import python_value
 from davinci.element_types import DTYPES
 from davinci.mlir import Op, ir, location_text
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
-from davinci.passes.analysis.value_graph import ARGUMENT, OTHER, Graph, Known, Node, Sums
+from davinci.passes.analysis.value_graph import (
+    ARGUMENT,
+    OTHER,
+    KnownElements,
+    OperandSums,
+    ValueGraph,
+    ValueNode,
+)
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
 from davinci.passes.ascend.split_products import kept_dimensions
 from davinci.passes.ascend.tensor_ops import (
@@ -45,13 +52,15 @@ class PlainGraph:
         block = function.regions[0].blocks[0]
         self.numbers: dict[ir.Value, int] = {}
         self.operations: list[Op | None] = []
-        self._nodes: list[Node] = []
+        self._nodes: list[ValueNode] = []
         self._foldable = mark_foldable(block)
         ranges = {}
         for number, (argument, found) in enumerate(
             zip(block.arguments, _ranges(function), strict=True)
         ):
-            self._add(argument, None, Node(ARGUMENT, place=f"argument {number}", **_type(argument)))
+            self._add(
+                argument, None, ValueNode(ARGUMENT, place=f"argument {number}", **_type(argument))
+            )
             if found is not None:
                 ranges[number] = found
         results: tuple[int, ...] = ()
@@ -61,22 +70,24 @@ class PlainGraph:
                 self._add(value, op, self._node(op, value))
             if not len(op.results):
                 results = tuple(self.numbers[v] for v in op.operands)
-        self.graph = Graph(self._nodes, results, ranges)
+        self.graph = ValueGraph(self._nodes, results, ranges)
 
-    def _add(self, value: ir.Value, op: Op | None, node: Node) -> None:
+    def _add(self, value: ir.Value, op: Op | None, node: ValueNode) -> None:
         self.numbers[value] = len(self._nodes)
         self.operations.append(op)
         self._nodes.append(node)
 
-    def _node(self, op: Op, value: ir.Value) -> Node:
+    def _node(self, op: Op, value: ir.Value) -> ValueNode:
         name = op.name.removeprefix(PREFIX)
         place = location_text(op.location)
         if name == op.name or len(op.results) != 1:
-            return Node(OTHER, place=place, **_type(value))
+            return ValueNode(OTHER, place=place, **_type(value))
         operands = tuple(self.numbers[v] for v in op.operands)
         attributes = {key: python_value(op.attributes[key]) for key in op.attributes}
         fixed = value in self._foldable or op.name in CONSTANTS
-        node = Node(name, operands, fixed=fixed, place=place, **_type(value), attributes=attributes)
+        node = ValueNode(
+            name, operands, fixed=fixed, place=place, **_type(value), attributes=attributes
+        )
         if op.name in CONSTANTS:
             return replace(node, attributes={}, known=self._known(op))
         if op.name in ON_CUBE:
@@ -88,13 +99,13 @@ class PlainGraph:
         return node
 
     @staticmethod
-    def _known(op: Op) -> Known | None:
+    def _known(op: Op) -> KnownElements | None:
         if tensor_of(op.results[0].type).element not in DTYPES:
             return None
         number = full_value(op.results[0])
-        return Known.of(constant_array(op) if number is None else number)
+        return KnownElements.of(constant_array(op) if number is None else number)
 
-    def _product(self, op: Op, node: Node) -> Node:
+    def _product(self, op: Op, node: ValueNode) -> ValueNode:
         """A product, with the sums of an operand that is known."""
         shape, turned = tensor_of(op.operands[0].type).shape, TRANSPOSE_A in op.attributes
         terms = shape[-2] if turned else shape[-1]
@@ -116,11 +127,11 @@ class PlainGraph:
             summed = tuple(i for i in range(array.ndim) if i not in dims)
             above = np.maximum(array, 0).sum(axis=summed).ravel()
             below = np.minimum(array, 0).sum(axis=summed).ravel()
-            return replace(node, sums=Sums(side, above, below, terms))
+            return replace(node, sums=OperandSums(side, above, below, terms))
         return node
 
 
-def _terms(op: Op, node: Node) -> int:
+def _terms(op: Op, node: ValueNode) -> int:
     """How many elements one of the result of a sum is combined from, at most."""
     if node.name == "pool":
         return int(np.prod(node.attributes["kernel"]))

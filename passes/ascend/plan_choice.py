@@ -9,7 +9,7 @@ from davinci.mlir import Op
 from davinci.passes import builder
 from davinci.passes.ascend.host_function import Storage
 from davinci.passes.ascend.memory_limit import Attempt, place
-from davinci.passes.ascend.staging import Staged, Staging
+from davinci.passes.ascend.staging import Staged, StageSearch
 from davinci.passes.pipeline.plans import BALANCED, SEQUENTIAL
 from davinci.planning import Plan
 
@@ -39,7 +39,7 @@ def arena_bytes(storages: Sequence[Storage], placed: Plan) -> int:
     return max(ends, default=0)
 
 
-def compared(staging: Staging, name: str, taken: Attempt, line_bytes: int) -> list[PlanPoint]:
+def compared(staging: StageSearch, name: str, taken: Attempt, line_bytes: int) -> list[PlanPoint]:
     """Plans from one launch after the other to layers that share launches, and last the one that is
     taken; none where that is one launch after the other in any case.
 

@@ -60,14 +60,14 @@ def recompute(launches: Sequence[Launch], limit: int, cycles_of: Cycles) -> Reco
     """
     now = Recomputed(list(launches))
     while True:
-        uses = _Uses(now.launches)
+        uses = _StorageUses(now.launches)
         live = uses.live_bytes()
         if not len(live) or live.max() <= limit:
             return now
         above = _above(live, limit)
         best: tuple[float, Recomputed] | None = None
         for made in _repetitions(uses, int(live.argmax()), cycles_of):
-            less = above - _above(_Uses(made.launches).live_bytes(), limit)
+            less = above - _above(_StorageUses(made.launches).live_bytes(), limit)
             worth = less / max(made.cycles, 1.0)
             if less > 0 and (best is None or worth > best[0]):
                 best = worth, made
@@ -83,7 +83,7 @@ def _above(live: Ints, limit: int) -> int:
     return int(np.maximum(live - limit, 0).sum())
 
 
-class _Uses:
+class _StorageUses:
     """The numbers of the launches that touch each storage, and of those that write it."""
 
     def __init__(self, launches: Sequence[Launch]) -> None:
@@ -109,7 +109,7 @@ class _Uses:
         return live_bytes(buffers, len(self.launches))
 
 
-def _repetitions(uses: _Uses, peak: int, cycles_of: Cycles) -> list[Recomputed]:
+def _repetitions(uses: _StorageUses, peak: int, cycles_of: Cycles) -> list[Recomputed]:
     """The launches with one value more that is computed again behind the peak, for each that is
     only kept during it."""
     found = []
@@ -134,7 +134,7 @@ def _repetitions(uses: _Uses, peak: int, cycles_of: Cycles) -> list[Recomputed]:
 
 
 def _chain(
-    uses: _Uses,
+    uses: _StorageUses,
     storage: Storage,
     peak: int,
     late: int,

@@ -42,7 +42,7 @@ PARTS = 3
 
 
 @dataclass(frozen=True)
-class Parts:
+class F16Parts:
     """A matrix as a sum of f16 matrices.
 
     Attributes:
@@ -116,7 +116,7 @@ def split_product(op: Op, constants: list[Array | None]) -> None:
     op.erase()
 
 
-def parts_of(value: ir.Value, known: Array | None, kept: list[int], ops: TensorOps) -> Parts:
+def parts_of(value: ir.Value, known: Array | None, kept: list[int], ops: TensorOps) -> F16Parts:
     """Splits an operand.
 
     Args:
@@ -126,13 +126,13 @@ def parts_of(value: ir.Value, known: Array | None, kept: list[int], ops: TensorO
     if owner is not None and owner.name == "ascend.cast":
         source = owner.operands[0]
         if tensor_of(source.type).element == HALF:
-            return Parts([source], None)
+            return F16Parts([source], None)
     if known is not None:
         return constant_parts(known, kept, ops)
     scaled, back = scaled_at_run_time(value, kept, ops)
     part = Tensor(tensor_of(value.type).shape, HALF)
     halves = [ops.emit("half_part", [scaled], part, part=i) for i in range(PARTS)]
-    return Parts(halves, back)
+    return F16Parts(halves, back)
 
 
 def scaled_at_run_time(
@@ -150,18 +150,18 @@ def scaled_at_run_time(
     return scaled, ops.binary("div", one, scale)
 
 
-def constant_parts(array: Array, kept: list[int], ops: TensorOps) -> Parts:
+def constant_parts(array: Array, kept: list[int], ops: TensorOps) -> F16Parts:
     """Splits a constant at compile time."""
     with np.errstate(all="ignore"):
         if np.array_equal(array.astype(np.float16).astype(np.float32), array):
-            return Parts([ops.constant(array.astype(np.float16), HALF)], None)
+            return F16Parts([ops.constant(array.astype(np.float16), HALF)], None)
         contracted = tuple(i for i in range(array.ndim) if i not in kept)
         scale = scale_of(np.max(np.abs(array), axis=contracted, keepdims=True))
         scaled = array * scale * scale
         parts = [part_of(scaled, part=i) for i in range(PARTS)]
     back = np.squeeze(1 / scale, axis=contracted)
     halves = [ops.constant(x, HALF) for i, x in enumerate(parts) if i == 0 or x.any()]
-    return Parts(halves, ops.constant(back, "f32"))
+    return F16Parts(halves, ops.constant(back, "f32"))
 
 
 def sum_of_products(

@@ -26,10 +26,10 @@ from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.kernel_cores import count_alone, ways_of_group
 from davinci.schedule.stages import (
-    Prices,
-    Stage,
-    Task,
-    Way,
+    CoresWay,
+    LaunchStage,
+    StagedCall,
+    StagePrices,
     fastest,
     in_groups,
     partners,
@@ -58,7 +58,7 @@ class Staged:
     """
 
     launches: list[list[Launch]]
-    stages: list[Stage]
+    stages: list[LaunchStage]
 
     @property
     def cycles(self) -> float:
@@ -111,7 +111,7 @@ class Staged:
             storage.uses.append(Piece(0, storage.size, begins, begins + 1))
 
 
-class Staging:
+class StageSearch:
     """Decides the stages of a list of launches.
 
     Args:
@@ -141,7 +141,7 @@ class Staging:
         if plan == TIME:
             return [best]
         order = lowest(self.work(self._machine.gm.line_bytes)).steps
-        few = [Stage((number,), (), prices.alone(number)) for number in order]
+        few = [LaunchStage((number,), (), prices.alone(number)) for number in order]
         made = [sequential(prices), few, *layered]
         return [*map(self._staged, made), best]
 
@@ -177,16 +177,18 @@ class Staging:
     def of_stages(self, stages: Sequence[tuple[int, ...]]) -> Staged:
         """Given stages, their cores shared out as takes least time."""
         priced = [self._all_prices.stage(tuple(sorted(tasks))) for tasks in stages]
-        found = [stage or Stage(tuple(tasks)) for stage, tasks in zip(priced, stages, strict=True)]
+        found = [
+            stage or LaunchStage(tuple(tasks)) for stage, tasks in zip(priced, stages, strict=True)
+        ]
         return self._staged(found)
 
     def in_order(self, order: Sequence[int]) -> Staged:
         """One launch after the other, whose cycles nobody has asked for."""
-        return self._staged([Stage((number,)) for number in order])
+        return self._staged([LaunchStage((number,)) for number in order])
 
-    def with_launches(self, launches: list[Launch]) -> Staging:
+    def with_launches(self, launches: list[Launch]) -> StageSearch:
         """Decides of other launches of the same kernels."""
-        other = Staging(self._root, launches, self._chip, self._chip_cores)
+        other = StageSearch(self._root, launches, self._chip, self._chip_cores)
         other._kernels = self._kernels
         return other
 
@@ -209,8 +211,8 @@ class Staging:
         return partners(self._needs)
 
     @cached_property
-    def _all_prices(self) -> Prices:
-        return Prices(self._machine, self._cores, self._tasks())
+    def _all_prices(self) -> StagePrices:
+        return StagePrices(self._machine, self._cores, self._tasks())
 
     def _worth(self) -> dict[str, float]:
         """Cycles beyond which a kernel has too few cores to share a launch: it and all that may
@@ -227,22 +229,22 @@ class Staging:
         return worth
 
     def _apart(self) -> Staged:
-        stages = [Stage((number,)) for number in range(len(self._launches))]
+        stages = [LaunchStage((number,)) for number in range(len(self._launches))]
         return self._staged(stages)
 
-    def _staged(self, stages: list[Stage]) -> Staged:
+    def _staged(self, stages: list[LaunchStage]) -> Staged:
         return Staged([[self._launches[n] for n in stage.tasks] for stage in stages], stages)
 
-    def _tasks(self) -> list[Task]:
+    def _tasks(self) -> list[StagedCall]:
         tasks, worth = [], self._worth()
         for launch, needs, beside in zip(self._launches, self._needs, self._partners, strict=True):
             kernel = self._kernel(launch.kernel) if beside else None
             if kernel is None:
-                tasks.append(Task((Way(1, 0.0),), needs, shares=False))
+                tasks.append(StagedCall((CoresWay(1, 0.0),), needs, shares=False))
                 continue
             ways = kernel.ways(worth[launch.kernel])
             if self._chip.split:
-                tasks.append(Task(ways, needs, shares=False))
+                tasks.append(StagedCall(ways, needs, shares=False))
                 continue
             sizes: dict[str, int] = {}
             for place, kind in launch.buffers:
@@ -250,7 +252,7 @@ class Staging:
                 sizes[source] = sizes.get(source, 0) + bytes_of(kind)
             total = sum(sizes.values())
             brought = sizes.get("constant", 0) + sizes.get("argument", 0)
-            tasks.append(Task(ways, needs, brought, total))
+            tasks.append(StagedCall(ways, needs, brought, total))
         return tasks
 
     def _kernel(self, name: str) -> KernelWays | None:
@@ -333,10 +335,10 @@ class KernelWays:
     def __init__(self, graph: Graph, machine: Machine, cores: int, alone: CoreCount) -> None:
         self.alone = alone
         self._graph, self._machine, self._cores = graph, machine, cores
-        self._weighed: tuple[Way, ...] = ()
+        self._weighed: tuple[CoresWay, ...] = ()
         self._most = -math.inf
 
-    def ways(self, most: float) -> tuple[Way, ...]:
+    def ways(self, most: float) -> tuple[CoresWay, ...]:
         """On as many cores as it takes alone, and on all fewer on which it takes at most so many
         cycles; see `davinci.schedule.stages.Task.ways`."""
         if self._most < most:

@@ -188,7 +188,7 @@ class Chip:
             return None
 
 
-class Parts:
+class ExponentialParts:
     """The operators that a sum of exponentials is made of in parts, built in front of it.
 
     Args:
@@ -346,7 +346,7 @@ def part_exponentials(op: Op, chip: Chip) -> ir.Value | None:
         return None
     best, least = None, whole * PAYS
     for count, lanes in ways(source, found.dim, result.count, chip.cores):
-        parts = Parts(found, count, lanes)
+        parts = ExponentialParts(found, count, lanes)
         cycles = parts.cycles(chip)
         if cycles is None or cycles + behind >= least:
             parts.erase()

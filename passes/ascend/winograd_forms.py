@@ -12,10 +12,10 @@ and the sums over channels are rounded, so to first order
 
     |error| <= 5 u |A| (sum over channels of (|G| |g| |G'|) * (|B| |x| |B'|)) |A'|
 
-and, with all of |x| <= X and |w| <= W, at most `Form.growth` times the 18 u C X W that direct ones
-are bound by: 18 times with 2x2 tiles, 209 times with 4x4. Those are worst cases, where all signs
-meet: of random numbers the error is 2.5 and 7 times that of a direct one. The result is rounded to
-f16 once more on its way through memory. f32 sums add 2^-24 for each term, as anywhere.
+and, with all of |x| <= X and |w| <= W, at most `WinogradForm.growth` times the 18 u C X W that
+direct ones are bound by: 18 times with 2x2 tiles, 209 times with 4x4. Those are worst cases, where
+all signs meet: of random numbers the error is 2.5 and 7 times that of a direct one. The result is
+rounded to f16 once more on its way through memory. f32 sums add 2^-24 for each term, as anywhere.
 
 Sources: S. Winograd, Arithmetic Complexity of Computations (1980); A. Lavin, S. Gray, Fast
 Algorithms for Convolutional Neural Networks, arXiv:1509.09308.
@@ -37,7 +37,7 @@ KERNEL = (3, 3)
 
 
 @dataclass(frozen=True)
-class Form:
+class WinogradForm:
     """F(m x m, 3x3) by its matrices: Y = A ((G g G') * (B d B')) A'.
 
     Attributes:
@@ -70,7 +70,7 @@ class Form:
         return float(5 * terms.max() ** 2 / (2 * math.prod(KERNEL)))
 
 
-def form_of(name: str, points: Sequence[Fraction]) -> Form:
+def form_of(name: str, points: Sequence[Fraction]) -> WinogradForm:
     """The form that multiplies polynomials by their values at points and at infinity (Toom, Cook).
 
     With p the points, N[j] the product of p[j] - p[k] over all other k, and M[j](x) that of
@@ -90,7 +90,7 @@ def form_of(name: str, points: Sequence[Fraction]) -> Form:
         b[j, :order] = coefficients(others)
     a[-1, -1], g[-1, -1], b[-1] = 1, 1, coefficients(points)
     scale = 2.0 ** np.round(np.log2(np.abs(b).sum(1, keepdims=True) / 2))
-    return Form(name, b / scale, g * scale, a)
+    return WinogradForm(name, b / scale, g * scale, a)
 
 
 def coefficients(roots: Sequence[Fraction]) -> list[float]:

@@ -21,13 +21,13 @@ from davinci.operators import Tensor
 from davinci.operators.conv import LENGTHS, MOST_PADDING, MOST_SIDE, Geometry
 from davinci.operators.tensors import NZ
 from davinci.passes.ascend.tensor_ops import HALF, TensorOps
-from davinci.passes.ascend.winograd_forms import KERNEL, Form
+from davinci.passes.ascend.winograd_forms import KERNEL, WinogradForm
 from davinci.schedule.graph import Graph, Node
 from davinci.units import FRACTAL_SIDE, ceil_div
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowsConvolution:
     """A convolution of one block of channels, or of groups of windows that are pixels.
 
     Attributes:
@@ -74,7 +74,7 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Turn:
+class ChannelBlockTurn:
     """Blocks of 16 channels that change places in memory.
 
     Attributes:
@@ -127,7 +127,7 @@ class Tiled:
         tiles: rows and columns of them, as many as fill whole fractals.
     """
 
-    form: Form
+    form: WinogradForm
     lies: Geometry
     images: int
     channels: int
@@ -135,7 +135,9 @@ class Tiled:
     tiles: tuple[int, int]
 
     @staticmethod
-    def fitted(form: Form, lies: Geometry, images: int, channels: int, outputs: int) -> Tiled:
+    def fitted(
+        form: WinogradForm, lies: Geometry, images: int, channels: int, outputs: int
+    ) -> Tiled:
         """With the fewest tiles that are whole fractals."""
         rows, columns = (ceil_div(size, form.size) for size in lies.windows)
         ways = [
@@ -167,38 +169,40 @@ class Tiled:
         return ceil_div(self.channels, FRACTAL_SIDE), ceil_div(self.outputs, FRACTAL_SIDE)
 
     @property
-    def columns(self) -> Windows:
+    def columns(self) -> WindowsConvolution:
         """The image transformed along its columns: [n c, tiles w, (i, 16)]."""
         top, bottom, _, _ = self.pads
         form, count = self.form, self.images * self.blocks[0]
         side, kernel, strides = form.reach * FRACTAL_SIDE, (form.reach, 1), (form.size, 1)
         pads = (top, bottom, 0, 0)
-        return Windows(count, FRACTAL_SIDE, side, self.lies.image, kernel, strides, pads)
+        return WindowsConvolution(count, FRACTAL_SIDE, side, self.lies.image, kernel, strides, pads)
 
     @property
-    def rows(self) -> Windows:
+    def rows(self) -> WindowsConvolution:
         """And along its rows: [n c i, tiles, (j, 16)]."""
         _, _, left, right = self.pads
         form, count = self.form, self.images * self.blocks[0] * self.form.reach
         side, kernel, strides = form.reach * FRACTAL_SIDE, (1, form.reach), (1, form.size)
         image, pads = (self.tiles[0], self.lies.image[1]), (0, 0, left, right)
-        return Windows(count, FRACTAL_SIDE, side, image, kernel, strides, pads)
+        return WindowsConvolution(count, FRACTAL_SIDE, side, image, kernel, strides, pads)
 
     @property
-    def products(self) -> Windows:
+    def products(self) -> WindowsConvolution:
         """One for each element of a tile, of all images: [1, n tiles, (i, j, o)]."""
         channels, outputs = (count * FRACTAL_SIDE for count in self.blocks)
         image = self.images * self.tiles[0], self.tiles[1]
-        return Windows(1, channels, outputs, image, groups=self.form.reach**2)
+        return WindowsConvolution(1, channels, outputs, image, groups=self.form.reach**2)
 
     @property
-    def results(self) -> Windows:
+    def results(self) -> WindowsConvolution:
         """Tiles of the result: [n o, tiles, (a, b, 16)]."""
         inner, outer = (side**2 * FRACTAL_SIDE for side in (self.form.reach, self.form.size))
-        return Windows(self.images * self.blocks[1], inner, outer, self.tiles)
+        return WindowsConvolution(self.images * self.blocks[1], inner, outer, self.tiles)
 
     @property
-    def turns(self) -> tuple[Turn, Turn, Turn, Turn]:
+    def turns(
+        self,
+    ) -> tuple[ChannelBlockTurn, ChannelBlockTurn, ChannelBlockTurn, ChannelBlockTurn]:
         """Elements of tiles in front of blocks of channels and these of images, and back; pixels in
         the order of rows, then rows in that of images: both at once are more, shorter runs."""
         n, elements, size = self.images, self.form.reach**2, self.form.size
@@ -208,10 +212,12 @@ class Tiled:
         lines, line = (n * outputs * size, size, *block), columns * size * FRACTAL_SIDE
         image = (n * outputs, size * rows, size * columns, FRACTAL_SIDE)
         return (
-            Turn((n, channels, elements, *block), swap, (elements * channels, *of_all)),
-            Turn((elements, outputs, n, *block), swap, (n * outputs * elements, *block)),
-            Turn(lines, (0, 2, 1, 3), (n * outputs, size, rows, line)),
-            Turn((n * outputs, size, rows, line), (0, 2, 1, 3), image),
+            ChannelBlockTurn((n, channels, elements, *block), swap, (elements * channels, *of_all)),
+            ChannelBlockTurn(
+                (elements, outputs, n, *block), swap, (n * outputs * elements, *block)
+            ),
+            ChannelBlockTurn(lines, (0, 2, 1, 3), (n * outputs, size, rows, line)),
+            ChannelBlockTurn((n * outputs, size, rows, line), (0, 2, 1, 3), image),
         )
 
     def weights(self, w: Array) -> Array:

@@ -16,7 +16,7 @@ from davinci.schedule.core_count import CoreCount
 
 
 @dataclass(frozen=True)
-class Blocks:
+class LaunchBlocks:
     """The blocks of a launch that a part of its kernel has.
 
     Attributes:
@@ -54,7 +54,7 @@ class Target:
     matmul_strategy: str = "os"
     tile: tuple[int, int, int] = (0, 0, 0)
     fractalize: str = "improved"
-    blocks: Blocks | None = None
+    blocks: LaunchBlocks | None = None
     all_cores: bool = False
     given: Mapping[str, Choices] = field(default_factory=dict)
     schedules: str = ""

@@ -32,7 +32,7 @@ from davinci.passes.analysis.kernels import CORES
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.analysis.origins import numbered_location, served
 from davinci.passes.ascend.tensor_ops import fold_numbers
-from davinci.passes.ascend_to_cce import Blocks, Target
+from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.attention.group import build_attention_group
 from davinci.passes.ascend_to_cce.given_choices import (
     choices_given,
@@ -78,7 +78,7 @@ from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whol
 from davinci.schedule.side_by_side import part_choice, partings_of, plans_of
 from davinci.schedule.sorts.schedule import SortPlan
 from davinci.schedule.vector.phased_schedule import PhasedSchedule
-from davinci.schedule.vector.schedule import Plan
+from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.window_checks import check_windows
 
@@ -180,7 +180,7 @@ def erase(ops: Sequence[Op]) -> None:
 
 
 @dataclass(frozen=True)
-class Group:
+class LoweredGroup:
     """What a kernel computes.
 
     Attributes:
@@ -193,7 +193,7 @@ class Group:
     last: Op
 
 
-def group_of(kernel: Op) -> Group:
+def group_of(kernel: Op) -> LoweredGroup:
     """Reads a kernel that `is_group`."""
     ops = [op.operation for op in kernel.regions[0].blocks[0].operations]
     operators = operators_of(kernel)
@@ -206,7 +206,7 @@ def group_of(kernel: Op) -> Group:
     graph, inputs = graph_of(operators, outputs)
     check_windows(graph)
     buffers = [_buffer(value) for value in inputs] + [op.operands[1] for op in stores]
-    return Group(graph, buffers, (operators or stores)[-1])
+    return LoweredGroup(graph, buffers, (operators or stores)[-1])
 
 
 def _require_types(operation: Op) -> None:
@@ -247,7 +247,7 @@ def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Op, target: 
             break
         count = chosen.schedule.cores
         with only_blocks(blocks, count) as (branch, index):
-            own_target = replace(target, cores=cores, blocks=Blocks(index, count))
+            own_target = replace(target, cores=cores, blocks=LaunchBlocks(index, count))
             with serving(*members):
                 built, straight = _build_part(chosen, own, own_target)
             assert built >= count, "blocks without work"
@@ -406,7 +406,7 @@ def _build_part(chosen: GroupPlan, buffers: list[ir.Value], target: Target) -> t
     return builder.build(), builder.ordered
 
 
-def _vector_builder_of(chosen: Plan) -> type[PhasedBuilder | VectorBuilder]:
+def _vector_builder_of(chosen: VectorPlan) -> type[PhasedBuilder | VectorBuilder]:
     if isinstance(chosen.schedule, PhasedSchedule):
         return PhasedBuilder
     return VectorBuilder if chosen.schedule.chunks is None else ChunkBuilder

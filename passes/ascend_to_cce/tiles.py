@@ -27,7 +27,7 @@ from davinci.schedule.moves.portions import Portions
 
 
 @dataclass(frozen=True)
-class Segment:
+class TileSegment:
     """`count` neighbouring tiles of `size`, the first of which starts at `first`."""
 
     first: int
@@ -39,18 +39,18 @@ class Segment:
         return add(self.first, mul(index, self.size))
 
 
-def segments(total: int, size: int) -> list[Segment]:
+def segments(total: int, size: int) -> list[TileSegment]:
     """Cuts `total` into tiles of `size` and a remainder.
 
     >>> segments(10, 4)
     [Segment(first=0, count=2, size=4), Segment(first=8, count=1, size=2)]
     """
     count, rest = divmod(total, size)
-    cut = [Segment(0, count, size)] if count else []
-    return cut + ([Segment(count * size, 1, rest)] if rest else [])
+    cut = [TileSegment(0, count, size)] if count else []
+    return cut + ([TileSegment(count * size, 1, rest)] if rest else [])
 
 
-def for_tiles(segment: Segment, build: Callable[[IndexLike], None], unroll: int = 0) -> None:
+def for_tiles(segment: TileSegment, build: Callable[[IndexLike], None], unroll: int = 0) -> None:
     """Builds `build(start)` for every tile of a segment, in a loop if there is more than one.
 
     Args:
@@ -66,7 +66,7 @@ def for_tiles(segment: Segment, build: Callable[[IndexLike], None], unroll: int 
 
 
 @dataclass(frozen=True)
-class Part:
+class AlikeWork:
     """`count` pieces of work of one static shape; `build(index)` builds piece `index`."""
 
     count: int
@@ -122,7 +122,7 @@ def only_blocks(
 
 
 def share_blocks(
-    parts: Iterable[Part],
+    parts: Iterable[AlikeWork],
     target: Target,
     alone: bool = True,
     total: int | None = None,
@@ -144,7 +144,7 @@ def share_blocks(
     few = target.blocks is None or target.blocks.count <= 1
     if target.cores <= 1 or (alone and total <= 1 and few):
         for part in parts:
-            for_tiles(Segment(0, part.count, 1), part.build, unroll)
+            for_tiles(TileSegment(0, part.count, 1), part.build, unroll)
         return total
     if alone and total <= target.cores and target.blocks is None:
         _one_each([part for part in parts if part.count], block_index(target))
@@ -166,7 +166,7 @@ def share_blocks(
     return total
 
 
-def _counted(part: Part, start: ir.Value, blocks: int, unroll: int) -> None:
+def _counted(part: AlikeWork, start: ir.Value, blocks: int, unroll: int) -> None:
     """Builds a block's pieces of a part, from piece `start` on, in loops whose trips are known.
 
     The first blocks have a piece more than the others where the part does not come out even: a loop
@@ -175,7 +175,7 @@ def _counted(part: Part, start: ir.Value, blocks: int, unroll: int) -> None:
     each, more = divmod(part.count, blocks)
 
     def build(count: int) -> None:
-        pieces = Segment(0, count, blocks)
+        pieces = TileSegment(0, count, blocks)
         for_tiles(pieces, lambda first: part.build(add(start, first)), unroll)
 
     if not more:
@@ -192,7 +192,7 @@ def _counted(part: Part, start: ir.Value, blocks: int, unroll: int) -> None:
             scf.YieldOp([])
 
 
-def _one_each(parts: Sequence[Part], block: IndexLike, before: int = 0) -> None:
+def _one_each(parts: Sequence[AlikeWork], block: IndexLike, before: int = 0) -> None:
     """Builds all pieces where each block does one: branches of which a block takes one, so that
     none begins with event ids that another has left.
 
@@ -236,16 +236,16 @@ def stretches(portions: Portions) -> list[tuple[int, Callable[[IndexLike], Stret
 
 def portion_parts(
     portions: Portions, build: Callable[[IndexLike, IndexLike, int], None], times: int = 1
-) -> list[Part]:
+) -> list[AlikeWork]:
     """`build(repetition, start, size)` for all portions, each done for 0 .. times - 1, as parts."""
 
-    def part(count: int, of: Callable[[IndexLike], Stretches]) -> Part:
+    def part(count: int, of: Callable[[IndexLike], Stretches]) -> AlikeWork:
         def piece(index: IndexLike) -> None:
             repetition, position = unflatten(index, [times, count])
             for start, size in of(position):
                 build(repetition, start, size)
 
-        return Part(times * count, piece)
+        return AlikeWork(times * count, piece)
 
     return [part(count, of) for count, of in stretches(portions)]
 

@@ -54,9 +54,9 @@ from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.analysis.meetings import event_of, meetings_in
 from davinci.passes.cce.sync_completion import Resources
-from davinci.passes.cce.sync_memory import Memory
+from davinci.passes.cce.sync_memory import ProgramAccesses
 from davinci.passes.cce.sync_plan import Action
-from davinci.passes.cce.sync_program import Node, Program
+from davinci.passes.cce.sync_program import Program, SyncNode
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_solver import solve
@@ -92,7 +92,7 @@ def _synchronise(kernel: Op, machine: Machine) -> None:
     meetings = meetings_in(kernel)
     event_ids = event_of(meetings[0], machine) if meetings else machine.sync.event_ids
     resources = Resources(event_ids, _relays(machine, pipes, sequential))
-    solution = solve(Record(program, Memory(program, sequential)), resources)
+    solution = solve(Record(program, ProgramAccesses(program, sequential)), resources)
     for node in solution.plan.nodes():
         _emit(ir.InsertionPoint(node.op), node, solution.plan.before(node))
         _emit(ir.InsertionPoint.after(node.op), node, solution.plan.after(node))
@@ -119,7 +119,7 @@ def _pipes(kernel: Op) -> tuple[set[Queue], bool]:
     return pipes, any(op.name in SYNC_OPS for op in found)
 
 
-def _emit(point: ir.InsertionPoint, node: Node, actions: Iterable[Action]) -> None:
+def _emit(point: ir.InsertionPoint, node: SyncNode, actions: Iterable[Action]) -> None:
     with point, node.op.location:
         for action in actions:
             flag = action.flag

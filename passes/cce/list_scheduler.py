@@ -21,7 +21,7 @@ GOOD = 1.05
 
 
 @dataclass(frozen=True)
-class Task:
+class PipeTask:
     """Work of one pipe; figures are cycles.
 
     Attributes:
@@ -45,7 +45,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TaskOrder:
     """An order of tasks, and when the last one is complete."""
 
     order: tuple[int, ...]
@@ -53,7 +53,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SchedulerLimits:
     """What holds for all tasks.
 
     Attributes:
@@ -67,7 +67,7 @@ class Limits:
     window: int = 1 << 30
 
 
-def plain(tasks: Sequence[Task], limits: Limits) -> Plan:
+def plain(tasks: Sequence[PipeTask], limits: SchedulerLimits) -> TaskOrder:
     """The best of three orders: tasks by their given order, by critical paths, and as they are.
 
     Args:
@@ -82,7 +82,7 @@ def plain(tasks: Sequence[Task], limits: Limits) -> Plan:
     return min(plans, key=lambda plan: plan.cycles)
 
 
-def mixed(tasks: Sequence[Task], limits: Limits, best: Plan) -> Plan:
+def mixed(tasks: Sequence[PipeTask], limits: SchedulerLimits, best: TaskOrder) -> TaskOrder:
     """The best of orders between the given one and that of critical paths, and of `best`, the plain
     one; if that is good, others are not looked for."""
     if best.cycles <= GOOD * _least(tasks):
@@ -99,7 +99,7 @@ def mixed(tasks: Sequence[Task], limits: Limits, best: Plan) -> Plan:
     return min(plans, key=lambda plan: plan.cycles)
 
 
-def _least(tasks: Sequence[Task]) -> int:
+def _least(tasks: Sequence[PipeTask]) -> int:
     """Cycles of the busiest pipe."""
     busy: dict[int, int] = {}
     for task in tasks:
@@ -107,7 +107,7 @@ def _least(tasks: Sequence[Task]) -> int:
     return max(busy.values(), default=0)
 
 
-def critical_paths(tasks: Sequence[Task]) -> list[int]:
+def critical_paths(tasks: Sequence[PipeTask]) -> list[int]:
     """For each task the cycles from its start to the end of all that follows from it."""
     paths = [task.result for task in tasks]
     for number in range(len(tasks) - 1, -1, -1):
@@ -116,15 +116,15 @@ def critical_paths(tasks: Sequence[Task]) -> list[int]:
     return paths
 
 
-def in_order(tasks: Sequence[Task], limits: Limits) -> Plan:
+def in_order(tasks: Sequence[PipeTask], limits: SchedulerLimits) -> TaskOrder:
     """The tasks as they are."""
     clock = _Clock(tasks, limits.credit)
     for number in range(len(tasks)):
         clock.start(number)
-    return Plan(tuple(range(len(tasks))), clock.end)
+    return TaskOrder(tuple(range(len(tasks))), clock.end)
 
 
-def greedy(tasks: Sequence[Task], rank: Sequence[float], limits: Limits) -> Plan:
+def greedy(tasks: Sequence[PipeTask], rank: Sequence[float], limits: SchedulerLimits) -> TaskOrder:
     """Tasks in the order in which they start; of those that could, the one of the lowest rank."""
     clock = _Clock(tasks, limits.credit)
     waiting = _Waiting(tasks, limits.window)
@@ -142,13 +142,13 @@ def greedy(tasks: Sequence[Task], rank: Sequence[float], limits: Limits) -> Plan
         order.append(number)
         for later in waiting.after(number):
             queues[tasks[later].pipe].add(clock.allowed(later), rank[later], later)
-    return Plan(tuple(order), clock.end)
+    return TaskOrder(tuple(order), clock.end)
 
 
 class _Waiting:
     """Tasks that cannot start yet, because of those they follow or of the window."""
 
-    def __init__(self, tasks: Sequence[Task], window: int) -> None:
+    def __init__(self, tasks: Sequence[PipeTask], window: int) -> None:
         self._window = window
         self._missing = [len(task.after) for task in tasks]
         self._followers: list[list[int]] = [[] for _ in tasks]
@@ -190,7 +190,7 @@ class _Clock:
         end: when all tasks so far are complete.
     """
 
-    def __init__(self, tasks: Sequence[Task], credit: int) -> None:
+    def __init__(self, tasks: Sequence[PipeTask], credit: int) -> None:
         self._tasks, self._credit = tasks, credit
         self._memory: int | None = None
         self._started = [0] * len(tasks)
@@ -215,7 +215,7 @@ class _Clock:
         if task.blocks:
             self._issued = start + task.result
 
-    def _wait(self, task: Task, start: int) -> int:
+    def _wait(self, task: PipeTask, start: int) -> int:
         """How much later a task is complete because of the memory."""
         if not task.of_memory:
             return 0

@@ -39,7 +39,7 @@ from davinci.dialects.cce.effects import SYNC_OPS
 from davinci.machine import Machine
 from davinci.mlir import Op, operations, run_unverified
 from davinci.passes.analysis.kernels import kernels, seen_by
-from davinci.passes.cce.list_scheduler import Plan
+from davinci.passes.cce.list_scheduler import TaskOrder
 from davinci.passes.cce.ordering import Orderer, Ordering
 from davinci.passes.cce.plan_memory import needed_bytes
 from davinci.passes.cce.unroll import ORDER, UNROLL, unroll
@@ -117,7 +117,7 @@ def _order(kernel: Op, machine: Machine, orderings: list[Ordering]) -> None:
 
 
 def _needed(
-    kernel: Op, machine: Machine, orderings: list[Ordering], plans: list[list[Plan]]
+    kernel: Op, machine: Machine, orderings: list[Ordering], plans: list[list[TaskOrder]]
 ) -> dict[str, int]:
     """Orders blocks; bytes that buffers then need of each memory that cannot hold all of them side
     by side."""
@@ -125,7 +125,7 @@ def _needed(
     return needed_bytes(kernel, machine)
 
 
-def _place(orderings: list[Ordering], plans: list[list[Plan]]) -> None:
+def _place(orderings: list[Ordering], plans: list[list[TaskOrder]]) -> None:
     for ordering, own in zip(orderings, plans, strict=True):
         ordering.place(own)
 

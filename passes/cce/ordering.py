@@ -10,25 +10,25 @@ from davinci.dialects.cce.effects import MEETINGS, Effects, effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, parent_of
-from davinci.passes.analysis.accesses import Access, Accesses
+from davinci.passes.analysis.accesses import Accesses, ByteAccess
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.dependences import Dependences
 from davinci.passes.analysis.durations import Duration, Durations
 from davinci.passes.analysis.lifetimes import VIEWS
-from davinci.passes.cce.list_scheduler import Limits, Plan, Task, mixed, plain
+from davinci.passes.cce.list_scheduler import PipeTask, SchedulerLimits, TaskOrder, mixed, plain
 
 FREE = VIEWS | {"memref.alloc"}
 """Operations, besides those of arith and the scalar unit's registers, that touch nothing."""
 
 
 @dataclass(frozen=True)
-class _Node:
+class _PipeNode:
     """An operation that a pipe executes."""
 
     op: Op
     pipe: Pipe
-    reads: tuple[Access, ...]
-    writes: tuple[Access, ...]
+    reads: tuple[ByteAccess, ...]
+    writes: tuple[ByteAccess, ...]
     duration: Duration
 
 
@@ -36,8 +36,8 @@ class _Node:
 class _Line:
     """Operations in a straight line as tasks, and the operation after it, which stays in place."""
 
-    nodes: list[_Node]
-    tasks: list[Task]
+    nodes: list[_PipeNode]
+    tasks: list[PipeTask]
     end: Op | None
 
 
@@ -62,18 +62,18 @@ class Ordering:
         """Tasks of the longest line."""
         return max(len(line.tasks) for line in self.lines)
 
-    def plain(self, window: int) -> list[Plan]:
+    def plain(self, window: int) -> list[TaskOrder]:
         """The order of each line's tasks by `list_scheduler.plain`; for `window` see its
-        `Limits`."""
-        return [plain(line.tasks, Limits(self.credit, window)) for line in self.lines]
+        `SchedulerLimits`."""
+        return [plain(line.tasks, SchedulerLimits(self.credit, window)) for line in self.lines]
 
-    def mixed(self, window: int, plans: Sequence[Plan]) -> list[Plan]:
+    def mixed(self, window: int, plans: Sequence[TaskOrder]) -> list[TaskOrder]:
         """The order of each line's tasks by `list_scheduler.mixed`, given the plain ones."""
-        limits = Limits(self.credit, window)
+        limits = SchedulerLimits(self.credit, window)
         lines = zip(self.lines, plans, strict=True)
         return [mixed(line.tasks, limits, plan) for line, plan in lines]
 
-    def place(self, plans: Sequence[Plan]) -> None:
+    def place(self, plans: Sequence[TaskOrder]) -> None:
         """Moves the operations."""
         placed: list[Op] = []
         for line, plan in zip(self.lines, plans, strict=True):
@@ -111,15 +111,15 @@ class Orderer:
             line.tasks = self._tasks(line.nodes, Dependences(accesses, loops))
         return Ordering(list(ops), lines, end, self._machine.gm.idle_credit_cycles)
 
-    def _node(self, op: Op, effects: Effects, accesses: Accesses) -> _Node:
+    def _node(self, op: Op, effects: Effects, accesses: Accesses) -> _PipeNode:
         pipe = Pipe[effects.pipe]
         duration = self._durations.of(op, pipe)
         if op.name in ("memref.load", "memref.store"):
             buffer, *indices = list(op.operands)[0 if op.name == "memref.load" else 1 :]
             element = (accesses.of_element(buffer, indices, op),)
             reads, writes = (element, ()) if effects.reads else ((), element)
-            return _Node(op, pipe, reads, writes, duration)
-        return _Node(
+            return _PipeNode(op, pipe, reads, writes, duration)
+        return _PipeNode(
             op,
             pipe,
             tuple(accesses.of_view(value, op) for value in effects.reads),
@@ -127,7 +127,7 @@ class Orderer:
             duration,
         )
 
-    def _tasks(self, nodes: list[_Node], dependences: Dependences) -> list[Task]:
+    def _tasks(self, nodes: list[_PipeNode], dependences: Dependences) -> list[PipeTask]:
         numbers = {node.op: number for number, node in enumerate(nodes)}
         fresh = self._fresh(nodes)
         tasks = []
@@ -135,7 +135,7 @@ class Orderer:
             before = dependences.add(number, node.reads, node.writes)
             before |= dict.fromkeys(_operand_nodes(node.op, numbers), True)
             tasks.append(
-                Task(
+                PipeTask(
                     node.pipe,
                     node.duration.busy,
                     node.duration.result,
@@ -147,7 +147,7 @@ class Orderer:
             )
         return tasks
 
-    def _fresh(self, nodes: list[_Node]) -> dict[object, float]:
+    def _fresh(self, nodes: list[_PipeNode]) -> dict[object, float]:
         """How much of what a line reads of an array in global memory comes from the memory: no more
         than there is, however many cores read it; the L2 has the rest.
 
@@ -162,7 +162,7 @@ class Orderer:
             source: min(1.0, _bytes_of(source) / rate / taken) for source, taken in cycles.items()
         }
 
-    def _distance(self, earlier: _Node, later: _Node, written: bool) -> int:
+    def _distance(self, earlier: _PipeNode, later: _PipeNode, written: bool) -> int:
         """Cycles from the start of one operation to that of one that depends on it.
 
         Between pipes a flag tells; within one a flag goes to an idle pipe and back, while other
@@ -176,7 +176,7 @@ class Orderer:
         return earlier.duration.result + 2 * flag
 
 
-def _source(node: _Node) -> ir.Value | str | None:
+def _source(node: _PipeNode) -> ir.Value | str | None:
     """The array that an operation reads first."""
     return node.reads[0].memory if node.reads else None
 

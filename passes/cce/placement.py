@@ -32,7 +32,7 @@ class Free(Cost):
 
 
 @dataclass(frozen=True)
-class Piece:
+class PlacedPiece:
     """A buffer: rounded size in bytes, a bit for each time at which it lives, address if given."""
 
     size: int
@@ -41,7 +41,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Steps:
+class GapSteps:
     """Places in a gap that are tried; all figures are bytes.
 
     Attributes:
@@ -70,7 +70,9 @@ class Steps:
                     yield place + self.beside
 
 
-def place(pieces: Sequence[Piece], capacity: int, steps: Steps, cost: Cost) -> list[int] | None:
+def place(
+    pieces: Sequence[PlacedPiece], capacity: int, steps: GapSteps, cost: Cost
+) -> list[int] | None:
     """Addresses of all pieces, None if these do not fit.
 
     Larger pieces come first, of equal ones those that live first, each to the place that costs

@@ -38,8 +38,8 @@ from davinci.mlir import Op, ir, location_text, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.bank_conflicts import BankConflicts
 from davinci.passes.analysis.kernels import kernels, seen_by
-from davinci.passes.analysis.lifetimes import Buffer, alloc_bytes, lifetimes
-from davinci.passes.cce.placement import Cost, Free, Piece, Steps, place
+from davinci.passes.analysis.lifetimes import AllocatedBuffer, alloc_bytes, lifetimes
+from davinci.passes.cce.placement import Cost, Free, GapSteps, PlacedPiece, place
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
 
@@ -85,14 +85,14 @@ def needed_bytes(kernel: Op, machine: Machine) -> dict[str, int]:
     }
 
 
-def _by_space(kernel: Op) -> dict[str, list[Buffer]]:
-    found: dict[str, list[Buffer]] = {}
+def _by_space(kernel: Op) -> dict[str, list[AllocatedBuffer]]:
+    found: dict[str, list[AllocatedBuffer]] = {}
     for buffer in lifetimes(kernel):
         found.setdefault(buffer.space, []).append(buffer)
     return found
 
 
-def _plan(kernel: Op, buffers: list[Buffer], machine: Machine, space: str) -> None:
+def _plan(kernel: Op, buffers: list[AllocatedBuffer], machine: Machine, space: str) -> None:
     """Sets the addresses of all buffers of one memory."""
     memory = machine.buffer(space)
     planner = _Planner(kernel, buffers, machine, space)
@@ -106,7 +106,9 @@ def _plan(kernel: Op, buffers: list[Buffer], machine: Machine, space: str) -> No
 class _Planner:
     """Tries places for the buffers of one memory, with ever fewer wishes."""
 
-    def __init__(self, kernel: Op, buffers: Sequence[Buffer], machine: Machine, space: str) -> None:
+    def __init__(
+        self, kernel: Op, buffers: Sequence[AllocatedBuffer], machine: Machine, space: str
+    ) -> None:
         self._buffers, self._memory = buffers, machine.buffer(space)
         self._kernel, self._space, self._unit = kernel, space, machine.vector
         self._scopes = [buffer.scope for buffer in buffers]
@@ -131,25 +133,25 @@ class _Planner:
 
     def least_bytes(self) -> int:
         """What all buffers take in a memory that is large enough, sharing what they can."""
-        found = self._place(0, Steps(self._memory.align_bytes), 1 << 62)
+        found = self._place(0, GapSteps(self._memory.align_bytes), 1 << 62)
         assert found is not None, "a memory of 2**62 bytes holds all buffers"
         ends = (a + b.size_bytes for a, b in zip(found, self._buffers, strict=True))
         return max(ends, default=0)
 
-    def _steps(self) -> list[Steps]:
+    def _steps(self) -> list[GapSteps]:
         align, unit = self._memory.align_bytes, self._unit
         if self._conflicts is None:
-            return [Steps(align)]
+            return [GapSteps(align)]
         groups = unit.bank_groups * BLOCK_BYTES
         halves = groups // REPEAT_BYTES
         rows = unit.bank_groups * unit.bank_bytes
         return [
-            Steps(align, REPEAT_BYTES, halves, rows, BLOCK_BYTES),
-            Steps(align, REPEAT_BYTES, halves, 0, BLOCK_BYTES),
-            Steps(align),
+            GapSteps(align, REPEAT_BYTES, halves, rows, BLOCK_BYTES),
+            GapSteps(align, REPEAT_BYTES, halves, 0, BLOCK_BYTES),
+            GapSteps(align),
         ]
 
-    def _most_apart(self, steps: Steps) -> tuple[int, list[int]] | None:
+    def _most_apart(self, steps: GapSteps) -> tuple[int, list[int]] | None:
         """The largest number of buffers that have a place of their own, and all addresses."""
         low, high = 0, len(self._buffers)
         for scopes in ([ALWAYS] * high, self._scopes):
@@ -166,7 +168,7 @@ class _Planner:
         return (low - 1, best) if best else None
 
     def _place(
-        self, apart: int, steps: Steps, capacity: int, scopes: Sequence[int] | None = None
+        self, apart: int, steps: GapSteps, capacity: int, scopes: Sequence[int] | None = None
     ) -> list[int] | None:
         """Addresses with the first `apart` buffers by need in places of their own, at the times of
         their `scopes`."""
@@ -174,7 +176,7 @@ class _Planner:
         for number in self._by_need[:apart]:
             lives[number] = (scopes or self._scopes)[number]
         pieces = [
-            Piece(_rounded(buffer, self._memory), live, _given(buffer))
+            PlacedPiece(_rounded(buffer, self._memory), live, _given(buffer))
             for buffer, live in zip(self._buffers, lives, strict=True)
         ]
         cost: Cost = Free()
@@ -186,7 +188,9 @@ class _Planner:
 class _BankCost(Cost):
     """Cycles lost in the banks of UB."""
 
-    def __init__(self, conflicts: BankConflicts, buffers: Sequence[Buffer], unit: Vector) -> None:
+    def __init__(
+        self, conflicts: BankConflicts, buffers: Sequence[AllocatedBuffer], unit: Vector
+    ) -> None:
         self._conflicts, self._buffers = conflicts, buffers
         self._groups = unit.bank_groups * BLOCK_BYTES
         self._row = unit.bank_groups * unit.bank_bytes
@@ -209,28 +213,28 @@ class _BankCost(Cost):
         self._places[self._buffers[number].alloc.result] = address
 
 
-def _need(buffer: Buffer) -> tuple[int, int]:
+def _need(buffer: AllocatedBuffer) -> tuple[int, int]:
     """How much a buffer needs a place of its own, least first; small ones cost little."""
     if buffer.filled_by & TRANSFERS:
         return 0, buffer.size_bytes
     return 1 if len(buffer.pipes) > 1 else 2, buffer.size_bytes
 
 
-def _rounded(buffer: Buffer, memory: OnChipMemory) -> int:
+def _rounded(buffer: AllocatedBuffer, memory: OnChipMemory) -> int:
     return round_up(buffer.size_bytes, memory.align_bytes)
 
 
-def _given(buffer: Buffer) -> int:
+def _given(buffer: AllocatedBuffer) -> int:
     attributes = buffer.alloc.attributes
     return int(attributes["cce.address"].value) if "cce.address" in attributes else -1
 
 
 def _overflow(
-    kernel: Op, buffers: list[Buffer], memory: OnChipMemory, least_bytes: int
+    kernel: Op, buffers: list[AllocatedBuffer], memory: OnChipMemory, least_bytes: int
 ) -> NoReturn:
     """Raises the error that lists the buffers that hold something when most bytes are in use."""
 
-    def at(time: int) -> list[Buffer]:
+    def at(time: int) -> list[AllocatedBuffer]:
         return [buffer for buffer in buffers if buffer.live >> time & 1]
 
     def live_bytes(time: int) -> int:

@@ -30,20 +30,20 @@ from dataclasses import dataclass
 
 from davinci.passes.analysis.accesses import FORWARD
 from davinci.passes.cce.sync_observer import Instance, ObservedTrace
-from davinci.passes.cce.sync_plan import Plan, Sync
+from davinci.passes.cce.sync_plan import Sync, SyncPlan
 from davinci.passes.cce.sync_program import (
-    Block,
     Leaf,
-    Node,
+    SyncBlock,
+    SyncNode,
     ancestor,
     common_block,
     common_loops,
 )
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import differs_at
-from davinci.passes.cce.sync_room import Room
+from davinci.passes.cce.sync_room import EventRoom
 
-Place = Callable[[Block], Node]
+Place = Callable[[SyncBlock], SyncNode]
 """Around which statement a flag for a later iteration of a loop's body is set and waited for."""
 
 
@@ -72,7 +72,7 @@ class Completion:
         asked, added: how often something was missing, and how many syncs were added for it.
     """
 
-    def __init__(self, plan: Plan, resources: Resources, place: Place, steady: bool) -> None:
+    def __init__(self, plan: SyncPlan, resources: Resources, place: Place, steady: bool) -> None:
         self._plan, self._place, self._steady = plan, place, steady
         self._event_ids, self._relays = resources.event_ids, resources.relays
         self._keys = {sync.key for sync in plan.syncs}
@@ -87,10 +87,12 @@ class Completion:
         else:
             self._between_pipes(trace, earlier, later)
 
-    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Queue, node: Node) -> None:
+    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Queue, node: SyncNode) -> None:
         self._order(*_span(trace, earlier, node), earlier.pipe, pipe)
 
-    def _order(self, block: Block, after: Node, before: Node, src: Queue, dst: Queue) -> None:
+    def _order(
+        self, block: SyncBlock, after: SyncNode, before: SyncNode, src: Queue, dst: Queue
+    ) -> None:
         """A flag or barrier for operations of which one lies in an inner loop or branch, or that
         the trace has passed. It is in place when the trace is run again."""
         if src == dst:
@@ -118,7 +120,7 @@ class Completion:
         """A relay, or a barrier if there is nothing between the two that fills its time."""
         pipe, block = later.pipe, later.block
         over = self._relays.get(pipe)
-        room = Room(trace, block, self._event_ids)
+        room = EventRoom(trace, block, self._event_ids)
         point = None if over is None else room.first(earlier, over)
         if over is None or point is None or trace.work(pipe) == point.work:
             barrier = Sync((pipe,), block, later, later)
@@ -137,7 +139,7 @@ class Completion:
     def _between_pipes(self, trace: ObservedTrace, earlier: Instance, later: Leaf) -> None:
         """A flag, perhaps a late one, or one that needs an answer."""
         src, dst, block = earlier.pipe, later.pipe, later.block
-        room = Room(trace, block, self._event_ids)
+        room = EventRoom(trace, block, self._event_ids)
         point, answer = room.make(earlier, dst)
         if answer:
             carried = answer.after.index > answer.before.index
@@ -152,7 +154,9 @@ class Completion:
         trace.wait(sync, sync.flags[-1], sent, later)
 
 
-def _span(trace: ObservedTrace, earlier: Instance, later: Node) -> tuple[Block, Node, Node]:
+def _span(
+    trace: ObservedTrace, earlier: Instance, later: SyncNode
+) -> tuple[SyncBlock, SyncNode, SyncNode]:
     """The block where a sync from an instance to a node lies, and its nodes that contain the two:
     of several iterations the body of the outermost loop that they differ in."""
     depth = common_loops(earlier.loops, trace.loops)

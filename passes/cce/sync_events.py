@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from heapq import heappop, heappush
 
-from davinci.passes.cce.sync_plan import Flag, Plan, Scarcity, Sync
-from davinci.passes.cce.sync_program import Node, lies_in
+from davinci.passes.cce.sync_plan import PipeFlag, Scarcity, Sync, SyncPlan
+from davinci.passes.cce.sync_program import SyncNode, lies_in
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_trace import FlagPair, Trace
@@ -23,9 +23,9 @@ class _Clashes:
     """
 
     def __init__(self) -> None:
-        self.of: dict[Flag, set[Flag]] = {}
+        self.of: dict[PipeFlag, set[PipeFlag]] = {}
 
-    def sets(self, flag: Flag, others: set[Flag]) -> None:
+    def sets(self, flag: PipeFlag, others: set[PipeFlag]) -> None:
         self.of.setdefault(flag, set()).update(others)
         for other in others:
             self.of[other].add(flag)
@@ -41,7 +41,7 @@ class Shortage:
     """
 
     sync: Sync
-    statement: Node | None
+    statement: SyncNode | None
 
     @property
     def answer(self) -> Sync | None:
@@ -50,12 +50,12 @@ class Shortage:
         node = self.statement
         if node is None or not self.sync.is_flag:
             return None
-        ahead: Node = node.block.nodes[node.index - 1]
+        ahead: SyncNode = node.block.nodes[node.index - 1]
         route = self.sync.route[::-1]
         return Sync(route, node.block, ahead, node, scarcity=Scarcity.ANSWER)
 
 
-def allocate(record: Record, plan: Plan, event_ids: int) -> list[Shortage]:
+def allocate(record: Record, plan: SyncPlan, event_ids: int) -> list[Shortage]:
     """Gives every flag an event id; returns syncs with a flag for which none was left.
 
     It is a colouring of the graph of clashes. Next is always a flag with the fewest ids left: where
@@ -71,7 +71,7 @@ def allocate(record: Record, plan: Plan, event_ids: int) -> list[Shortage]:
     short = {owners[flag]: None for flag, event in events.items() if event < 0}
 
     @cache
-    def suffices(pairs: frozenset[FlagPair], node: Node) -> bool:
+    def suffices(pairs: frozenset[FlagPair], node: SyncNode) -> bool:
         inside = [
             flag
             for flag in clashes.of
@@ -82,12 +82,12 @@ def allocate(record: Record, plan: Plan, event_ids: int) -> list[Shortage]:
     return [Shortage(sync, _roomy(sync, suffices)) for sync in plan.syncs if sync in short]
 
 
-def _coloured(flags: Sequence[Flag], clashes: _Clashes, event_ids: int) -> dict[Flag, int]:
+def _coloured(flags: Sequence[PipeFlag], clashes: _Clashes, event_ids: int) -> dict[PipeFlag, int]:
     """An event id for each of some flags, -1 if none is left; see `allocate`."""
     order = {flag: number for number, flag in enumerate(flags)}
     left = {flag: set(range(event_ids)) for flag in flags}
     queue = [(event_ids, number) for number in order.values()]
-    found: dict[Flag, int] = {}
+    found: dict[PipeFlag, int] = {}
     while queue:
         flag = flags[heappop(queue)[1]]
         if flag in found:
@@ -100,7 +100,9 @@ def _coloured(flags: Sequence[Flag], clashes: _Clashes, event_ids: int) -> dict[
     return found
 
 
-def _roomy(sync: Sync, suffices: Callable[[frozenset[FlagPair], Node], bool]) -> Node | None:
+def _roomy(
+    sync: Sync, suffices: Callable[[frozenset[FlagPair], SyncNode], bool]
+) -> SyncNode | None:
     """The outermost statement around a sync whose flags alone have event ids enough, and that
     something lies in front of.
 
@@ -115,7 +117,7 @@ def _roomy(sync: Sync, suffices: Callable[[frozenset[FlagPair], Node], bool]) ->
     return found
 
 
-def give_up(sync: Sync, plan: Plan, idle: frozenset[Queue], again: bool) -> bool:
+def give_up(sync: Sync, plan: SyncPlan, idle: frozenset[Queue], again: bool) -> bool:
     """Replaces a sync for which there is no event id; says whether by a barrier of all pipes.
 
     A relay becomes a barrier of its pipe. A flag is merged with another one of the same pipes in

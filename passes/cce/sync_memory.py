@@ -13,12 +13,12 @@ from enum import IntEnum
 
 from davinci.passes.analysis.accesses import (
     ANY_GM,
-    Access,
+    ByteAccess,
     defined_in,
     hull,
     may_meet,
 )
-from davinci.passes.analysis.affine import Form
+from davinci.passes.analysis.affine import AffineForm
 from davinci.passes.cce.sync_program import Leaf, Program, common_loops
 from davinci.passes.cce.sync_queues import Queue
 
@@ -43,7 +43,7 @@ FEW = 16
 class Area:
     """Accesses at offsets that differ by constants; `bounds`: where they begin and end, sorted."""
 
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[ByteAccess] = field(default_factory=list)
     bounds: list[int] = field(default_factory=list)
 
 
@@ -61,7 +61,7 @@ class Spot:
     """
 
     leaf: Leaf
-    access: Access
+    access: ByteAccess
     use: MemoryUse
     area: Area
     levels: tuple[int, ...]
@@ -78,7 +78,7 @@ class Spot:
         return len(self.segments) > FEW
 
 
-class Memory:
+class ProgramAccesses:
     """The accesses of a program.
 
     Args:
@@ -114,7 +114,7 @@ class Memory:
             if spot.areas:
                 self.spots[spot.leaf].append(spot)
 
-    def _spot(self, leaf: Leaf, access: Access, use: MemoryUse) -> Spot:
+    def _spot(self, leaf: Leaf, access: ByteAccess, use: MemoryUse) -> Spot:
         """An access, noted in its area."""
         terms = access.offset.terms
         low, high = access.offset.constant, access.offset.constant + access.span
@@ -155,18 +155,18 @@ class Memory:
             self._answers[key] = self._overlap(self._hulls[area], spot, carrier, depth)
         return self._answers[key]
 
-    def _overlap(self, first: Access, second: Spot, carrier: int, depth: int) -> bool:
+    def _overlap(self, first: ByteAccess, second: Spot, carrier: int, depth: int) -> bool:
         loops = [loop.op for loop in second.leaf.loops[:depth]]
         return self._accesses.may_overlap(first, second.access, carrier, loops)
 
 
-def _hull(area: Area) -> Access:
+def _hull(area: Area) -> ByteAccess:
     """From the first byte of an area to the last."""
     first = area.accesses[0]
     if first.high is not None or first.memory == ANY_GM:
         return hull(area.accesses)
     low, high = area.bounds[0], area.bounds[-1]
-    return Access(first.memory, Form(low, first.offset.terms), (), high - low, 0, None)
+    return ByteAccess(first.memory, AffineForm(low, first.offset.terms), (), high - low, 0, None)
 
 
 def _connect(spot: Spot, users: dict[Area, set[Kind]], sequential: frozenset[Queue]) -> None:

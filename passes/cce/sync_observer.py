@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from davinci.passes.cce.sync_clock import PIPES, Clock, learn
-from davinci.passes.cce.sync_plan import Flag, Plan, Sync
-from davinci.passes.cce.sync_program import Block, Leaf, Loop, Node
+from davinci.passes.cce.sync_plan import PipeFlag, Sync, SyncPlan
+from davinci.passes.cce.sync_program import Leaf, SyncBlock, SyncLoop, SyncNode
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_trace import Trace
@@ -27,13 +27,13 @@ class Instance:
         clock: what is complete once it is, it too.
     """
 
-    node: Node
+    node: SyncNode
     is_wait: bool
     pipe: Queue
     number: int
     order: int
     work: int
-    loops: tuple[Loop, ...]
+    loops: tuple[SyncLoop, ...]
     iteration: tuple[int, ...]
     clock: Clock
 
@@ -45,7 +45,7 @@ class Observer(Protocol):
         """`earlier` must be complete before the operation `later`, which comes now, and its pipe
         does not know that it is. The trace goes on as if it did."""
 
-    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Queue, node: Node) -> None:
+    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Queue, node: SyncNode) -> None:
         """The wait `earlier` must be over before `pipe` sets the flag again, after `node`, and is
         not known to be. The trace goes on as if it were."""
 
@@ -59,11 +59,11 @@ class ObservedTrace(Trace):
             what it comes before, number that its pipe is past when it is over).
     """
 
-    def __init__(self, record: Record, plan: Plan, observer: Observer) -> None:
+    def __init__(self, record: Record, plan: SyncPlan, observer: Observer) -> None:
         """Runs the program."""
         self._observer = observer
         self.instances: list[list[Instance]] = [[] for _ in PIPES]
-        self.waits: dict[tuple[Block, Queue, Queue], list[tuple[int, int]]] = {}
+        self.waits: dict[tuple[SyncBlock, Queue, Queue], list[tuple[int, int]]] = {}
         self._work = [0] * len(PIPES)
         self._order = 0
         super().__init__(record, plan)
@@ -72,12 +72,12 @@ class ObservedTrace(Trace):
         """Number of operations of a pipe so far."""
         return self._work[pipe]
 
-    def wait(self, sync: Sync, flag: Flag, sent: Clock, node: Node) -> None:
+    def wait(self, sync: Sync, flag: PipeFlag, sent: Clock, node: SyncNode) -> None:
         super().wait(sync, flag, sent, node)
         waits = self.waits.setdefault((sync.block, flag.src, flag.dst), [])
         waits.append((self._order - 1, self.numbers[flag.dst]))
 
-    def _issue(self, node: Node, pipe: Queue, is_wait: bool) -> int:
+    def _issue(self, node: SyncNode, pipe: Queue, is_wait: bool) -> int:
         number = super()._issue(node, pipe, is_wait)
         clock = [*self.state.clocks[pipe]]
         clock[pipe] = number
@@ -102,7 +102,7 @@ class ObservedTrace(Trace):
         self._observer.missing(self, earlier, later)
         learn(self.state.clocks[later.pipe], earlier.clock)
 
-    def _unclear(self, flag: Flag, number: int, node: Node) -> None:
+    def _unclear(self, flag: PipeFlag, number: int, node: SyncNode) -> None:
         earlier = self.instances[flag.dst][number - 1]
         self._observer.unclear(self, earlier, flag.src, node)
         learn(self.state.clocks[flag.src], earlier.clock)

@@ -8,12 +8,12 @@ from enum import Enum, IntEnum, auto
 from itertools import chain
 from typing import Literal
 
-from davinci.passes.cce.sync_program import Block, Node
+from davinci.passes.cce.sync_program import SyncBlock, SyncNode
 from davinci.passes.cce.sync_queues import Queue
 
 
 @dataclass(eq=False)
-class Flag:
+class PipeFlag:
     """A flag from one pipe to another; `event` is its id, once allocated."""
 
     src: Queue
@@ -52,16 +52,16 @@ class Sync:
     """
 
     route: tuple[Queue, ...]
-    block: Block
-    after: Node
-    before: Node
-    around: Node | None = None
+    block: SyncBlock
+    after: SyncNode
+    before: SyncNode
+    around: SyncNode | None = None
     scarcity: Scarcity = Scarcity.NONE
-    flags: tuple[Flag, ...] = field(init=False)
+    flags: tuple[PipeFlag, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         pairs = zip(self.route, self.route[1:], strict=False)
-        self.flags = tuple(Flag(src, dst) for src, dst in pairs)
+        self.flags = tuple(PipeFlag(src, dst) for src, dst in pairs)
 
     @property
     def dst(self) -> Queue:
@@ -87,10 +87,10 @@ class Action:
 
     kind: Literal["set", "wait", "barrier"]
     sync: Sync
-    flag: Flag | None = None
+    flag: PipeFlag | None = None
 
 
-class Stage(IntEnum):
+class ActionOrder(IntEnum):
     """The order of actions between two nodes. After a node:
 
     the last wait of flags around it, sets, answered flags and relays, flags that it both sets and
@@ -107,16 +107,16 @@ class Stage(IntEnum):
     FIRST_SET = 7
 
 
-STAGES = len(Stage)
+STAGES = len(ActionOrder)
 
 
-class Plan:
+class SyncPlan:
     """The syncs of a kernel, with their actions by the node they follow or precede."""
 
     def __init__(self, syncs: Iterable[Sync] = ()) -> None:
         self._syncs: dict[Sync, None] = {}
-        self._after: dict[Node, list[list[Action]]] = {}
-        self._before: dict[Node, list[list[Action]]] = {}
+        self._after: dict[SyncNode, list[list[Action]]] = {}
+        self._before: dict[SyncNode, list[list[Action]]] = {}
         for sync in syncs:
             self.add(sync)
 
@@ -135,48 +135,54 @@ class Plan:
         for node, stage, action in _actions(sync):
             self._at(node, stage).remove(action)
 
-    def _at(self, node: Node, stage: Stage) -> list[Action]:
+    def _at(self, node: SyncNode, stage: ActionOrder) -> list[Action]:
         """Actions of a stage between a node and the next or the one before."""
-        if stage < Stage.WAIT:
-            return _stages(self._after, node, Stage.WAIT)[stage]
-        return _stages(self._before, node, STAGES - Stage.WAIT)[stage - Stage.WAIT]
+        if stage < ActionOrder.WAIT:
+            return _stages(self._after, node, ActionOrder.WAIT)[stage]
+        return _stages(self._before, node, STAGES - ActionOrder.WAIT)[stage - ActionOrder.WAIT]
 
-    def nodes(self) -> Iterable[Node]:
+    def nodes(self) -> Iterable[SyncNode]:
         """Those with actions before or after them."""
         return {**self._after, **self._before}
 
-    def after(self, node: Node) -> Iterable[Action]:
+    def after(self, node: SyncNode) -> Iterable[Action]:
         """What follows a node, in order."""
         return chain.from_iterable(self._after[node]) if node in self._after else ()
 
-    def before(self, node: Node) -> Iterable[Action]:
+    def before(self, node: SyncNode) -> Iterable[Action]:
         """What precedes a node, in order."""
         return chain.from_iterable(self._before[node]) if node in self._before else ()
 
 
-def _stages(nodes: dict[Node, list[list[Action]]], node: Node, count: int) -> list[list[Action]]:
+def _stages(
+    nodes: dict[SyncNode, list[list[Action]]], node: SyncNode, count: int
+) -> list[list[Action]]:
     """The actions of a node, stage by stage."""
     if node not in nodes:
         nodes[node] = [[] for _ in range(count)]
     return nodes[node]
 
 
-def _actions(sync: Sync) -> Iterator[tuple[Node, Stage, Action]]:
+def _actions(sync: Sync) -> Iterator[tuple[SyncNode, ActionOrder, Action]]:
     """The actions of a synchronisation, each with the operation and the side of it where it
     goes."""
     if sync.is_barrier:
-        yield sync.before, Stage.BARRIER, Action("barrier", sync)
+        yield sync.before, ActionOrder.BARRIER, Action("barrier", sync)
         return
-    last, stage = sync.flags[-1], Stage.SET if sync.is_flag else Stage.EXCHANGE
+    last, stage = sync.flags[-1], ActionOrder.SET if sync.is_flag else ActionOrder.EXCHANGE
     if sync.scarcity == Scarcity.LATE:
-        stage = Stage.LATE
+        stage = ActionOrder.LATE
     elif sync.is_flag and sync.after is sync.before:
-        stage = Stage.TURN
+        stage = ActionOrder.TURN
     for flag in sync.flags[:-1]:
         yield sync.after, stage, Action("set", sync, flag)
         yield sync.after, stage, Action("wait", sync, flag)
     yield sync.after, stage, Action("set", sync, last)
-    yield sync.before, stage if stage == Stage.TURN else Stage.WAIT, Action("wait", sync, last)
+    yield (
+        sync.before,
+        stage if stage == ActionOrder.TURN else ActionOrder.WAIT,
+        Action("wait", sync, last),
+    )
     if sync.around:
-        yield sync.around, Stage.FIRST_SET, Action("set", sync, last)
-        yield sync.around, Stage.LAST_WAIT, Action("wait", sync, last)
+        yield sync.around, ActionOrder.FIRST_SET, Action("set", sync, last)
+        yield sync.around, ActionOrder.LAST_WAIT, Action("wait", sync, last)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from davinci.dialects.cce.effects import effects_of
 from davinci.mlir import Op, ir
-from davinci.passes.analysis.accesses import Access, Accesses, hull
+from davinci.passes.analysis.accesses import Accesses, ByteAccess, hull
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.cce.sync_queues import Queue
@@ -17,24 +17,24 @@ IGNORED = VIEWS | {"memref.alloc", "memref.dealloc"}
 
 
 @dataclass(eq=False)
-class Block:
+class SyncBlock:
     """A straight line of nodes; `owner` is the loop or branch it is a body of."""
 
-    owner: Loop | Branch | None
-    nodes: list[Leaf | Loop | Branch] = field(default_factory=list)
+    owner: SyncLoop | Branch | None
+    nodes: list[Leaf | SyncLoop | Branch] = field(default_factory=list)
 
 
 @dataclass(eq=False)
-class Node:
+class SyncNode:
     """Something in a block: its operation, the block and the position there."""
 
     op: Op
-    block: Block
+    block: SyncBlock
     index: int
 
 
 @dataclass(eq=False)
-class Leaf(Node):
+class Leaf(SyncNode):
     """An operation that touches memory.
 
     Attributes:
@@ -44,22 +44,22 @@ class Leaf(Node):
     """
 
     pipe: Queue
-    reads: tuple[Access, ...]
-    writes: tuple[Access, ...]
-    loops: tuple[Loop, ...]
+    reads: tuple[ByteAccess, ...]
+    writes: tuple[ByteAccess, ...]
+    loops: tuple[SyncLoop, ...]
     adds: bool = False
     behind: frozenset[Queue] = frozenset()
 
 
 @dataclass(eq=False)
-class Loop(Node):
+class SyncLoop(SyncNode):
     """An `scf.for`; `trips` is None if not static."""
 
     trips: int | None
-    body: Block = field(init=False)
+    body: SyncBlock = field(init=False)
 
     def __post_init__(self) -> None:
-        self.body = Block(self)
+        self.body = SyncBlock(self)
 
     @property
     def turns(self) -> int:
@@ -68,10 +68,10 @@ class Loop(Node):
 
 
 @dataclass(eq=False)
-class Branch(Node):
+class Branch(SyncNode):
     """An `scf.if`; `blocks` are its branches, the second one perhaps empty."""
 
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[SyncBlock] = field(default_factory=list)
 
 
 class Program:
@@ -87,11 +87,11 @@ class Program:
         self.leaves: list[Leaf] = []
         self._forms = Forms()
         self.accesses = Accesses(self._forms)
-        self.body = Block(None)
+        self.body = SyncBlock(None)
         self._fill(self.body, kernel.regions[0].blocks[0], ())
         self._join_scalar_accesses()
 
-    def _fill(self, block: Block, source: ir.Block, loops: tuple[Loop, ...]) -> None:
+    def _fill(self, block: SyncBlock, source: ir.Block, loops: tuple[SyncLoop, ...]) -> None:
         for view in source.operations:
             op = view.operation
             if op.regions:
@@ -104,8 +104,8 @@ class Program:
                 ):
                     fail(op, "touches memory in a way that insert-sync does not know")
                 continue
-            reads: tuple[Access, ...]
-            writes: tuple[Access, ...]
+            reads: tuple[ByteAccess, ...]
+            writes: tuple[ByteAccess, ...]
             if op.name in ("memref.load", "memref.store"):
                 buffer, *indices = list(op.operands)[0 if op.name == "memref.load" else 1 :]
                 element = (self.accesses.of_element(buffer, indices, op),)
@@ -119,18 +119,18 @@ class Program:
             block.nodes.append(leaf)
             self.leaves.append(leaf)
 
-    def _add_region(self, block: Block, op: Op, loops: tuple[Loop, ...]) -> None:
+    def _add_region(self, block: SyncBlock, op: Op, loops: tuple[SyncLoop, ...]) -> None:
         """Adds a loop or branch, unless nothing in it touches memory."""
         index = len(block.nodes)
         if op.name == "scf.for":
-            node: Loop | Branch = Loop(op, block, index, self._forms.enter_loop(op).trips)
-            assert isinstance(node, Loop), "an scf.for is a loop"
+            node: SyncLoop | Branch = SyncLoop(op, block, index, self._forms.enter_loop(op).trips)
+            assert isinstance(node, SyncLoop), "an scf.for is a loop"
             self._fill(node.body, op.regions[0].blocks[0], (*loops, node))
             used = bool(node.body.nodes)
         elif op.name == "scf.if":
             node = Branch(op, block, index)
             for region in op.regions:
-                node.blocks.append(Block(node))
+                node.blocks.append(SyncBlock(node))
                 for inner in region.blocks:
                     self._fill(node.blocks[-1], inner, loops)
             used = any(inner.nodes for inner in node.blocks)
@@ -147,7 +147,7 @@ class Program:
         """
         scalar = [leaf for leaf in self.leaves if leaf.pipe == Queue.S]
         for reads in (True, False):
-            groups: dict[ir.Value | str, list[tuple[Leaf, Access]]] = {}
+            groups: dict[ir.Value | str, list[tuple[Leaf, ByteAccess]]] = {}
             for leaf in scalar:
                 for access in leaf.reads if reads else leaf.writes:
                     memory = "GM" if access.high is None else access.memory
@@ -160,7 +160,7 @@ class Program:
                     leaf.reads, leaf.writes = (joined, ()) if reads else ((), joined)
 
 
-def common_loops(first: tuple[Loop, ...], second: tuple[Loop, ...]) -> int:
+def common_loops(first: tuple[SyncLoop, ...], second: tuple[SyncLoop, ...]) -> int:
     """How many loops two operations have in common, given those around each, outermost first."""
     depth = 0
     for a, b in zip(first, second, strict=False):
@@ -170,7 +170,7 @@ def common_loops(first: tuple[Loop, ...], second: tuple[Loop, ...]) -> int:
     return depth
 
 
-def ancestor(node: Node, block: Block) -> Node:
+def ancestor(node: SyncNode, block: SyncBlock) -> SyncNode:
     """The node of `block` that is or contains `node`."""
     while node.block is not block:
         assert node.block.owner is not None, "the block holds the node"
@@ -178,10 +178,10 @@ def ancestor(node: Node, block: Block) -> Node:
     return node
 
 
-def common_block(first: Node, second: Node) -> Block:
+def common_block(first: SyncNode, second: SyncNode) -> SyncBlock:
     """The innermost block that contains both nodes."""
     around = set()
-    block: Block | None = first.block
+    block: SyncBlock | None = first.block
     while block is not None:
         around.add(block)
         block = block.owner.block if block.owner else None
@@ -192,7 +192,7 @@ def common_block(first: Node, second: Node) -> Block:
     return block
 
 
-def lies_in(block: Block, node: Node) -> bool:
+def lies_in(block: SyncBlock, node: SyncNode) -> bool:
     """Whether a block is a body of a loop or branch, or lies in one."""
     owner = block.owner
     while owner is not None and owner is not node:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from davinci.passes.analysis.accesses import FORWARD
 from davinci.passes.cce.sync_clock import PIPES
-from davinci.passes.cce.sync_memory import Area, Kind, Memory, Spot
-from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Program, common_loops
+from davinci.passes.cce.sync_memory import Area, Kind, ProgramAccesses, Spot
+from davinci.passes.cce.sync_program import Branch, Leaf, Program, SyncBlock, SyncLoop, common_loops
 from davinci.passes.cce.sync_queues import Queue
 
 
@@ -66,7 +66,7 @@ class Record:
             of each pipe the number, from 0, of the last one, the latest first.
     """
 
-    def __init__(self, program: Program, memory: Memory) -> None:
+    def __init__(self, program: Program, memory: ProgramAccesses) -> None:
         self.program = program
         self.before: list[tuple[tuple[Queue, int], ...]] = []
         self._memory = memory
@@ -75,11 +75,11 @@ class Record:
         """Ranges of executions that there are not where the present ones are."""
         self._block(program.body, ())
 
-    def _block(self, block: Block, iteration: tuple[int, ...]) -> None:
+    def _block(self, block: SyncBlock, iteration: tuple[int, ...]) -> None:
         for node in block.nodes:
             if isinstance(node, Leaf):
                 self._leaf(node, iteration)
-            elif isinstance(node, Loop):
+            elif isinstance(node, SyncLoop):
                 for number in range(node.turns):
                     self._block(node.body, (*iteration, number))
             elif isinstance(node, Branch):

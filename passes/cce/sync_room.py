@@ -34,8 +34,8 @@ from dataclasses import dataclass
 
 from davinci.passes.cce.sync_clock import Clock, learn
 from davinci.passes.cce.sync_observer import Instance, ObservedTrace
-from davinci.passes.cce.sync_plan import Flag, Scarcity, Sync
-from davinci.passes.cce.sync_program import Block
+from davinci.passes.cce.sync_plan import PipeFlag, Scarcity, Sync
+from davinci.passes.cce.sync_program import SyncBlock
 from davinci.passes.cce.sync_queues import Queue
 
 _LAST = 1 << 62
@@ -66,14 +66,14 @@ class Point:
         return clock
 
 
-class Room:
+class EventRoom:
     """The event ids of flags that lie in a block.
 
     Args:
         event_ids: flags of a pair of pipes that can be set at a time.
     """
 
-    def __init__(self, trace: ObservedTrace, block: Block, event_ids: int) -> None:
+    def __init__(self, trace: ObservedTrace, block: SyncBlock, event_ids: int) -> None:
         self._trace, self._block, self._event_ids = trace, block, event_ids
 
     def first(self, earlier: Instance, dst: Queue) -> Point | None:
@@ -121,7 +121,7 @@ class Room:
         self._teach(sync.flags[0], (earlier.order, earlier.number), waiter.clock)
         return sync
 
-    def _teach(self, flag: Flag, wait: tuple[int, int], told: Clock) -> None:
+    def _teach(self, flag: PipeFlag, wait: tuple[int, int], told: Clock) -> None:
         """Notes a flag whose wait lies behind; what its pipe did after knows what it carried."""
         trace, (_, number) = self._trace, wait
         for instance in trace.instances[flag.dst][number - 1 :]:

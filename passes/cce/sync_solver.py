@@ -14,8 +14,8 @@ from davinci.passes.cce.sync_clock import PIPES
 from davinci.passes.cce.sync_completion import Completion, Place, Resources
 from davinci.passes.cce.sync_events import allocate, give_up
 from davinci.passes.cce.sync_observer import ObservedTrace
-from davinci.passes.cce.sync_plan import Plan, Scarcity, Sync
-from davinci.passes.cce.sync_program import Block, Leaf, Node
+from davinci.passes.cce.sync_plan import Scarcity, Sync, SyncPlan
+from davinci.passes.cce.sync_program import Leaf, SyncBlock, SyncNode
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
@@ -34,7 +34,7 @@ class Solution:
         degraded: how often such a flag became a barrier of all pipes.
     """
 
-    plan: Plan
+    plan: SyncPlan
     given_up: int = 0
     degraded: int = 0
 
@@ -70,7 +70,7 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
         place: says around what a flag for a later iteration is set.
         answered: whether pipes are told that flags before a statement are clear.
     """
-    solution = Solution(Plan())
+    solution = Solution(SyncPlan())
     idle = frozenset(resources.relays.values())
     asked: set[object] = set()
     replaced: set[object] = set()
@@ -97,7 +97,7 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
         asked |= fresh.keys()
 
 
-def _needed(record: Record, plan: Plan, resources: Resources, place: Place) -> Plan:
+def _needed(record: Record, plan: SyncPlan, resources: Resources, place: Place) -> SyncPlan:
     """Adds syncs until nothing is missing, and leaves out what others imply."""
     doubtful = _complete(record, plan, resources, place)
     # An answer, or a sync around a loop, may have been added after others that it implies. What
@@ -114,11 +114,11 @@ def _needed(record: Record, plan: Plan, resources: Resources, place: Place) -> P
             plan.remove(sync)
         doubtful = _complete(record, plan, resources, place)
     gone = _implied(record, plan, doubtful[::-1], frozenset())
-    return Plan(sync for sync in plan.syncs if sync not in gone)
+    return SyncPlan(sync for sync in plan.syncs if sync not in gone)
 
 
 def _implied(
-    record: Record, plan: Plan, doubtful: list[Sync], gone: frozenset[Sync]
+    record: Record, plan: SyncPlan, doubtful: list[Sync], gone: frozenset[Sync]
 ) -> frozenset[Sync]:
     """What may be left out of a plan, one after the other of the doubtful syncs: all of them if
     that will do, else those of one half, then of the other.
@@ -144,7 +144,7 @@ def _implied(
     return gone.union(doubtful)
 
 
-def _complete(record: Record, plan: Plan, resources: Resources, place: Place) -> list[Sync]:
+def _complete(record: Record, plan: SyncPlan, resources: Resources, place: Place) -> list[Sync]:
     """Adds syncs until nothing is missing; returns those that may not be needed."""
     steady = True
     while (doubtful := _doubtful(record, plan)) is None:
@@ -155,7 +155,7 @@ def _complete(record: Record, plan: Plan, resources: Resources, place: Place) ->
     return doubtful
 
 
-def _doubtful(record: Record, plan: Plan) -> list[Sync] | None:
+def _doubtful(record: Record, plan: SyncPlan) -> list[Sync] | None:
     """Syncs that may not be needed, as answers are; None if something is missing."""
     teachers = Teachers(len(PIPES))
     try:
@@ -165,7 +165,7 @@ def _doubtful(record: Record, plan: Plan) -> list[Sync] | None:
     return [s for s in plan.syncs if s not in teachers.needed and s.scarcity != Scarcity.ANSWER]
 
 
-def _innermost(block: Block) -> Node:
+def _innermost(block: SyncBlock) -> SyncNode:
     """The loop that `block` is the body of."""
     assert block.owner is not None, (
         "only the function's own block has no loop, and nothing carries over there"
@@ -173,7 +173,7 @@ def _innermost(block: Block) -> Node:
     return block.owner
 
 
-def _outermost(block: Block) -> Node:
+def _outermost(block: SyncBlock) -> SyncNode:
     """The statement of the kernel's outermost block that contains `block`."""
     node = _innermost(block)
     while node.block.owner is not None:

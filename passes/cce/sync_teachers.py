@@ -12,7 +12,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from davinci.passes.cce.sync_clock import Clock
-from davinci.passes.cce.sync_plan import Flag, Sync
+from davinci.passes.cce.sync_plan import PipeFlag, Sync
 from davinci.passes.cce.sync_queues import Queue
 
 
@@ -38,18 +38,18 @@ class Teachers:
         self._lessons: list[list[_Lesson]] = [[] for _ in range(pipes)]
         self._most: list[list[list[int]]] = [[[] for _ in range(pipes)] for _ in range(pipes)]
         """For each pipe and each other, the most it was told by each lesson or those before."""
-        self._heard_at: dict[Flag, int] = {}
+        self._heard_at: dict[PipeFlag, int] = {}
         self._others: dict[tuple[Queue, Queue, int], tuple[int, bool]] = {}
         """For what was asked before: up to which lesson a second teacher was looked for; found?"""
 
-    def sets(self, flag: Flag) -> None:
+    def sets(self, flag: PipeFlag) -> None:
         """A flag is set: what its pipe has heard so far goes with it."""
         self._heard_at[flag] = len(self._lessons[flag.src])
 
     def barrier(self, sync: Sync, pipe: Queue, told: Clock) -> None:
         self._learn(pipe, _Lesson(sync, told, None, 0))
 
-    def wait(self, sync: Sync, flag: Flag, pipe: Queue, told: Clock) -> None:
+    def wait(self, sync: Sync, flag: PipeFlag, pipe: Queue, told: Clock) -> None:
         self._learn(pipe, _Lesson(sync, told, flag.src, self._heard_at[flag]))
 
     def _learn(self, pipe: Queue, lesson: _Lesson) -> None:

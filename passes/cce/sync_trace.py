@@ -17,20 +17,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from davinci.passes.cce.sync_clock import PIPES, Clock, learn
-from davinci.passes.cce.sync_plan import Action, Flag, Plan, Sync
-from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Node
+from davinci.passes.cce.sync_plan import Action, PipeFlag, Sync, SyncPlan
+from davinci.passes.cce.sync_program import Branch, Leaf, SyncBlock, SyncLoop, SyncNode
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
 
 FlagPair = tuple[Queue, Queue]
 
-Listener = Callable[[Flag, set[Flag]], None]
+Listener = Callable[[PipeFlag, set[PipeFlag]], None]
 """Is told of each flag that is set, and of those of the same pipes that may not be clear then."""
 
 
 @dataclass
-class State:
+class TraceState:
     """What is known at a point of the trace.
 
     Attributes:
@@ -42,20 +42,20 @@ class State:
     """
 
     clocks: list[Clock]
-    sent: dict[Flag, Clock] = field(default_factory=dict)
-    waited: dict[Flag, int] = field(default_factory=dict)
-    live: dict[FlagPair, set[Flag]] = field(default_factory=dict)
+    sent: dict[PipeFlag, Clock] = field(default_factory=dict)
+    waited: dict[PipeFlag, int] = field(default_factory=dict)
+    live: dict[FlagPair, set[PipeFlag]] = field(default_factory=dict)
 
-    def copy(self) -> State:
+    def copy(self) -> TraceState:
         live = {pair: set(flags) for pair, flags in self.live.items()}
-        return State([[*clock] for clock in self.clocks], {**self.sent}, {**self.waited}, live)
+        return TraceState([[*clock] for clock in self.clocks], {**self.sent}, {**self.waited}, live)
 
 
 @dataclass(frozen=True)
 class _Path:
     """One of the ways through a loop or branch: `numbers` of each pipe where it begins and ends."""
 
-    state: State
+    state: TraceState
     begin: Clock
     end: Clock
 
@@ -76,7 +76,7 @@ class Trace:
     def __init__(
         self,
         record: Record,
-        plan: Plan,
+        plan: SyncPlan,
         teachers: Teachers | None = None,
         listener: Listener | None = None,
         without: Collection[Sync] = (),
@@ -96,18 +96,18 @@ class Trace:
         self._before = record.before
         self._executed: list[int] = []
         self.numbers = [0] * len(PIPES)
-        self.state = State([[0] * len(PIPES) for _ in PIPES])
-        self.loops: tuple[Loop, ...] = ()
+        self.state = TraceState([[0] * len(PIPES) for _ in PIPES])
+        self.loops: tuple[SyncLoop, ...] = ()
         self.iteration: tuple[int, ...] = ()
         self._block(record.program.body)
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: SyncBlock) -> None:
         for node in block.nodes:
             for action in self._plan.before(node):
                 self._act(action, node)
             if isinstance(node, Leaf):
                 self._leaf(node)
-            elif isinstance(node, Loop):
+            elif isinstance(node, SyncLoop):
                 self._loop(node)
             elif isinstance(node, Branch):
                 self._branch(node)
@@ -125,7 +125,7 @@ class Trace:
                 self._teachers.require(leaf.pipe, pipe, number)
         self._executed.append(self._issue(leaf, leaf.pipe, is_wait=False))
 
-    def _issue(self, node: Node, pipe: Queue, is_wait: bool) -> int:
+    def _issue(self, node: SyncNode, pipe: Queue, is_wait: bool) -> int:
         """Counts an operation, or a wait that precedes or follows a node; its number."""
         self.numbers[pipe] += 1
         return self.numbers[pipe]
@@ -135,12 +135,12 @@ class Trace:
         now, and is not known to be."""
         raise Incomplete
 
-    def _unclear(self, flag: Flag, number: int, node: Node) -> None:
+    def _unclear(self, flag: PipeFlag, number: int, node: SyncNode) -> None:
         """The wait of a number must be over before the flag is set again, after `node`, and is not
         known to be."""
         raise Incomplete
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: SyncLoop) -> None:
         paths = []
         begin = [*self.numbers]
         for iteration in range(loop.turns):
@@ -153,7 +153,7 @@ class Trace:
             self._join(paths, begin)
 
     @contextmanager
-    def _inside(self, loop: Loop, iteration: int) -> Iterator[None]:
+    def _inside(self, loop: SyncLoop, iteration: int) -> Iterator[None]:
         outside = self.loops, self.iteration
         self.loops, self.iteration = (*self.loops, loop), (*self.iteration, iteration)
         yield
@@ -191,11 +191,11 @@ class Trace:
             return [min(numbers) for numbers in zip(*clocks, strict=True)]
 
         states = [path.state for path in paths]
-        joined = State(
+        joined = TraceState(
             [least([known(path, path.state.clocks[pipe]) for path in paths]) for pipe in PIPES]
         )
         # A flag that the observer has added meanwhile is on some paths only.
-        sent: dict[Flag, list[Clock]] = {}
+        sent: dict[PipeFlag, list[Clock]] = {}
         for path in paths:
             for flag, clock in path.state.sent.items():
                 sent.setdefault(flag, []).append(known(path, clock))
@@ -207,7 +207,7 @@ class Trace:
                 joined.live.setdefault(pair, set()).update(flags)
         self.state = joined
 
-    def _act(self, action: Action, node: Node) -> None:
+    def _act(self, action: Action, node: SyncNode) -> None:
         sync, flag = action.sync, action.flag
         if sync in self._without:
             return
@@ -235,7 +235,7 @@ class Trace:
             if self._teachers:
                 self._teachers.barrier(sync, pipe, [*self.numbers])
 
-    def _set(self, flag: Flag, node: Node) -> None:
+    def _set(self, flag: PipeFlag, node: SyncNode) -> None:
         clock = self.state.clocks[flag.src]
         # What the scalar unit waited for is over before anything else is issued.
         number = 0 if flag.dst == Queue.S else self.state.waited.get(flag, 0)
@@ -253,14 +253,14 @@ class Trace:
         sent = self.state.sent[flag] = [*clock]
         sent[flag.src] = self.numbers[flag.src]
 
-    def _is_clear(self, flag: Flag) -> bool:
+    def _is_clear(self, flag: PipeFlag) -> bool:
         """Whether the pipe that sets a flag knows that the latest wait for it is over."""
         if flag in self.state.sent:
             return False
         known = self.state.clocks[flag.src][flag.dst]
         return flag.dst == Queue.S or self.state.waited.get(flag, 0) <= known
 
-    def wait(self, sync: Sync, flag: Flag, sent: Clock, node: Node) -> None:
+    def wait(self, sync: Sync, flag: PipeFlag, sent: Clock, node: SyncNode) -> None:
         """The pipe that waits learns what was sent."""
         # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
         for pipe in PIPES if flag.dst == Queue.S else [flag.dst]:

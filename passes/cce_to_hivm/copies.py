@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from math import gcd
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.cce.instructions import COPIES, NAMES
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Instruction
-from davinci.isa.strides import Dim, merge_dims, split_run
+from davinci.isa.strides import SharedDim, merge_dims, split_run
 from davinci.mlir import Op, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
@@ -36,7 +36,7 @@ def emit_copy(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> N
     src, dst = buffer_of(source), buffer_of(target)
     record = emitter.record(op, COPIES[src.space, dst.space].name)
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
-    in_bytes = [Dim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
+    in_bytes = [SharedDim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
     run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
     units = (BLOCK_BYTES, BLOCK_BYTES)
     emit_bursts(emitter, record, [source, target], in_bytes, run_bytes, units)
@@ -64,8 +64,8 @@ def lower_copy_l0c(emitter: Emitter, op: Op) -> None:
 
 
 def fractal_runs(
-    src: Buffer, dst: Buffer, shape: Sequence[int], dims: slice
-) -> tuple[list[Dim], int, tuple[int, int]]:
+    src: BufferView, dst: BufferView, shape: Sequence[int], dims: slice
+) -> tuple[list[SharedDim], int, tuple[int, int]]:
     """Outer dimensions, bytes of a run and units of a copy of fractals, as `emit_runs` takes them.
 
     Args:
@@ -75,7 +75,7 @@ def fractal_runs(
     strides = [[*b.strides[dims], 1] for b in sides]
     outer, run = split_run(merge_dims([*shape, FRACTAL], strides))
     in_bytes = [
-        Dim(d.size, tuple(s * b.itemsize for s, b in zip(d.strides, sides, strict=True)))
+        SharedDim(d.size, tuple(s * b.itemsize for s, b in zip(d.strides, sides, strict=True)))
         for d in outer
     ]
     return in_bytes, run * src.itemsize, (FRACTAL * src.itemsize, FRACTAL * dst.itemsize)
@@ -101,7 +101,7 @@ def emit_bursts(
     emitter: Emitter,
     record: Instruction,
     values: Sequence[ir.Value],
-    outer: list[Dim],
+    outer: list[SharedDim],
     run_bytes: int,
     units: tuple[int, int],
 ) -> None:
@@ -123,7 +123,7 @@ def emit_runs(
     emitter: Emitter,
     record: Instruction,
     start: Sequence[Address],
-    outer: list[Dim],
+    outer: list[SharedDim],
     run_bytes: int,
     units: tuple[int, int],
 ) -> None:
@@ -140,7 +140,9 @@ def emit_runs(
             emit_piece(emitter, record, dims, at, blocks, units)
 
 
-def whole_gaps(outer: list[Dim], units: tuple[int, int]) -> list[tuple[tuple[int, int], list[Dim]]]:
+def whole_gaps(
+    outer: list[SharedDim], units: tuple[int, int]
+) -> list[tuple[tuple[int, int], list[SharedDim]]]:
     """`outer` in parts that bursts can walk, each with where it starts in bytes.
 
     Rows of GM need not lie whole units apart. Every second, fourth, .. one does; so rows that leave
@@ -161,14 +163,14 @@ def whole_gaps(outer: list[Dim], units: tuple[int, int]) -> list[tuple[tuple[int
     for first, rest, size in ((0, longer, count + 1), (longer, apart - longer, count)):
         if rest:
             start = (first * rows.strides[0], first * rows.strides[1])
-            parts.append((start, [*others, Dim(rest, rows.strides), Dim(size, wide)]))
+            parts.append((start, [*others, SharedDim(rest, rows.strides), SharedDim(size, wide)]))
     return parts
 
 
 def emit_piece(
     emitter: Emitter,
     record: Instruction,
-    outer: list[Dim],
+    outer: list[SharedDim],
     at: Sequence[Address],
     blocks: int,
     units: tuple[int, int],
@@ -186,7 +188,7 @@ def emit_piece(
 
 
 def choose_bursts(
-    outer: Sequence[Dim], blocks: int, units: tuple[int, int], most: dict[str, int]
+    outer: Sequence[SharedDim], blocks: int, units: tuple[int, int], most: dict[str, int]
 ) -> tuple[int, tuple[int, int]]:
     """The largest dimension that can be the bursts, with its gaps; index -1 if there is none."""
     best, best_gaps = -1, (0, 0)
@@ -210,7 +212,7 @@ def cut(size: int, most: int) -> list[tuple[int, int]]:
 def emit(
     emitter: Emitter,
     record: Instruction,
-    loops: Sequence[Dim],
+    loops: Sequence[SharedDim],
     at: Sequence[Address],
     count: int,
     blocks: int,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.cce.instructions import LOADS, RECTANGLE_LOADS
-from davinci.isa.strides import Dim, merge_dims
+from davinci.isa.strides import SharedDim, merge_dims
 from davinci.machine import Machine
 from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
@@ -35,7 +35,7 @@ def lower_load2d(emitter: Emitter, op: Op) -> None:
     record = emitter.record(op, LOADS[dst.space], src.dtype)
     fractal = SIDE * src.block
     dims = merge_dims(src.shape[:2], [src.strides[:2], dst.strides[:2]])
-    inner = dims.pop() if dims else Dim(1, (fractal, fractal))
+    inner = dims.pop() if dims else SharedDim(1, (fractal, fractal))
     stride = inner.strides[0] // fractal
     most = {f.name: f.limit for f in record.fields}
     if stride > most["src_stride"]:
@@ -59,7 +59,7 @@ def lower_load2d(emitter: Emitter, op: Op) -> None:
         emitter.loops(dims, sizes, at, body)
 
 
-def is_image(machine: Machine, src: Buffer, dst: Buffer) -> bool:
+def is_image(machine: Machine, src: BufferView, dst: BufferView) -> bool:
     """Whether fractals for L0A, [rows][columns], are an image of one row of pixels: fractals of a
     column follow each other, and each column is a block of channels."""
     (rows, columns), (down, across) = src.shape[:2], src.strides[:2]
@@ -72,7 +72,7 @@ def is_image(machine: Machine, src: Buffer, dst: Buffer) -> bool:
     )
 
 
-def load_image(emitter: Emitter, op: Op, src: Buffer) -> None:
+def load_image(emitter: Emitter, op: Op, src: BufferView) -> None:
     """Windows of one pixel each, so many as rows, of the channels of all columns."""
     record = emitter.record(op, RECTANGLE_LOADS["L0A"], src.dtype)
     source, target = (emitter.addresses.of(value) for value in op.operands)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.instructions import NAMES
-from davinci.isa.strides import Dim
+from davinci.isa.strides import SharedDim
 from davinci.mlir import Op
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
@@ -26,7 +26,7 @@ def lower_nd2nz(emitter: Emitter, op: Op) -> None:
     rows, columns = src.shape
     apart = src.strides[0] if rows > 1 else columns
     together = rows if apart <= most["src_d_value"] else 1
-    steps = Dim(rows // together, (src.strides[0], dst.strides[1]))
+    steps = SharedDim(rows // together, (src.strides[0], dst.strides[1]))
     start = [emitter.addresses.of(value) for value in op.operands]
     sizes = (src.itemsize, dst.itemsize)
     block = BLOCK_BYTES // dst.itemsize

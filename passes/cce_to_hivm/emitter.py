@@ -9,7 +9,7 @@ from typing import Any
 from davinci.dialects.hivm import ops as hivm
 from davinci.errors import CompileError
 from davinci.isa import INSTRUCTIONS, Instruction, Space
-from davinci.isa.strides import Dim
+from davinci.isa.strides import SharedDim
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
 from davinci.mlir import Op, arith, ir, location_text
@@ -139,7 +139,7 @@ class Emitter:
 
     def loops(
         self,
-        dims: Sequence[Dim],
+        dims: Sequence[SharedDim],
         itemsizes: Sequence[int],
         addresses: Sequence[Address],
         body: Body,

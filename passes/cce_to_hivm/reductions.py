@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.isa import Instruction
 from davinci.isa.vector_plan import FULL_MASK
 from davinci.mlir import Op
@@ -46,7 +46,7 @@ def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Op, bits: int
         emitter.instruction(record, [start.plus(Shift(begin * row_bytes))], fields)
 
 
-def lanes_mask(op: Op, rows: Buffer) -> int:
+def lanes_mask(op: Op, rows: BufferView) -> int:
     """The vector mask of an operation's lanes."""
     first = attribute(op, "first_lane", 0)
     lanes = attribute(op, "lanes", rows.shape[1] - first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa.transpose import HALF_ROWS, ROWS
 from davinci.mlir import Op, arith
@@ -49,7 +49,7 @@ def lower_vnchwconv(emitter: Emitter, op: Op) -> None:
         emitter.instruction(record, [], fields)
 
 
-def set_rows(start: Address, buffer: Buffer, va: int) -> None:
+def set_rows(start: Address, buffer: BufferView, va: int) -> None:
     """Writes the addresses of the 16 rows of `buffer` to the VA registers `va` and `va + 1`.
 
     Addresses count 32-byte blocks. A dynamic part is divided once, then rows add to it.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.cce.instructions import RECTANGLE_LOADS, WINDOW_LOADS
-from davinci.dialects.cce.windows import Windows
+from davinci.dialects.cce.windows import LoadedWindows
 from davinci.isa.img2col import CHANNELS, PLACE_BITS, encoded
 from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
@@ -35,7 +35,7 @@ def lower_load3d(emitter: Emitter, op: Op) -> None:
     kernel, whichever are more."""
     source, first, top, target = list(op.operands)
     src, dst = buffer_of(source), buffer_of(target)
-    windows = Windows.of(op)
+    windows = LoadedWindows.of(op)
     if (padding := attribute(op, "padding")) is not None:
         emitter.set_padding(padding)
     if src.dtype in emitter.machine.intrinsics.get(RECTANGLE_LOADS[dst.space], ()):
@@ -90,7 +90,9 @@ def lower_load3d(emitter: Emitter, op: Op) -> None:
             emitter.instruction(record, [start.plus(shift), emitter.addresses.of(source)], fields)
 
 
-def load_rectangles(emitter: Emitter, op: Op, windows: Windows, src: Buffer, dst: Buffer) -> None:
+def load_rectangles(
+    emitter: Emitter, op: Op, windows: LoadedWindows, src: BufferView, dst: BufferView
+) -> None:
     """As many windows and elements of the kernel at once as lie in the destination as load3dv2
     writes them: of 16 windows all elements, then of the next 16."""
     source, first, top, target = list(op.operands)
@@ -134,7 +136,7 @@ def load_rectangles(emitter: Emitter, op: Op, windows: Windows, src: Buffer, dst
             emitter.instruction(record, [at, image], fields)
 
 
-def rectangle(windows: Windows) -> tuple[int, int]:
+def rectangle(windows: LoadedWindows) -> tuple[int, int]:
     """Fractals of windows, and of elements of the kernel, that one load3dv2 writes to their
     places."""
     deep = windows.elements if windows.element_jump == 1 else 1
@@ -142,7 +144,7 @@ def rectangle(windows: Windows) -> tuple[int, int]:
     return (windows.windows if together else 1), deep
 
 
-def counted(windows: Windows, first: Number, top: Number) -> tuple[Number, Number]:
+def counted(windows: LoadedWindows, first: Number, top: Number) -> tuple[Number, Number]:
     """The number of the first window, a multiple of 16, and the rows of padding above the image in
     L1, counted from a row of windows in front of it.
 

@@ -54,7 +54,7 @@ from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 
 @dataclass(frozen=True)
-class Order:
+class DimensionOrder:
     """Dimensions of an array: batch or outputs, channels, and those of space."""
 
     first: int
@@ -89,15 +89,15 @@ def convert_convolution(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     return None if made is None else [made]
 
 
-def orders(op: Op) -> tuple[Order, Order]:
+def orders(op: Op) -> tuple[DimensionOrder, DimensionOrder]:
     """Dimensions of the images and of the weights."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    of_x = Order(
+    of_x = DimensionOrder(
         numbers.input_batch_dimension,
         numbers.input_feature_dimension,
         tuple(numbers.input_spatial_dimensions),
     )
-    of_w = Order(
+    of_w = DimensionOrder(
         numbers.kernel_output_feature_dimension,
         numbers.kernel_input_feature_dimension,
         tuple(numbers.kernel_spatial_dimensions),
@@ -188,7 +188,7 @@ def part_of(value: ir.Value, dim: int, start: int, end: int, ops: TensorOps) -> 
     return ops.cut(value, starts, limits)
 
 
-def exact_parts(w: ir.Value, order: Order) -> list[tuple[int, int]] | None:
+def exact_parts(w: ir.Value, order: DimensionOrder) -> list[tuple[int, int]] | None:
     """Ranges of channels of which f32 holds every sum of bytes with these weights, few of them, and
     of whole blocks where there are several. None if one channel is too much."""
     known, shape = definition(w), tensor_of(w.type).shape
@@ -215,7 +215,7 @@ def exact_parts(w: ir.Value, order: Order) -> list[tuple[int, int]] | None:
     return parts
 
 
-def of_single_pixels(x: ir.Value, w: ir.Value, order: Order, ops: TensorOps) -> ir.Value:
+def of_single_pixels(x: ir.Value, w: ir.Value, order: DimensionOrder, ops: TensorOps) -> ir.Value:
     """Images [n, 1, c] of a pixel each are the rows of a product: [n, o]."""
     n, _, channels = tensor_of(x.type).shape
     outputs = tensor_of(w.type).shape[order.first]
@@ -244,7 +244,7 @@ class Around:
     padding: int
 
     @staticmethod
-    def of(op: Op, x: ir.Value, order: Order) -> Around:
+    def of(op: Op, x: ir.Value, order: DimensionOrder) -> Around:
         """What is put around an image: the padding of the operation, and for bytes also that of a
         `pad` in front of it."""
         edges = edges_of(op, len(order.space))
@@ -268,7 +268,7 @@ def of_windows(
     image: ir.Value,
     found: Geometry,
     w: ir.Value,
-    order: Order,
+    order: DimensionOrder,
     groups: int,
     ops: TensorOps,
     padding: int,
@@ -297,7 +297,7 @@ def of_windows(
 
 
 def padded_image(
-    op: Op, around: Around, order: Order, ops: TensorOps
+    op: Op, around: Around, order: DimensionOrder, ops: TensorOps
 ) -> tuple[ir.Value | None, Geometry | None]:
     """The operand as images [n, h w, c], and how windows lie on them; None if load3d cannot."""
     x, edges = around.images, around.edges
@@ -330,7 +330,7 @@ def padded_image(
     return ops.reshape(x, [batch, math.prod(sizes), channels]), lies
 
 
-def known_weights(w: ir.Value, order: Order) -> Array | None:
+def known_weights(w: ir.Value, order: DimensionOrder) -> Array | None:
     """Weights that are constant, [kh, kw, channels of a group, outputs]; kh may be missing."""
     known = definition(w)
     return None if known is None else np.transpose(constant_array(known), order.turn)
@@ -414,7 +414,7 @@ class Packing:
         return w.reshape(high, wide, channels * sh * sw, outputs)
 
 
-def matrices(w: ir.Value, order: Order, groups: int, ops: TensorOps) -> ir.Value:
+def matrices(w: ir.Value, order: DimensionOrder, groups: int, ops: TensorOps) -> ir.Value:
     """Weights that are computed as `conv` has them, with groups of whole blocks."""
     found = tensor_of(w.type)
     outputs, channels = found.shape[order.first] // groups, found.shape[order.channels]

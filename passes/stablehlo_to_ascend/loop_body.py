@@ -6,8 +6,9 @@
     %s = add %p, %q                        inside; takes a slice of what was computed before
     dynamic_update_slice %ys, %s, %i ..    the outputs [steps, ..] of the loop
 
-Values of one step are facts: `Known` integers, `Fixed` for all steps, `Stepped` along the first
-dimension of a value outside, `Pending` where they are made is decided by who needs them, `Inside`.
+Values of one step are facts: `KnownInteger` integers, `Fixed` for all steps, `Stepped` along the
+first dimension of a value outside, `Pending` where they are made is decided by who needs them,
+`Inside`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Unsuitable(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownInteger:
     """An integer of rank 0, by step."""
 
     numbers: Numbers
@@ -70,7 +71,7 @@ class Inside:
     value: ir.Value
 
 
-Fact = Known | Fixed | Stepped | Pending | Inside
+Fact = KnownInteger | Fixed | Stepped | Pending | Inside
 
 ELEMENTWISE = frozenset(
     f"stablehlo.{name}"
@@ -193,7 +194,7 @@ class StepBody:
                     raise Unsuitable("steps in two orders")
                 return fact
             order = bool(backwards)
-            if isinstance(fact, Known):
+            if isinstance(fact, KnownInteger):
                 numbers = fact.numbers[::-1] if order else fact.numbers
                 element = fact.type.element_type
                 array = numbers.astype(to_array_dtype(element))
@@ -286,14 +287,14 @@ def widened_attributes(op: Op, steps: int) -> dict[str, Any]:
     return found
 
 
-def computed_numbers(op: Op, facts: Sequence[Fact]) -> Known | None:
+def computed_numbers(op: Op, facts: Sequence[Fact]) -> KnownInteger | None:
     """What an operation on known integers gives, if it can be told."""
     if len(op.results) != 1 or not is_number(op.results[0].type):
         return None
-    if not facts or not all(isinstance(fact, Known) for fact in facts):
+    if not facts or not all(isinstance(fact, KnownInteger) for fact in facts):
         return None
     name = op.name.removeprefix("stablehlo.")
-    given = [fact.numbers for fact in facts if isinstance(fact, Known)]
+    given = [fact.numbers for fact in facts if isinstance(fact, KnownInteger)]
     if name == "compare":
         direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
         made = PREDICATES[direction](*given)
@@ -301,7 +302,7 @@ def computed_numbers(op: Op, facts: Sequence[Fact]) -> Known | None:
         made = OF_NUMBERS[name](*given)
     else:
         return None
-    return Known(np.asarray(made).astype(np.int64), op.results[0].type)
+    return KnownInteger(np.asarray(made).astype(np.int64), op.results[0].type)
 
 
 def is_number(kind: ir.RankedTensorType) -> bool:
@@ -315,13 +316,13 @@ def of_one_dimension(starts: Sequence[Fact], sizes: Sequence[int], shape: Sequen
     Raises:
         Unsuitable: it is otherwise.
     """
-    if not all(isinstance(start, Known) for start in starts):
+    if not all(isinstance(start, KnownInteger) for start in starts):
         raise Unsuitable("a part at a place that depends on values")
     limits = [n - size for n, size in zip(shape, sizes, strict=True)]
     placed = [
         np.clip(start.numbers, 0, limit)
         for start, limit in zip(starts, limits, strict=True)
-        if isinstance(start, Known)
+        if isinstance(start, KnownInteger)
     ]
     moving = [dim for dim, numbers in enumerate(placed) if np.ptp(numbers)]
     if len(moving) != 1:
@@ -339,7 +340,7 @@ def order_of(start: Fact, size: int) -> bool:
     Raises:
         Unsuitable: they are not all of an array of `size` one by one.
     """
-    assert isinstance(start, Known), "`moving` leaves dimensions with known starts only"
+    assert isinstance(start, KnownInteger), "`moving` leaves dimensions with known starts only"
     forwards = np.arange(size)
     if len(start.numbers) == size and np.array_equal(start.numbers, forwards):
         return False

@@ -43,7 +43,7 @@ from davinci.units import FRACTAL_SIDE
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowShape:
     """How windows lie on an array; for each of its dimensions.
 
     Attributes:
@@ -58,7 +58,7 @@ class Windows:
     edges: Array
 
     @staticmethod
-    def of(op: Op) -> Windows:
+    def of(op: Op) -> WindowShape:
         """Those of an operation; where there is one window along a dimension, the least stride."""
         shape, made = (tensor_of(value.type).shape for value in (op.operands[0], op.results[0]))
         rank = len(shape)
@@ -73,7 +73,7 @@ class Windows:
             int(left) + 1 if count == 1 else stride
             for count, left, stride in zip(made, behind, strides, strict=True)
         ]
-        return Windows(sizes, strides, apart, inside, edges)
+        return WindowShape(sizes, strides, apart, inside, edges)
 
     @property
     def space(self) -> list[int]:
@@ -84,20 +84,20 @@ class Windows:
             if (size, stride) != (1, 1) or self.edges[dim].any()
         ]
 
-    def permuted(self, order: list[int]) -> Windows:
+    def permuted(self, order: list[int]) -> WindowShape:
         """Those on a transposed array, whose dimensions are these of the array."""
         lengths = (self.sizes, self.strides, self.apart, self.inside)
         sizes, strides, apart, inside = ([values[dim] for dim in order] for values in lengths)
-        return Windows(sizes, strides, apart, inside, self.edges[order])
+        return WindowShape(sizes, strides, apart, inside, self.edges[order])
 
-    def along(self, dims: list[int]) -> Windows:
+    def along(self, dims: list[int]) -> WindowShape:
         """Along some dimensions only."""
 
         def kept(values: list[int]) -> list[int]:
             return [n if dim in dims else 1 for dim, n in enumerate(values)]
 
         edges = np.where(np.isin(np.arange(len(self.sizes)), dims)[:, None], self.edges, 0)
-        return Windows(
+        return WindowShape(
             kept(self.sizes), kept(self.strides), kept(self.apart), kept(self.inside), edges
         )
 
@@ -114,7 +114,7 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
         return None
     if value != neutral(kind, value.dtype) or not found.count:
         return None
-    windows = Windows.of(op)
+    windows = WindowShape.of(op)
     wide = found.element == "f16" and kind in ("add", "mul")
     x, space = operand, windows.space
     # Images have two dimensions; along those in front windows are combined as whole images.
@@ -133,7 +133,7 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
 
 
 def by_dimension(
-    x: ir.Value, start: ir.Value, windows: Windows, kind: str, result: Tensor, ops: TensorOps
+    x: ir.Value, start: ir.Value, windows: WindowShape, kind: str, result: Tensor, ops: TensorOps
 ) -> ir.Value:
     """Windows along one dimension after the other, as many as the result has."""
     order = scan_order(windows, tensor_of(x.type).shape, result.shape)
@@ -155,7 +155,7 @@ LEAST_ROWS = 8
 """Rows whose elements fill a block of 32 bytes."""
 
 
-def scan_order(windows: Windows, shape: Sequence[int], result: Sequence[int]) -> list[int]:
+def scan_order(windows: WindowShape, shape: Sequence[int], result: Sequence[int]) -> list[int]:
     """The order of dimensions in which windows are combined: long ones of rows along the first,
     where elements that are combined lie whole rows apart, so that blocks of 32 bytes meet."""
     *outer, last = range(len(shape))
@@ -174,7 +174,7 @@ MOST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Images:
+class WindowedImages:
     """A reduction over windows as one of images.
 
     Attributes:
@@ -201,7 +201,9 @@ class Images:
         return ops.transpose(made, [self.order.index(dim) for dim in range(len(made_shape))])
 
 
-def images_of(found: Tensor, deep: list[int], kind: str, windows: Windows) -> Images | None:
+def images_of(
+    found: Tensor, deep: list[int], kind: str, windows: WindowShape
+) -> WindowedImages | None:
     """The images of windows along one or two dimensions; None if there are no such images.
 
     Args:
@@ -237,10 +239,12 @@ def images_of(found: Tensor, deep: list[int], kind: str, windows: Windows) -> Im
     reached = lies.extent[0] * (image[1] + pads[2] + pads[3]) * 4 * FRACTAL_SIDE
     if reached > MOST_BYTES:
         return None
-    return Images([*others[:-1], *deep, *space, others[-1]], len(space), lies, kind)
+    return WindowedImages([*others[:-1], *deep, *space, others[-1]], len(space), lies, kind)
 
 
-def surrounded(operand: ir.Value, start: ir.Value, windows: Windows, ops: TensorOps) -> ir.Value:
+def surrounded(
+    operand: ir.Value, start: ir.Value, windows: WindowShape, ops: TensorOps
+) -> ir.Value:
     """The operand with the start value around it and between its elements."""
     found = tensor_of(operand.type)
     low, high = (windows.edges[:, side].tolist() for side in (0, 1))

@@ -60,7 +60,7 @@ def convert_sort(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     if compared is None or machine is None or element not in ("f32", "i32"):
         return None
     kept = kept_of(op, dim)
-    rows = Rows(ops, found.shape, dim, kept)
+    rows = SortedRows(ops, found.shape, dim, kept)
     matrix = ops.cast(rows.matrix(keys), element)
     bits = NARROW.get(found.element) is None
     sorting = Sorting(ops, compared, machine, bool(others))
@@ -82,7 +82,7 @@ def convert_sort(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SortedRows:
     """Arrays of a sort as matrices whose rows are sorted.
 
     Attributes:

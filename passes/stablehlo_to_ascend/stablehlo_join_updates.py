@@ -62,7 +62,7 @@ def is_of_state(update: Op) -> bool:
 
 
 @dataclass(frozen=True)
-class Piece:
+class UpdatePiece:
     """An update that covers its operand but for one dimension, there from start to stop."""
 
     value: ir.Value
@@ -71,7 +71,7 @@ class Piece:
     stop: int
 
     @staticmethod
-    def of(update: Op) -> Piece | None:
+    def of(update: Op) -> UpdatePiece | None:
         """The piece that an update writes; None if its place is not known or it is a box."""
         base, value, *indices = update.operands
         starts = [constant_of(index) for index in indices]
@@ -83,12 +83,12 @@ class Piece:
             return None
         dim = partial[0]
         start = min(max(0, starts[dim] or 0), shape[dim] - sizes[dim])
-        return Piece(value, dim, start, start + sizes[dim])
+        return UpdatePiece(value, dim, start, start + sizes[dim])
 
 
 def join(update: Op) -> ir.Value | None:
     """The value of a chain of updates that ends with `update`, as a concatenation, or None."""
-    last = Piece.of(update)
+    last = UpdatePiece.of(update)
     if last is None:
         return None
     pieces, base = [last], update.operands[0]
@@ -99,19 +99,19 @@ def join(update: Op) -> ir.Value | None:
         return concatenate(base, sorted(pieces, key=lambda piece: piece.start))
 
 
-def previous(base: ir.Value, pieces: list[Piece]) -> Piece | None:
+def previous(base: ir.Value, pieces: list[UpdatePiece]) -> UpdatePiece | None:
     """The piece that the operand of a chain is written with, if it may join the others."""
     op = defining_op(base)
     if op is None or op.name != UPDATE or len(list(base.uses)) != 1:
         return None
-    found = Piece.of(op)
+    found = UpdatePiece.of(op)
     if found is None or found.dim != pieces[0].dim:
         return None
     apart = all(p.stop <= found.start or found.stop <= p.start for p in pieces)
     return found if apart else None
 
 
-def concatenate(base: ir.Value, pieces: list[Piece]) -> ir.Value:
+def concatenate(base: ir.Value, pieces: list[UpdatePiece]) -> ir.Value:
     """The pieces in their order, and what of `base` lies between them."""
     dim = pieces[0].dim
     parts, end = [], 0

@@ -41,7 +41,7 @@ from davinci.passes.stablehlo_to_ascend.loop_body import (
     Fact,
     Fixed,
     Inside,
-    Known,
+    KnownInteger,
     Pending,
     StepBody,
     Stepped,
@@ -220,7 +220,7 @@ class _Outliner:
         if number == self.counter.number:
             start, step = self.counter.start, self.counter.step
             numbers = start + step * np.arange(self.counter.trips, dtype=np.int64)
-            return Known(numbers, self.counter.type)
+            return KnownInteger(numbers, self.counter.type)
         value = self.loop.operands[number]
         return self.step.state(value) if state else self.fact_outside(value)
 
@@ -258,7 +258,7 @@ class _Outliner:
         (result,) = op.results
         if op.name in CONSTANTS and is_number(result.type):
             number = int(to_array(op.attributes["value"]).item())
-            return Known(np.full(self.counter.trips, number, np.int64), result.type)
+            return KnownInteger(np.full(self.counter.trips, number, np.int64), result.type)
         known = computed_numbers(op, facts)
         if known is not None:
             return known

@@ -46,7 +46,7 @@ from davinci.mlir import Op, ir, operations, stablehlo
 from davinci.operators.conv import LENGTHS, MOST_PADDING, Geometry, weight_rows
 from davinci.operators.tensors import ND, NZ, Tensor
 from davinci.passes.analysis.rewrite_counts import note
-from davinci.passes.ascend.ascend_winograd import Chooser
+from davinci.passes.ascend.ascend_winograd import FormChooser
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.convolution import orders
@@ -79,7 +79,7 @@ class StablehloPixelsToChannelsPass(Pass):
         machine = machines.load(self.machine)
         if machine.split:
             return
-        chooser, count = Chooser(machine, self.cores or machine.cores), 0
+        chooser, count = FormChooser(machine, self.cores or machine.cores), 0
         for convolution in list(operations(op, "stablehlo.convolution")):
             filter_ = Filter.of(convolution)
             if filter_ is not None and self.where == "cost":
@@ -207,7 +207,7 @@ class Filter:
         made = made.reshape(high, len(self.blocks), channels * size, outputs * size)
         return made.astype(self.weights.dtype)
 
-    def cheapest(self, chooser: Chooser) -> Filter | None:
+    def cheapest(self, chooser: FormChooser) -> Filter | None:
         """The filter with the blocks of pixels that take least time; None if planes as they are
         take no more."""
         best, least = None, math.inf

@@ -29,7 +29,7 @@ Part = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Axis:
+class SpatialAxis:
     """A spatial dimension.
 
     Attributes:
@@ -93,7 +93,7 @@ def expand_transposed(op: Op) -> list[ir.Value] | None:
         w = padded(w, [0] * w.type.rank, [0] * w.type.rank, interior)
     edges = edges_of(op, len(inside))
     axes = [
-        Axis(result.shape[y], step, w.type.shape[k], int(edge[0]), x.type.shape[n])
+        SpatialAxis(result.shape[y], step, w.type.shape[k], int(edge[0]), x.type.shape[n])
         for y, step, k, edge, n in zip(
             pixels_of, inside, taps_of, edges, numbers.input_spatial_dimensions, strict=True
         )
@@ -123,7 +123,7 @@ def expand_transposed(op: Op) -> list[ir.Value] | None:
 
 
 def phase_weights(
-    w: ir.Value, axes: Sequence[Axis], taps_of: Sequence[int], outputs: int, groups: int
+    w: ir.Value, axes: Sequence[SpatialAxis], taps_of: Sequence[int], outputs: int, groups: int
 ) -> ir.Value:
     """Weights of all phases; phases are outputs within their group, in front of the others."""
     low, high = [0] * w.type.rank, [0] * w.type.rank
@@ -145,7 +145,7 @@ def phase_weights(
 def neighbours(
     made: ir.Value,
     result: ir.RankedTensorType,
-    axes: Sequence[Axis],
+    axes: Sequence[SpatialAxis],
     pixels_of: Sequence[int],
     features: int,
     groups: int,

@@ -25,7 +25,7 @@ from davinci.passes.stablehlo_to_ascend.associativity import is_associative
 from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_elementwise
 from davinci.passes.stablehlo_to_ascend.exponential_scans import SumsOfExponentials
 from davinci.passes.stablehlo_to_ascend.movement import kind_of_body
-from davinci.passes.stablehlo_to_ascend.reduce_window import Windows, scan_order
+from davinci.passes.stablehlo_to_ascend.reduce_window import WindowShape, scan_order
 
 Function = Callable[[Sequence[ir.Value]], list[ir.Value]]
 """Combines tensors with as many others of the same shape."""
@@ -43,7 +43,7 @@ def expand_reduce_window(op: Op) -> list[ir.Value] | None:
         return None
     if not is_associative(op.regions[0]):
         return None
-    windows = Windows.of(op)
+    windows = WindowShape.of(op)
     order = scan_order(windows, operands[0].type.shape, op.results[0].type.shape)
     windows, shape = windows.permuted(order), [op.results[0].type.shape[dim] for dim in order]
     found = [
@@ -66,7 +66,7 @@ def expand_reduce_window(op: Op) -> list[ir.Value] | None:
     return [t.transpose(x, back) for x in found]
 
 
-def padded(x: ir.Value, start: ir.Value, windows: Windows) -> ir.Value:
+def padded(x: ir.Value, start: ir.Value, windows: WindowShape) -> ir.Value:
     """`x` with the start value around it and between its elements."""
     low, high = (windows.edges[:, side].tolist() for side in (0, 1))
     interior = [n - 1 for n in windows.inside]

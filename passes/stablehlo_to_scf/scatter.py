@@ -31,7 +31,7 @@ def lower_scatter(op: Op) -> Values:
     operands = [stored(v) for v in list(op.operands)[:count]]
     if 0 in operands[0].type.shape or 0 in op.operands[count + 1].type.shape:
         return list(op.operands)[:count]
-    places = Places(op, count)
+    places = UpdatePlaces(op, count)
     updates = [stored(v) for v in list(op.operands)[count + 1 :]]
 
     def update(at: Values, start: Values, results: Values) -> Values:
@@ -60,7 +60,7 @@ def lower_scatter(op: Op) -> Values:
     return restored(nest([], None, operands), op.results)
 
 
-class Places:
+class UpdatePlaces:
     """Where an update goes, by the dimension numbers of a scatter.
 
     Attributes:

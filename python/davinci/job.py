@@ -72,7 +72,7 @@ class Source:
         """The model as ONNX, if that is what it is."""
         if isinstance(self.model, str):
             return read(Path(self.model)) if self.model.endswith(".onnx") else None
-        if isinstance(self.model, zoo.Model):
+        if isinstance(self.model, zoo.ZooModel):
             return self.model.proto
         return self.model if isinstance(self.model, onnx.ModelProto) else None
 
@@ -129,7 +129,7 @@ def batched(source: Source, count: int) -> Source:
     """
     if count < 1:
         raise InputError("bad value", where="--batch", found=str(count), expected="1 or more")
-    if isinstance(source.model, zoo.Model):
+    if isinstance(source.model, zoo.ZooModel):
         spec = source.name.removeprefix(ZOO)
         network = zoo.find(re.sub(r",batch=\d+", "", spec) + f",batch={count}")
         return Source(f"{ZOO}{network.spec}", network, network.inputs)

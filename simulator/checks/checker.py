@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Space
 from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Races
-from davinci.simulator.core.forms import Form, Port
+from davinci.simulator.core.forms import InstructionForm, TouchedRegion
 from davinci.simulator.core.memory import Memory
 from davinci.simulator.core.parts import Order
 from davinci.simulator.core.plan import StreamPart
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import UnplacedFault
 from davinci.simulator.core.tables import Tables, event_named
 
 
@@ -81,7 +81,7 @@ class Checker:
         self._part = None
         return self._order
 
-    def synchronise(self, form: Form, index: int) -> None:
+    def synchronise(self, form: InstructionForm, index: int) -> None:
         """Notes a flag or barrier inside the core.
 
         Raises:
@@ -95,7 +95,7 @@ class Checker:
         elif name == "wait_flag":
             self.races.wait_flag(event_named(values), index)
 
-    def access(self, form: Form, words: list[int], index: int) -> None:
+    def access(self, form: InstructionForm, words: list[int], index: int) -> None:
         """Checks an instruction that touches memory.
 
         Raises:
@@ -112,7 +112,7 @@ class Checker:
             self._order.append(order)
             self._note_gm(party, words, order[0])
 
-    def access_gm(self, form: Form, words: list[int], index: int) -> None:
+    def access_gm(self, form: InstructionForm, words: list[int], index: int) -> None:
         """Checks what an instruction touches in global memory, in a part that is passed over.
 
         Raises:
@@ -150,7 +150,7 @@ class Checker:
         self._note_gm(run, words, number)
         return True
 
-    def written(self, ports: Sequence[Port], words: list[int]) -> None:
+    def written(self, ports: Sequence[TouchedRegion], words: list[int]) -> None:
         """Checks regions that are read.
 
         Raises:
@@ -160,7 +160,7 @@ class Checker:
             region, base = port.region, words[port.word] + port.offset
             byte = self._memories[port.space].first_unwritten(region, base)
             if byte is not None:
-                raise Problem(
+                raise UnplacedFault(
                     "it reads bytes that nobody wrote",
                     found=f"{port.space.name} byte {byte:#x}, the first unwritten one of "
                     f"[{base + region.low:#x}, {base + region.high:#x})",

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from davinci.errors import DeviceFault
 from davinci.isa.core import Pipe
 from davinci.simulator.checks.deadlock import circle_of, told
-from davinci.simulator.split.cross_core import IN_TURN, BlockTurn, Flags, Link, Seat
+from davinci.simulator.split.cross_core import IN_TURN, BlockTurn, CrossCoreFlags, Link, Seat
 
 MOST_NAMED = 6
 """Cores that a message names beside those of a circle."""
 
 
-def deadlock(kernel: str, waiting: Sequence[Link], flags: Flags) -> DeviceFault:
+def deadlock(kernel: str, waiting: Sequence[Link], flags: CrossCoreFlags) -> DeviceFault:
     """The fault, with the circle of waits.
 
     Args:
@@ -42,7 +42,7 @@ def deadlock(kernel: str, waiting: Sequence[Link], flags: Flags) -> DeviceFault:
     )
 
 
-def _wait(link: Link, waiting: Sequence[Link], flags: Flags) -> str:
+def _wait(link: Link, waiting: Sequence[Link], flags: CrossCoreFlags) -> str:
     assert link.waiting is not None, "only cores that wait are asked"
     if isinstance(link.waiting, BlockTurn):
         before = f"block {link.waiting.block - 1} has not passed on"
@@ -68,7 +68,7 @@ def _wait(link: Link, waiting: Sequence[Link], flags: Flags) -> str:
     return f"{text} (on {link.seat}: {'; '.join(own)})" if own else text
 
 
-def _waits_for(link: Link, waiting: Sequence[Link], flags: Flags) -> Sequence[Seat]:
+def _waits_for(link: Link, waiting: Sequence[Link], flags: CrossCoreFlags) -> Sequence[Seat]:
     """Those of which at least one must go on before the core can.
 
     Of a flag that nobody has set these are all that could, unless one near by has ended: that may
@@ -92,7 +92,9 @@ def _near(seat: Seat, other: Seat) -> bool:
     return seat.group == other.group
 
 
-def _issued(link: Link, waiting: Sequence[Link], flags: Flags) -> dict[Seat, tuple[int, str]]:
+def _issued(
+    link: Link, waiting: Sequence[Link], flags: CrossCoreFlags
+) -> dict[Seat, tuple[int, str]]:
     """Who has issued a set that the core waits for, pipe and place, but has not come to it."""
     return {
         other.seat: (unset.pipe, unset.place)

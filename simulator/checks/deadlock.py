@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from davinci.isa.core import Pipe
 from davinci.simulator.core.events import Event, S
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import UnplacedFault
 
 Place = Callable[[int], str]
 """Text of a location id."""
@@ -79,7 +79,7 @@ class Stuck:
     pipes: Sequence[int]
 
 
-class Deadlock(Problem):
+class Deadlock(UnplacedFault):
     """Nothing can go on.
 
     Args:

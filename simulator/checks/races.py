@@ -24,8 +24,8 @@ import numpy as np
 
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
 from davinci.simulator.core.events import ALL, PIPES, Event, S, name_of
-from davinci.simulator.core.forms import Form, Port
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.forms import InstructionForm, TouchedRegion
+from davinci.simulator.core.problems import UnplacedFault
 from davinci.simulator.core.regions import Region, Repeated
 from davinci.simulator.split.cross_core import WAITS, Knowledge, join
 
@@ -38,7 +38,7 @@ class Party:
     """An instruction that touched memory: what a message says about it."""
 
     index: int
-    form: Form
+    form: InstructionForm
     location: int
 
 
@@ -100,7 +100,7 @@ class GmAccess(NamedTuple):
 Clock = Sequence[int]
 """For every pipe, up to which number its instructions are known to be complete."""
 
-Ports = tuple[Sequence[Port], Sequence[Port]]
+Ports = tuple[Sequence[TouchedRegion], Sequence[TouchedRegion]]
 """Regions that an instruction reads, and those that it writes."""
 
 LogEntry = tuple[Region, int, Party]
@@ -137,7 +137,7 @@ class Log:
         return [self.entries[i] for i in near]
 
     def conflicts(
-        self, known: int, port: Port, base: int, does: str, did: str, party: Party
+        self, known: int, port: TouchedRegion, base: int, does: str, did: str, party: Party
     ) -> Iterator[AccessConflict]:
         """Conflicts of a region at an address, which `party` touches, with the log's entries
         numbered above `known`."""
@@ -229,7 +229,7 @@ class Races:
         """The pipe's vector clock as it is now."""
         return tuple(self._clocks[pipe])
 
-    def _advance(self, form: Form) -> tuple[int, Clock]:
+    def _advance(self, form: InstructionForm) -> tuple[int, Clock]:
         """The next instruction of a pipe: its number, and the pipe's clock."""
         pipe = int(form.pipe)
         self._numbers[pipe] += 1
@@ -284,7 +284,7 @@ class Races:
         late = self._waited.get(event, 0) > self._clocks[source][destination]
         if late and destination != S and not self._queued_flags:
             first, second = f"PIPE_{Pipe(source).name}", f"PIPE_{Pipe(destination).name}"
-            raise Problem(
+            raise UnplacedFault(
                 "the flag may be set again before the wait for it is over",
                 found=f"event {number} from {first} to {second}",
                 expected=f"{first} to be ordered after that wait_flag of {second}",
@@ -408,7 +408,7 @@ class MisplacedFlags(NamedTuple):
     early: tuple[int, Event] | None
 
 
-class Race(Problem):
+class Race(UnplacedFault):
     """Two accesses that nothing orders.
 
     Attributes:

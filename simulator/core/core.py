@@ -27,12 +27,12 @@ from davinci.simulator.checks.shared_memory import shared_places
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.counting import Counter, alone
 from davinci.simulator.core.events import EVENTS, flags_left, out_of_order, set_before
-from davinci.simulator.core.forms import ALL_BITS, Form
+from davinci.simulator.core.forms import ALL_BITS, InstructionForm
 from davinci.simulator.core.half_range import NOTHING
 from davinci.simulator.core.memory import GlobalMemory, Memory, NearMemories, on_chip
 from davinci.simulator.core.parts import KnownPart, KnownParts, Order
 from davinci.simulator.core.plan import Operation, PartPlan, StreamPart, sources_of
-from davinci.simulator.core.problems import MALFORMED, Problem, located, malformed, too_many
+from davinci.simulator.core.problems import MALFORMED, UnplacedFault, located, malformed, too_many
 from davinci.simulator.core.tables import Tables, event_named
 from davinci.simulator.split.counters import CounterLink
 from davinci.simulator.split.cross_core import IN_TURN, Knowledge, Link, Set, Unset
@@ -133,7 +133,7 @@ class Core:
         self.lost = NOTHING
         self._index = -1
         self._words: list[int] = []
-        self._form: Form | None = None
+        self._form: InstructionForm | None = None
 
     def consume(self, records: Records) -> None:
         """Executes records, in program order.
@@ -170,7 +170,7 @@ class Core:
                 if stop == Stop.END:
                     break
                 self._attend(stop, records, at, first + at)
-        except Problem as problem:
+        except UnplacedFault as problem:
             raise self._fault(problem) from None
 
     def finish(self) -> int:
@@ -184,7 +184,7 @@ class Core:
             cycles = self.timeline.finish()
             state = self.timeline.state
             flags_left(state[state[Word.EVENT_SETS] :][:EVENTS])
-        except Problem as problem:
+        except UnplacedFault as problem:
             raise self._fault(problem) from None
         return cycles
 
@@ -192,7 +192,7 @@ class Core:
         """Whether a stop is over without data and checks of what comes before it."""
         try:
             self._attend(stop, records, at, index)
-        except Problem:  # Something before it may be wrong too, and comes first.
+        except UnplacedFault:  # Something before it may be wrong too, and comes first.
             return False
         return True
 
@@ -308,7 +308,7 @@ class Core:
                 raise malformed(error) from error
         plan.mark()
 
-    def check_transfer(self, form: Form, words: list[int], index: int) -> None:
+    def check_transfer(self, form: InstructionForm, words: list[int], index: int) -> None:
         """Checks an instruction of a known part that touches global memory."""
         self._index, self._words, self._form = index, words, form
         if self._checker is not None:
@@ -318,7 +318,7 @@ class Core:
         """Whether such instructions in a row are legal, together."""
         return self._checker is None or self._checker.run_gm(run, words)
 
-    def _cross(self, form: Form, index: int) -> None:
+    def _cross(self, form: InstructionForm, index: int) -> None:
         """Sets a flag of other cores, or waits for one; then compiled code may go on."""
         values, state = form.values, self.timeline.state
         self.timeline.crossed = True
@@ -345,7 +345,7 @@ class Core:
             state[Word.UNTIL] = max(count.time, 0)
         state[Word.PASS] = 1
 
-    def _deadlock(self, stop: Stop, record: Records, form: Form, index: int) -> None:
+    def _deadlock(self, stop: Stop, record: Records, form: InstructionForm, index: int) -> None:
         """The instruction can never be issued; what is wrong with it otherwise comes first.
 
         Raises:
@@ -393,10 +393,10 @@ class Core:
             sets.append(Set(link.seat, pipe, number, self._place()))
         return link.set_flag(Unset(mode, flag, pipe, self._place()), knowledge, sets)
 
-    def _bounds(self, form: Form, words: list[int]) -> None:
+    def _bounds(self, form: InstructionForm, words: list[int]) -> None:
         for want in form.alignments:
             if words[want.word] % want.bytes:
-                raise Problem(
+                raise UnplacedFault(
                     f"misaligned address of operand {want.name}",
                     found=f"{want.space.name} {words[want.word]:#x}",
                     expected=f"a multiple of {want.bytes}",
@@ -406,14 +406,14 @@ class Core:
             memory = self._memories[port.space]
             base = words[port.word] + port.offset
             if base + region.high > memory.size and not region.empty:
-                raise Problem(
+                raise UnplacedFault(
                     "out of bounds",
                     found=f"{port.space.name} [{base + region.low:#x}, {base + region.high:#x})",
                     expected=f"addresses below {memory.size:#x} (the size of {port.space.name})",
                     hint="check the address, the repeat count and the strides",
                 )
 
-    def _found(self, form: Form, words: list[int]) -> Form:
+    def _found(self, form: InstructionForm, words: list[int]) -> InstructionForm:
         """The form with what its data names.
 
         Raises:
@@ -429,12 +429,12 @@ class Core:
                 sources_of(form, words, self._memories),
             )
         except ValueError as error:
-            raise Problem(f"malformed instruction: {error}") from error
+            raise UnplacedFault(f"malformed instruction: {error}") from error
         form = form.with_reads(found)
         self._bounds(form, words)
         return form
 
-    def compute(self, form: Form, words: list[int]) -> None:
+    def compute(self, form: InstructionForm, words: list[int]) -> None:
         """Computes what an instruction writes, and marks it.
 
         Raises:
@@ -476,7 +476,7 @@ class Core:
         assert self._checker is not None, "noted for checks"
         return self._checker.gm_writes
 
-    def _fault(self, problem: Problem) -> DeviceFault:
+    def _fault(self, problem: UnplacedFault) -> DeviceFault:
         where = f"kernel {self._kernel}, block {self._block}"
         if self._link is not None:
             where = f"kernel {self._kernel}, {self._link.seat}"

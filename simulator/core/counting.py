@@ -10,7 +10,7 @@ from davinci.isa.core import Instruction, Space
 from davinci.isa.counters import LINE_BYTES
 from davinci.simulator.checks.checker import Checker
 from davinci.simulator.core.memory import Memory
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import UnplacedFault
 from davinci.simulator.split.counters import PIPE, CounterLink, Poll, Post
 from davinci.simulator.split.cross_core import Knowledge
 
@@ -18,9 +18,9 @@ Coming = Callable[[int], None]
 """What is done in the cycle in which a pipe comes to an instruction."""
 
 
-def alone() -> Problem:
+def alone() -> UnplacedFault:
     """A program with counters is run as one whose blocks know nothing of each other."""
-    return Problem(
+    return UnplacedFault(
         "a block that runs alone waits for counters of others",
         hint="launch it with `talks`: then the blocks run together",
     )
@@ -103,7 +103,7 @@ class Counter:
         found = self._memories[Space.GM].data[post.line : post.line + 4]
         held = int(found.view(np.int32)[0]) if found.size == 4 else None
         if held != post.value:
-            raise Problem(
+            raise UnplacedFault(
                 "a counter is posted that its line does not hold",
                 found=f"GM {post.line:#x} holds {held}, posted is {post.value}",
                 expected="the number that was stored there",

@@ -18,7 +18,7 @@ from davinci.isa import INSTRUCTIONS
 from davinci.isa.core import RECORD_WORDS, Records, Space, header
 from davinci.machine import Machine
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.launch import Launch, Pool
+from davinci.simulator.core.launch import FreeCores, JoinedKernels
 from davinci.simulator.timing.collect import Collector, Done
 from davinci.simulator.timing.gm_model import rates_of
 from davinci.simulator.timing.l2 import L2
@@ -41,7 +41,7 @@ class CoupledLaunch:
         kept: of each kernel, blocks whose rows are kept, the first ones.
     """
 
-    def __init__(self, machine: Machine, launch: Launch, kept: Sequence[int]) -> None:
+    def __init__(self, machine: Machine, launch: JoinedKernels, kept: Sequence[int]) -> None:
         self.launch, self._kept = launch, kept
         self._at_once = min(launch.blocks, machine.cores)
         self._rates = rates_of(machine, self._at_once)
@@ -59,7 +59,7 @@ class CoupledLaunch:
         locations = [kernel.locations for kernel in launch.kernels]
         self._collector = Collector(profiles, machine, locations)
 
-    def run(self, block: int, pool: Pool) -> Core:
+    def run(self, block: int, pool: FreeCores) -> Core:
         """Runs a block for the profile, on one of these cores. They may do without data.
 
         Returns:
@@ -73,13 +73,13 @@ class CoupledLaunch:
         self._collector.add(Done.of(core), block % self._at_once, block, kernel=number, own=own)
         return core
 
-    def compute(self, block: int, pool: Pool) -> Core:
+    def compute(self, block: int, pool: FreeCores) -> Core:
         """As `run`, for data alone: the profile is made elsewhere."""
         core = self._issued(block, pool, keep_rows=False)
         core.finish()
         return core
 
-    def _issued(self, block: int, pool: Pool, keep_rows: bool) -> Core:
+    def _issued(self, block: int, pool: FreeCores, keep_rows: bool) -> Core:
         number, own = self.launch.of_block(block)
         kernel, core = self.launch.kernels[number], pool.take(KIND)
         core.begin(

@@ -16,7 +16,7 @@ from davinci.simulator.core.core import MOST_INSTRUCTIONS, Core
 from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
-from davinci.simulator.core.launch import CoreGroup, KernelCall, Launch, Pool
+from davinci.simulator.core.launch import CoreGroup, FreeCores, JoinedKernels, KernelCall
 from davinci.simulator.core.memory import GlobalMemory, of_group
 from davinci.simulator.core.program import BlockProgram
 from davinci.simulator.core.tables import Tables
@@ -71,11 +71,11 @@ class Device:
     def most_instructions(self, most: int) -> None:
         self._most = most
 
-        def cores(checks: bool, data: bool) -> Pool:
+        def cores(checks: bool, data: bool) -> FreeCores:
             def make(kind: str) -> Core:
                 return Core(self.machine, kind, self._gm, self._tables[kind], checks, data, most)
 
-            return Pool(make, lambda: self._group(checks, data))
+            return FreeCores(make, lambda: self._group(checks, data))
 
         self.cores, self.clocks = cores(self.checks, self.data), cores(checks=False, data=False)
 
@@ -154,13 +154,13 @@ class Device:
         programs = program if isinstance(program, Mapping) else {"AICORE": program}
         kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
         call = KernelCall(name, programs, arguments, blocks, locations, alone=True, talks=talks)
-        launch = Launch((call,))
+        launch = JoinedKernels((call,))
         self._check(launch)
         with one_thread():
             return self.profile_of(launch, [kept])[0]
 
     def run(
-        self, launches: Sequence[Launch], kept: Sequence[Sequence[int]], count: int = 1
+        self, launches: Sequence[JoinedKernels], kept: Sequence[Sequence[int]], count: int = 1
     ) -> list[list[LaunchProfile]] | None:
         """Runs launches in order.
 
@@ -192,7 +192,7 @@ class Device:
                     hint="take one (--processes 1)",
                 ) from error
 
-    def profile_of(self, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
+    def profile_of(self, launch: JoinedKernels, kept: Sequence[int]) -> list[LaunchProfile]:
         """Runs a launch as a whole, in this process.
 
         Args:
@@ -229,7 +229,7 @@ class Device:
         """The profiles of the kernels of a launch whose blocks have run."""
         return launch.settle(self._l2)
 
-    def _check(self, launch: Launch) -> None:
+    def _check(self, launch: JoinedKernels) -> None:
         if len(launch.kernels) > 1 and (self.machine.split or launch.alone):
             why = "on split machines each kernel has a launch of its own"
             if not self.machine.split:

@@ -8,7 +8,7 @@ import numpy as np
 
 from davinci.isa.core import LOCATION_SHIFT, OPCODE_MASK, Instruction, Pipe, Records
 from davinci.native import Ints
-from davinci.simulator.core.problems import Problem, located
+from davinci.simulator.core.problems import UnplacedFault, located
 
 PIPES = int(max(Pipe)) + 1
 """Length of lists that are indexed by pipes."""
@@ -43,7 +43,7 @@ def name_of(event: Event) -> str:
     return f"event {number} from PIPE_{Pipe(source).name} to PIPE_{Pipe(destination).name}"
 
 
-def out_of_order(record: Instruction, values: Mapping[str, int], before: str) -> Problem:
+def out_of_order(record: Instruction, values: Mapping[str, int], before: str) -> UnplacedFault:
     """A flag holds one event, so it is not set again before a wait clears it; instructions on
     registers are those of a function, and nothing else is.
 
@@ -54,12 +54,12 @@ def out_of_order(record: Instruction, values: Mapping[str, int], before: str) ->
     if record.name != "set_flag":
         inside = "a register instruction outside of a function"
         other = "another instruction before a function is over"
-        return Problem(
+        return UnplacedFault(
             inside if record.timing == "register" else other,
             found=record.mnemonic,
             hint="vf_call says how many instructions on registers follow it",
         )
-    return Problem(
+    return UnplacedFault(
         "flag set twice without a wait between",
         found=name_of((values["src_pipe"], values["dst_pipe"], values["event"])) + before,
         hint="wait for it before setting it again, or use another event id",
@@ -94,7 +94,7 @@ def flags_left(counts: Ints) -> None:
     """
     events = [event_of(int(number)) for number in np.flatnonzero(counts > 0)]
     if events:
-        raise Problem(
+        raise UnplacedFault(
             "flags left set at the end of the program",
             found=", ".join(map(name_of, events)),
             hint="every set_flag needs a wait_flag: the next kernel would find the flag set",

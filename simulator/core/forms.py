@@ -28,7 +28,7 @@ from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.machine.vector_banks import BankLayout, bank_bits
 from davinci.simulator.core.half_range import computes, converts, multiplies
-from davinci.simulator.core.problems import Problem, malformed
+from davinci.simulator.core.problems import UnplacedFault, malformed
 from davinci.simulator.core.regions import Region, Repeated
 from davinci.simulator.timing.rules import COPIES, FLAGS, StridedOperand, UnitWork
 
@@ -48,7 +48,7 @@ WHOLE_ADDRESS = 1 << 30
 
 
 @dataclass(frozen=True)
-class Port:
+class TouchedRegion:
     """A region an instruction touches: at `offset` from the address in word `word`."""
 
     space: Space
@@ -67,7 +67,7 @@ class Alignment:
     space: Space
 
 
-class Form:
+class InstructionForm:
     """An instruction with everything fixed but its addresses.
 
     Attributes:
@@ -101,8 +101,8 @@ class Form:
         machine: Machine,
         entry: OpcodeForms,
         values: dict[str, int],
-        reads: list[Port],
-        writes: list[Port],
+        reads: list[TouchedRegion],
+        writes: list[TouchedRegion],
         registers: Registers,
     ) -> None:
         record = entry.record
@@ -155,16 +155,16 @@ class Form:
             return self.record.decode(words[1:])
         return {**self.values, "value": words[self.scalar]} if self.scalar else self.values
 
-    def with_reads(self, accesses: Sequence[Access]) -> Form:
+    def with_reads(self, accesses: Sequence[Access]) -> InstructionForm:
         """The same with further regions read."""
         form = copy(self)
-        found = [Port(a.space, ABSOLUTE, a.address, Region(a)) for a in accesses]
+        found = [TouchedRegion(a.space, ABSOLUTE, a.address, Region(a)) for a in accesses]
         form.reads = [*self.reads, *found]
         form.chip_ports = _ports_in(form.reads, False), self.chip_ports[1]
         form.far_ports = _ports_in(form.reads, True), self.far_ports[1]
         return form
 
-    def repeated(self, count: int, far: int, near: int) -> Form:
+    def repeated(self, count: int, far: int, near: int) -> InstructionForm:
         """`count` copies in a row, as one.
 
         Args:
@@ -172,7 +172,7 @@ class Form:
         """
         form = copy(self)
 
-        def several(ports: Sequence[Port]) -> list[Port]:
+        def several(ports: Sequence[TouchedRegion]) -> list[TouchedRegion]:
             steps = [far if port.space == Space.GM else near for port in ports]
             return [
                 replace(port, region=Repeated(port.space, port.region, count, step))
@@ -206,8 +206,11 @@ class Form:
 
 
 def _strided_operands(
-    record: Instruction, values: dict[str, int], reads: list[Port], writes: list[Port]
-) -> list[tuple[Port, StridedOperand]]:
+    record: Instruction,
+    values: dict[str, int],
+    reads: list[TouchedRegion],
+    writes: list[TouchedRegion],
+) -> list[tuple[TouchedRegion, StridedOperand]]:
     """The operands of a vector instruction that are spread over blocks at a stride; all of an
     instruction on vector registers."""
     if record.timing == "register":
@@ -227,11 +230,11 @@ def _strided_operands(
     ]
 
 
-def _ports_in(ports: list[Port], far: bool) -> tuple[Port, ...]:
+def _ports_in(ports: list[TouchedRegion], far: bool) -> tuple[TouchedRegion, ...]:
     return tuple(port for port in ports if (port.space == Space.GM) == far)
 
 
-def _gm_bytes(ports: list[Port]) -> int:
+def _gm_bytes(ports: list[TouchedRegion]) -> int:
     return sum(port.region.size_bytes for port in ports if port.space == Space.GM)
 
 
@@ -301,7 +304,7 @@ class Decoder:
         self._entries: dict[int, OpcodeForms] = {}
         self._regions: dict[tuple[Any, ...], Region] = {}
 
-    def form(self, words: list[int], registers: Registers) -> tuple[Form, set[str]]:
+    def form(self, words: list[int], registers: Registers) -> tuple[InstructionForm, set[str]]:
         """The form of a record's words (with `ABSOLUTE` appended) under the present registers, and
         the registers on which it depends.
 
@@ -315,7 +318,7 @@ class Decoder:
     def _entry(self, opcode: int) -> OpcodeForms:
         record = BY_OPCODE.get(opcode)
         if record is None:
-            raise Problem(
+            raise UnplacedFault(
                 "unknown opcode",
                 found=f"{opcode:#x}",
                 expected=f"1..{len(BY_OPCODE)}",
@@ -327,29 +330,29 @@ class Decoder:
     def _values(self, entry: OpcodeForms, words: list[int]) -> dict[str, int]:
         record = entry.record
         if entry.illegal:
-            raise Problem(f"illegal instruction: {entry.illegal}")
+            raise UnplacedFault(f"illegal instruction: {entry.illegal}")
         values = record.decode(words[1:])
         if message := record.illegal(values):
-            raise Problem(message)
+            raise UnplacedFault(message)
         config = words[entry.first : entry.end]
         if any(word & unused for word, unused in zip(config, entry.unused, strict=True)):
-            raise Problem(
+            raise UnplacedFault(
                 "bits are set that belong to no field",
                 found=" ".join(f"{word:#018x}" for word in config),
                 hint="see the fields of this instruction in the reference",
             )
         if message := illegal_pipes(self._machine, self._core, record, values):
-            raise Problem(message)
+            raise UnplacedFault(message)
         cross = self._machine.cross_core
         if cross is not None and values.get("flag", 0) >= cross.flag_ids:
-            raise Problem(
+            raise UnplacedFault(
                 "no such flag between cores",
                 found=str(values["flag"]),
                 expected=f"0..{cross.flag_ids - 1} (cross_core.flag_ids)",
             )
         event = values.get("event", 0)
         if event >= self._machine.sync.event_ids:
-            raise Problem(
+            raise UnplacedFault(
                 "no such event id",
                 found=str(event),
                 expected=f"0..{self._machine.sync.event_ids - 1} (sync.event_ids)",
@@ -358,7 +361,7 @@ class Decoder:
 
     def _build(
         self, entry: OpcodeForms, values: dict[str, int], registers: Registers
-    ) -> tuple[Form, set[str]]:
+    ) -> tuple[InstructionForm, set[str]]:
         record = entry.record
         probe = dict(values)
         for word, operand in enumerate(record.operands, 1):
@@ -368,7 +371,7 @@ class Decoder:
             reads, writes = record.accesses(probe, watched)
         except ValueError as error:
             raise malformed(error) from error
-        form = Form(
+        form = InstructionForm(
             self._machine,
             entry,
             {f.name: values[f.name] for f in record.fields},
@@ -378,12 +381,12 @@ class Decoder:
         )
         return form, watched.seen
 
-    def _port(self, access: Access, operands: int) -> Port:
+    def _port(self, access: Access, operands: int) -> TouchedRegion:
         region = self._region(access)
         word = (access.address + PROBE // 2) // PROBE
         if 1 <= word <= operands:
-            return Port(access.space, word, access.address - word * PROBE, region)
-        return Port(access.space, ABSOLUTE, access.address, region)
+            return TouchedRegion(access.space, word, access.address - word * PROBE, region)
+        return TouchedRegion(access.space, ABSOLUTE, access.address, region)
 
     def _region(self, access: Access) -> Region:
         if access.mask is not None:

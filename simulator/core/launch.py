@@ -42,7 +42,7 @@ class KernelCall:
 
 
 @dataclass(frozen=True)
-class Launch:
+class JoinedKernels:
     """Kernels that are launched as one, on disjoint sets of cores: the blocks of the first kernel,
     then those of the next one. Each kernel sees its own blocks only, numbered from 0.
 
@@ -130,7 +130,7 @@ class CoreGroup:
             memory.forget()
 
 
-class Pool:
+class FreeCores:
     """Cores that are free, by kind: a core is needed only while its program runs."""
 
     def __init__(self, make: Callable[[str], Core], make_group: Callable[[], CoreGroup]) -> None:

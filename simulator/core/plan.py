@@ -18,7 +18,7 @@ from davinci.isa.mte import move
 from davinci.isa.stores import stored
 from davinci.native import Ints
 from davinci.simulator.checks.races import InstructionRun
-from davinci.simulator.core.forms import Form, Port
+from davinci.simulator.core.forms import InstructionForm, TouchedRegion
 from davinci.simulator.core.half_range import (
     NOTHING,
     Lost,
@@ -50,9 +50,9 @@ class Follower(Protocol):
     registers: Registers
     lost: Lost
 
-    def compute(self, form: Form, words: list[int]) -> None: ...
+    def compute(self, form: InstructionForm, words: list[int]) -> None: ...
 
-    def check_transfer(self, form: Form, words: list[int], index: int) -> None: ...
+    def check_transfer(self, form: InstructionForm, words: list[int], index: int) -> None: ...
 
     def may_transfer(self, words: list[int], run: InstructionRun) -> bool: ...
 
@@ -72,7 +72,7 @@ class Operation:
     __slots__ = ("_fields", "_places", "_sources", "at", "form")
 
     def __init__(
-        self, form: Form, words: list[int], memories: Sequence[Memory], at: int = 0
+        self, form: InstructionForm, words: list[int], memories: Sequence[Memory], at: int = 0
     ) -> None:
         self.form, self.at = form, at
         self._fields = form.fields(words)
@@ -124,7 +124,7 @@ class Transfers:
         self,
         tables: Tables,
         memories: Sequence[Memory],
-        form: Form,
+        form: InstructionForm,
         at: int,
         count: int,
         step: int,
@@ -132,9 +132,9 @@ class Transfers:
         self._tables, self._memories = tables, memories
         self._form, self._at = form, at
         self._count, self._step = count, step
-        self._last: tuple[int, Form | None] = 0, None
+        self._last: tuple[int, InstructionForm | None] = 0, None
         self._moves = chip_port(form) is not None
-        self._near: tuple[Form, int, Array] | None = None
+        self._near: tuple[InstructionForm, int, Array] | None = None
 
     def follow(self, core: Follower, records: Records, first: int) -> None:
         """Executes them, with the addresses of these records."""
@@ -156,7 +156,7 @@ class Transfers:
             else:
                 core.compute(self._form, row)
 
-    def _move(self, form: Form, words: list[int]) -> None:
+    def _move(self, form: InstructionForm, words: list[int]) -> None:
         """Copies, with the region on the chip found once."""
         written = bool(form.far_ports[1])
         (gm,) = form.far_ports[written]
@@ -188,7 +188,7 @@ class Transfers:
             else InstructionRun(index, form, int(rows[0, 0]) >> LOCATION_SHIFT, rows)
         )
 
-    def _repeated(self, step: int) -> Form | None:
+    def _repeated(self, step: int) -> InstructionForm | None:
         """The form of them so far apart, None if they write a byte twice or go back."""
         if step <= 0:
             return None
@@ -253,7 +253,9 @@ class PartPlan:
                 run.fill(True)
 
 
-def run_of(forms: Sequence[Form], words: Sequence[list[int]], at: int) -> tuple[int, int]:
+def run_of(
+    forms: Sequence[InstructionForm], words: Sequence[list[int]], at: int
+) -> tuple[int, int]:
     """How many copies from number `at` on are alike, and their constant distance on the chip."""
     form = forms[at]
     port = chip_port(form)
@@ -268,7 +270,7 @@ def run_of(forms: Sequence[Form], words: Sequence[list[int]], at: int) -> tuple[
     return (end - at, step) if step > 0 else (1, 0)
 
 
-def chip_port(form: Form) -> Port | None:
+def chip_port(form: InstructionForm) -> TouchedRegion | None:
     """The region on the chip of a copy between it and global memory; None of all others."""
     reads, writes = form.chip_ports
     ports = (*reads, *writes)
@@ -279,12 +281,14 @@ def chip_port(form: Form) -> Port | None:
     return None if port.region.empty or port.word > len(form.names) else port
 
 
-def sources_of(form: Form, words: Sequence[int], memories: Sequence[Memory]) -> list[Array]:
+def sources_of(
+    form: InstructionForm, words: Sequence[int], memories: Sequence[Memory]
+) -> list[Array]:
     """The regions that an instruction reads, as arrays that may be views."""
     return [memories[p.space].view(p.region, words[p.word] + p.offset) for p in form.reads]
 
 
-def lost(form: Form, sources: Sequence[Array], result: Array) -> Lost:
+def lost(form: InstructionForm, sources: Sequence[Array], result: Array) -> Lost:
     """What the lanes that take part in an instruction lost of what is rounded to f16."""
     masks = [port.region.mask for port in form.reads]
     taken = [taking_part(x, mask) for x, mask in zip(sources, masks, strict=True)]

@@ -12,7 +12,7 @@ MALFORMED = (ValueError, TypeError, IndexError, ArithmeticError)
 """What computing an instruction raises whose fields do not fit each other."""
 
 
-class Problem(Exception):
+class UnplacedFault(Exception):
     """A fault of the program, still without its place."""
 
     def __init__(
@@ -22,14 +22,14 @@ class Problem(Exception):
         self.message, self.found, self.expected, self.hint = message, found, expected, hint
 
 
-def malformed(error: Exception) -> Problem:
+def malformed(error: Exception) -> UnplacedFault:
     """Fields of an instruction do not fit each other."""
-    return Problem(f"malformed instruction: {error}")
+    return UnplacedFault(f"malformed instruction: {error}")
 
 
-def too_many(limit: int) -> Problem:
+def too_many(limit: int) -> UnplacedFault:
     """A program that issued all that it may."""
-    return Problem(
+    return UnplacedFault(
         "too many instructions: the program may never end",
         expected=f"at most {limit:,} in a block",
         hint="look at the loop at this place; npu-run --instruction-limit N allows more",

@@ -28,7 +28,7 @@ from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockBytes, conflict, touched
 from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.half_range import Lost
-from davinci.simulator.core.launch import Launch, Pool
+from davinci.simulator.core.launch import FreeCores, JoinedKernels
 from davinci.simulator.timing.profile import LaunchProfile
 
 METHOD: Final = "fork"
@@ -55,13 +55,13 @@ def processors() -> int:
 class Host(Protocol):
     """The device, as this module needs it: of a coupled machine, with data."""
 
-    cores: Pool
-    clocks: Pool
+    cores: FreeCores
+    clocks: FreeCores
     """Cores that find times only."""
     machine: Machine
     checks: bool
 
-    def profile_of(self, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
+    def profile_of(self, launch: JoinedKernels, kept: Sequence[int]) -> list[LaunchProfile]:
         """Runs a launch as a whole."""
 
     def settle(self, launch: CoupledLaunch) -> list[LaunchProfile]:
@@ -87,7 +87,7 @@ class Computed:
 class SharedProgress:
     """Which block is next and which launches are complete: memory that the processes share."""
 
-    def __init__(self, launches: Sequence[Launch]) -> None:
+    def __init__(self, launches: Sequence[JoinedKernels]) -> None:
         self._launches = launches
         context = get_context(METHOD)
         self._changed = context.Condition()
@@ -196,7 +196,7 @@ class Workers:
 
 @contextmanager
 def opened(
-    host: Host, launches: Sequence[Launch], order: SharedProgress, count: int
+    host: Host, launches: Sequence[JoinedKernels], order: SharedProgress, count: int
 ) -> Iterator[Workers]:
     """Workers for launches; none is left behind."""
     parent = os.getpid()
@@ -233,7 +233,7 @@ def opened(
 
 
 def run(
-    host: Host, launches: Sequence[Launch], kept: Sequence[Sequence[int]], count: int
+    host: Host, launches: Sequence[JoinedKernels], kept: Sequence[Sequence[int]], count: int
 ) -> list[list[LaunchProfile]] | None:
     """Runs launches in order.
 

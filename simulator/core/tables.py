@@ -35,7 +35,7 @@ from davinci.simulator.core.columns import (
     OpcodeColumn,
 )
 from davinci.simulator.core.events import Event, number_of
-from davinci.simulator.core.forms import ABSOLUTE, Decoder, Form, OpcodeForms
+from davinci.simulator.core.forms import ABSOLUTE, Decoder, InstructionForm, OpcodeForms
 from davinci.simulator.timing.beginning import Beginning
 from davinci.simulator.timing.layout import LIBRARY, Kind, StepColumn, Word
 from davinci.simulator.timing.rules import PipeCycles, UnitWork, cost_of
@@ -97,8 +97,8 @@ class Tables:
 
     def __init__(self, machine: Machine, decoder: Decoder) -> None:
         self.machine, self._decoder = machine, decoder
-        self.forms: list[Form] = []
-        self.forms_of_steps: list[Form] = []
+        self.forms: list[InstructionForm] = []
+        self.forms_of_steps: list[InstructionForm] = []
         self.costs: list[PipeCycles] = []
         self.scalar_accesses: list[int] = []
         self._works: list[UnitWork] = []
@@ -126,7 +126,7 @@ class Tables:
             self._addresses = np.array([*addresses, len(self._table)], dtype=np.int64)
         state[Word.STEPS : Word.TABLE_SIZE + 1] = self._addresses
 
-    def learn_form(self, state: Ints, words: list[int], registers: Registers) -> Form:
+    def learn_form(self, state: Ints, words: list[int], registers: Registers) -> InstructionForm:
         """Learns the form of a record, whose key is in `state`.
 
         Raises:
@@ -149,12 +149,12 @@ class Tables:
         self._add_form(form)
         return form
 
-    def learn_step(self, state: Ints, words: list[int], form: Form) -> None:
+    def learn_step(self, state: Ints, words: list[int], form: InstructionForm) -> None:
         """Learns the step of a record of that form, whose key is in `state`."""
         number = int(state[state[Word.KEY] + 1])
         self._insert(state, self._add_step(number, form, form.work(words)))
 
-    def form_of(self, step: int, words: list[int]) -> Form:
+    def form_of(self, step: int, words: list[int]) -> InstructionForm:
         """The form of a record that was executed as a step."""
         form = self.forms_of_steps[step]
         return self._decoder.form(words, Registers())[0] if form.summary else form
@@ -176,7 +176,7 @@ class Tables:
         found[rows, places[rows]] = 0
         return found
 
-    def locate(self, form: Form, words: list[int]) -> bool:
+    def locate(self, form: InstructionForm, words: list[int]) -> bool:
         """Makes the address in global memory one without the bit that bypasses the L2; returns
         whether it had it."""
         direct = bool(form.gm_word) and words[form.gm_word] >= self._bypass
@@ -196,7 +196,7 @@ class Tables:
         send = event_named(form.values) if name == "set_flag" else None
         return Issued(form.record.mnemonic, index, location, wait, send)
 
-    def decode(self, words: list[int], registers: Registers) -> Form:
+    def decode(self, words: list[int], registers: Registers) -> InstructionForm:
         """The form of a record under these registers.
 
         Raises:
@@ -218,7 +218,7 @@ class Tables:
             state[place : place + ENTRY - 1] = key
         LIBRARY.call("insert", state, number)
 
-    def _add_step(self, number: int, form: Form, work: UnitWork) -> int:
+    def _add_step(self, number: int, form: InstructionForm, work: UnitWork) -> int:
         count, cost = len(self.costs), cost_of(work)
         if count == len(self._misses):
             self._steps = _grown(self._steps)
@@ -271,7 +271,7 @@ class Tables:
             other._note_cost(step)
         return other
 
-    def _add_form(self, form: Form) -> None:
+    def _add_form(self, form: InstructionForm) -> None:
         number = len(self.forms)
         if number == len(self._forms):
             self._forms = _grown(self._forms)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from davinci.isa.core import Pipe
 from davinci.isa.counters import LINE_BYTES
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import UnplacedFault
 from davinci.simulator.split.cross_core import Count, Knowledge, Seat, join
 
 
@@ -76,7 +76,7 @@ class Posted:
 
 
 @dataclass
-class Line:
+class CounterLine:
     """The numbers that came to a line, in order."""
 
     posted: list[Posted] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, CounterLine] = {}
         self.memory: set[int] = set()
 
     def post(self, seat: Seat, post: Post, count: Count) -> None:
@@ -103,18 +103,18 @@ class Counters:
         Raises:
             Problem: it has not grown, or another block stores there too.
         """
-        line = self._lines.setdefault(post.line, Line())
+        line = self._lines.setdefault(post.line, CounterLine())
         self.memory.add(post.line)
         if line.posted:
             last = line.posted[-1]
             if last.seat is not seat:
-                raise Problem(
+                raise UnplacedFault(
                     "two blocks count in one line",
                     found=f"GM {post.line:#x}, of {last.seat} and of {seat}",
                     expected="a line of 32 bytes for each block",
                 )
             if post.value <= last.post.value:
-                raise Problem(
+                raise UnplacedFault(
                     "a counter that other blocks wait for does not grow",
                     found=f"GM {post.line:#x}: {last.post.value}, then {post.value}",
                     expected="a larger number with each post",
@@ -140,9 +140,9 @@ class Counters:
         """Addresses of the lines to which a counter has come."""
         return {address for address, line in self._lines.items() if line.posted}
 
-    def line(self, address: int) -> Line:
+    def line(self, address: int) -> CounterLine:
         """What came to a line."""
-        return self._lines.get(address, Line())
+        return self._lines.get(address, CounterLine())
 
     def left_by(self, poll: Poll) -> Iterable[tuple[int, Posted | None]]:
         """The lines that a poll misses, and the last number in each."""
@@ -212,7 +212,7 @@ class CounterLink:
             Problem: there is no poll that this could end.
         """
         if self._poll is None:
-            raise Problem(
+            raise UnplacedFault(
                 "the end of a poll without its beginning",
                 hint="poll_counters stands in front of the load of the lines",
             )

@@ -21,7 +21,7 @@ from davinci.isa.cross_core import (
     VECTOR_CORES_OF_A_GROUP,
 )
 from davinci.machine import CrossCore
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import UnplacedFault
 
 Knowledge = Mapping[int, Sequence[int]]
 """By number of a seat: for each of its pipes, how many instructions are known to be complete."""
@@ -130,7 +130,7 @@ Turns = dict[BlockTurn, Count]
 """The turns that have come, in all rounds of a launch."""
 
 
-class Flags:
+class CrossCoreFlags:
     """The flags between the cores that run at the same time.
 
     Attributes:
@@ -159,7 +159,7 @@ class Flags:
         """
         senders, receivers = self._scope(seat, mode)
         if not receivers:
-            raise Problem(
+            raise UnplacedFault(
                 "a flag between cores that nobody receives",
                 found=f"mode {mode}, set by {seat}",
                 hint="mode 1 is for vector cores; mode 2 needs a program on the cube core and on "
@@ -195,7 +195,7 @@ class Flags:
         """
         turn = BlockTurn(lock, seat.block + 1)
         if turn in self._turns:
-            raise Problem(
+            raise UnplacedFault(
                 "a turn in a lock is passed on twice",
                 found=f"lock {lock}, by block {seat.block}",
                 expected="one sync_block_unlock of each block: the blocks have one turn each",
@@ -277,9 +277,9 @@ class Flags:
             return tuple(near), others
         return (tuple(near), near) if seat.core == "AIV" and len(near) > 1 else ((), [])
 
-    def _too_far(self, flag: int, seat: Seat) -> Problem:
+    def _too_far(self, flag: int, seat: Seat) -> UnplacedFault:
         most = self._limits.depth
-        return Problem(
+        return UnplacedFault(
             "a flag between cores may count too far",
             found=f"flag {flag} of {seat}: {most + 1} sets, with no wait known to be over between",
             expected=f"at most {most} (cross_core.depth)",
@@ -287,8 +287,8 @@ class Flags:
         )
 
 
-def _either_order(flag: int, first: Set, second: Set) -> Problem:
-    return Problem(
+def _either_order(flag: int, first: Set, second: Set) -> UnplacedFault:
+    return UnplacedFault(
         "sets of a flag between cores may come in either order",
         found=f"flag {flag}, set by {first} and by {second}",
         expected="an order between them: a wait would not know which of the two it has seen",
@@ -330,7 +330,9 @@ class Link:
         unset: sets that were issued, but that their pipes have not come to.
     """
 
-    def __init__(self, flags: Flags, seat: Seat, begin: int, give_way: Callable[[], None]) -> None:
+    def __init__(
+        self, flags: CrossCoreFlags, seat: Seat, begin: int, give_way: Callable[[], None]
+    ) -> None:
         self.seat, self.begin = seat, begin
         self.waiting: int | BlockTurn | None = None
         self.waiting_at = ""
@@ -349,7 +351,7 @@ class Link:
     def set_flag(
         self, unset: Unset, knowledge: Knowledge, sets: Sequence[Set]
     ) -> Callable[[int], None]:
-        """A set was issued; see `Flags.set_flag` and `Count`.
+        """A set was issued; see `CrossCoreFlags.set_flag` and `Count`.
 
         Returns:
             What to do in the cycle, from the start of the program, in which its pipe comes to it.

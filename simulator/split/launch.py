@@ -18,9 +18,9 @@ from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.core.coupled import finding
-from davinci.simulator.core.launch import Launch, Pool
+from davinci.simulator.core.launch import FreeCores, JoinedKernels
 from davinci.simulator.split.coroutines import Coroutine, take_turns
-from davinci.simulator.split.cross_core import Flags, Link, Seat, Turns
+from davinci.simulator.split.cross_core import CrossCoreFlags, Link, Seat, Turns
 from davinci.simulator.timing.collect import Collector, Done
 from davinci.simulator.timing.gm_model import rates_of
 from davinci.simulator.timing.l2 import L2
@@ -37,7 +37,7 @@ class SplitLaunch:
         pool: the machine's cores.
     """
 
-    def __init__(self, machine: Machine, whole: Launch, kept: int, pool: Pool) -> None:
+    def __init__(self, machine: Machine, whole: JoinedKernels, kept: int, pool: FreeCores) -> None:
         (launch,) = whole.kernels
         self._machine, self._whole, self._launch = machine, whole, launch
         self._kept, self._pool = kept, pool
@@ -132,7 +132,7 @@ class SplitLaunch:
         seats = [seat for block in group for seat in self.seats(block)]
         limits = self._machine.cross_core
         assert limits is not None, "split machines have flags between cores"
-        flags = Flags([*seats, *self._idle(seats)], limits, self._turns)
+        flags = CrossCoreFlags([*seats, *self._idle(seats)], limits, self._turns)
         at_work = {kind: sum(seat.core == kind for seat in seats) for kind in self._programs}
         rates = {kind: rates_of(self._machine, count) for kind, count in at_work.items()}
         ends = dict.fromkeys(group, 0)

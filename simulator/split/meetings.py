@@ -14,7 +14,7 @@ import numpy as np
 
 from davinci.machine import Machine
 from davinci.simulator.core.coupled import KIND
-from davinci.simulator.core.launch import Launch, Pool
+from davinci.simulator.core.launch import FreeCores, JoinedKernels
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.split.launch import SplitLaunch
 from davinci.simulator.split.talking import TalkingLaunch
@@ -49,7 +49,9 @@ class Meetings:
         self._known: dict[Hashable, KnownMeeting] = {}
         self._by_flags: dict[Hashable, LaunchProfile] = {}
 
-    def by_flags(self, launch: Launch, cores: Pool, l2: L2, checks: bool) -> LaunchProfile:
+    def by_flags(
+        self, launch: JoinedKernels, cores: FreeCores, l2: L2, checks: bool
+    ) -> LaunchProfile:
         """The profile of a meeting by flags of a split machine, which touches no memory.
 
         Raises:
@@ -63,7 +65,7 @@ class Meetings:
             self._by_flags[key] = split.settle(l2)
         return replace(self._by_flags[key])
 
-    def run(self, launch: Launch, cores: Pool, l2: L2, checks: bool) -> LaunchProfile:
+    def run(self, launch: JoinedKernels, cores: FreeCores, l2: L2, checks: bool) -> LaunchProfile:
         """The profile of a meeting.
 
         Raises:

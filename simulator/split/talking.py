@@ -11,7 +11,7 @@ from davinci.machine import Machine
 from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.checks.counter_deadlock import counter_deadlock
 from davinci.simulator.core.coupled import KIND, finding
-from davinci.simulator.core.launch import Launch, Pool
+from davinci.simulator.core.launch import FreeCores, JoinedKernels
 from davinci.simulator.split.coroutines import Coroutine, take_turns
 from davinci.simulator.split.counters import CounterLink, Counters
 from davinci.simulator.split.cross_core import Seat
@@ -37,7 +37,7 @@ class TalkingLaunch:
         DeviceFault: it has more blocks than the machine has cores.
     """
 
-    def __init__(self, machine: Machine, whole: Launch, kept: int, pool: Pool) -> None:
+    def __init__(self, machine: Machine, whole: JoinedKernels, kept: int, pool: FreeCores) -> None:
         launch = whole.kernels[0]
         if launch.blocks > machine.cores:
             raise DeviceFault(

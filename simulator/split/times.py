@@ -16,7 +16,7 @@ from functools import partial
 from davinci.machine import CrossCore
 from davinci.native import Ints
 from davinci.simulator.split.counters import Counters, EndPoll, Poll, Post, Talk
-from davinci.simulator.split.cross_core import BlockTurn, Count, Flags, Seat, Turns
+from davinci.simulator.split.cross_core import BlockTurn, Count, CrossCoreFlags, Seat, Turns
 from davinci.simulator.timing.clock import STEP_MASK
 from davinci.simulator.timing.layout import Stop, Word
 from davinci.simulator.timing.timeline import Timeline
@@ -31,7 +31,7 @@ class Awaited:
 
 
 @dataclass
-class Turn:
+class PollTurn:
     """The turn of a poll's loop that is under way.
 
     Attributes:
@@ -68,10 +68,10 @@ class Replay:
     timeline: Timeline
     talk: Talk = field(default_factory=dict)
 
-    def turns(self, flags: Flags | None, counters: Counters) -> Iterator[Awaited]:
+    def turns(self, flags: CrossCoreFlags | None, counters: Counters) -> Iterator[Awaited]:
         """Issues everything; yields what it waits for."""
         waits, state = 0, self.timeline.state
-        turn: Turn | None = None
+        turn: PollTurn | None = None
         while (stop := self.timeline.replay(self.log)) != Stop.END:
             if stop == Stop.CAME:
                 turn = self._come(flags, counters, turn)
@@ -94,7 +94,9 @@ class Replay:
                     yield Awaited(f"flag {flag}", partial(flags.has, self.seat, flag))
                 state[Word.UNTIL] = max(taken.time - self.begin, 0)
 
-    def _come(self, flags: Flags | None, counters: Counters, turn: Turn | None) -> Turn | None:
+    def _come(
+        self, flags: CrossCoreFlags | None, counters: Counters, turn: PollTurn | None
+    ) -> PollTurn | None:
         """Pipes have come to what concerns others. Returns the turn of a poll under way."""
         for index, cycle in self.timeline.came():
             told = self.talk.get(index)
@@ -103,7 +105,7 @@ class Replay:
             elif isinstance(told, Poll):
                 row = self.timeline.row_count - 1
                 if turn is None or turn.index != index:
-                    turn = Turn(index, told, row, self.timeline.issued_at(row), cycle, cycle)
+                    turn = PollTurn(index, told, row, self.timeline.issued_at(row), cycle, cycle)
                 turn.looked = cycle
                 self.timeline.begin_row(turn.row, turn.issued, turn.first)
             else:
@@ -116,7 +118,7 @@ class Replay:
                     flags.set_flag(self.seat, values["mode"], values["flag"], count)
         return turn
 
-    def _look(self, counters: Counters, turn: Turn) -> Iterator[Awaited]:
+    def _look(self, counters: Counters, turn: PollTurn) -> Iterator[Awaited]:
         """The scalar unit looks at counters: goes on, or back to the beginning of the turn."""
         timeline = self.timeline
         told = self.talk[timeline.count]
@@ -132,7 +134,7 @@ class Replay:
             timeline.repeat_from(turn.index, turn.row)
 
     @staticmethod
-    def _has_turn(flags: Flags, turn: BlockTurn) -> bool:
+    def _has_turn(flags: CrossCoreFlags, turn: BlockTurn) -> bool:
         return flags.has_turn(turn) is not None
 
     def _values(self, index: int) -> Mapping[str, int]:
@@ -154,7 +156,9 @@ def replay_together(
         The cycles of each.
     """
     order = sorted(replays, key=lambda replay: replay.seat.number)
-    flags = None if limits is None else Flags([replay.seat for replay in order], limits, turns)
+    flags = (
+        None if limits is None else CrossCoreFlags([replay.seat for replay in order], limits, turns)
+    )
     counters = Counters()
     running = [(replay, replay.turns(flags, counters)) for replay in order]
     waiting: dict[Seat, Awaited] = {}

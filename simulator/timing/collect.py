@@ -23,7 +23,7 @@ from davinci.simulator.split.cross_core import Seat
 from davinci.simulator.timing.l2 import L2, Served, Touched
 from davinci.simulator.timing.layout import Word
 from davinci.simulator.timing.profile import BlockProfile, LaunchProfile
-from davinci.simulator.timing.retime import LogKey, Recording, Stream
+from davinci.simulator.timing.retime import IssuedStream, LogKey, Recording
 from davinci.simulator.timing.timeline import Timeline
 
 UNITS = (Pipe.M, Pipe.V)
@@ -107,7 +107,7 @@ class FinishedBlock:
     profile, and its records if rows are wanted."""
 
     place: int
-    stream: Stream
+    stream: IssuedStream
     touched: Touched
     profile: BlockProfile
     records: Sequence[Records] | None
@@ -163,7 +163,7 @@ class Collector:
             self._known[done.key] = timeline.log.copy(), Counted.of(timeline)
         log, counted = self._known[done.key]
         size, crossed = done.touched.total_bytes, timeline.crossed
-        stream = Stream(
+        stream = IssuedStream(
             kernel, block, seat, timeline.tables, log, done.key, size, crossed, done.talk
         )
         records = timeline.records if timeline.keep_rows else None

@@ -24,7 +24,7 @@ import numpy as np
 
 from davinci.machine import Machine
 from davinci.native import Floats
-from davinci.simulator.timing.l2 import UNCACHED, Traffic
+from davinci.simulator.timing.l2 import UNCACHED, LaunchTraffic
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Rates:
 def rates_of(
     machine: Machine,
     cores: float,
-    traffic: Traffic = UNCACHED,
-    parts: Sequence[Traffic] = (),
+    traffic: LaunchTraffic = UNCACHED,
+    parts: Sequence[LaunchTraffic] = (),
     block_bytes: int = 0,
 ) -> Rates:
     """What each of `cores` cores at work gets.
@@ -79,7 +79,7 @@ def rates_of(
     gm, l2, used = machine.gm, machine.l2, cores / machine.cores
     stretch = 1 + traffic.others * gm.same_line_percent / 100
 
-    def part(reading: Traffic, writing: Traffic) -> PartRates:
+    def part(reading: LaunchTraffic, writing: LaunchTraffic) -> PartRates:
         read = reading.miss_rate / gm.read_bytes_per_cycle
         read += reading.read_back_rate / gm.write_bytes_per_cycle
         written = writing.write_back_rate / gm.write_bytes_per_cycle

@@ -57,7 +57,7 @@ class Touched:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class LaunchTraffic:
     """What a launch moved between its cores and the L2, and between the L2 and the memory.
 
     What is not used of a line that comes in was read from the memory all the same.
@@ -96,7 +96,7 @@ class Traffic:
         return back / self.write_bytes if self.write_bytes else 0.0
 
 
-UNCACHED = Traffic()
+UNCACHED = LaunchTraffic()
 """The traffic of a launch without an L2: all of its bytes pass the memory."""
 
 
@@ -106,8 +106,8 @@ class Served:
     `readers` has, for each block of each round and each of its reads by MTE2, its lines, and how
     often all cores together read these; nothing where that does not matter."""
 
-    traffic: Traffic
-    rounds: Sequence[Sequence[Traffic]]
+    traffic: LaunchTraffic
+    rounds: Sequence[Sequence[LaunchTraffic]]
     readers: Sequence[Sequence[Common]] = ()
 
 
@@ -115,7 +115,7 @@ class Served:
 class Looked:
     """A part of a round: traffic, how often two blocks read the same line, lines read by each."""
 
-    traffic: Traffic
+    traffic: LaunchTraffic
     common: int
     read: int
 
@@ -179,7 +179,7 @@ class L2:
             b.sizes[READS] + b.sizes[DIRECT_READS] for blocks in rounds for b in blocks
         )
         missed = sum(part.missing * part.read_bytes for part in parts)
-        total = Traffic(
+        total = LaunchTraffic(
             read_bytes,
             sum(b.sizes[STORES] + b.sizes[DIRECT_STORES] for blocks in rounds for b in blocks),
             round(sum(part.filled_bytes for part in parts)),
@@ -266,7 +266,7 @@ class L2:
             passing,
         )  # fmt: skip
         moved, passed = (accesses * each).tolist(), (passing * each).tolist()
-        traffic = Traffic(
+        traffic = LaunchTraffic(
             moved[READS] + moved[DIRECT_READS],
             moved[STORES] + moved[DIRECT_STORES],
             filled * self._line + passed[DIRECT_READS],

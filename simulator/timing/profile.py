@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from davinci.simulator.core.half_range import NOTHING, Lost
-from davinci.simulator.timing.l2 import UNCACHED, Traffic
+from davinci.simulator.timing.l2 import UNCACHED, LaunchTraffic
 from davinci.simulator.timing.retime import Recording
-from davinci.simulator.timing.timeline import Row
+from davinci.simulator.timing.timeline import TimelineRow
 
 
 @dataclass
@@ -88,7 +88,7 @@ class LaunchProfile:
     barrier_cycles: dict[str, int] = field(default_factory=dict)
     gm_read_bytes: int = 0
     gm_write_bytes: int = 0
-    traffic: Traffic = UNCACHED
+    traffic: LaunchTraffic = UNCACHED
     instructions: dict[str, int] = field(default_factory=dict)
     macs: int = 0
     vector_repeats: int = 0
@@ -102,7 +102,7 @@ class LaunchProfile:
     meeting: LaunchProfile | None = None
     fetches: tuple[Fetch, ...] = ()
     per_block: list[BlockProfile] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TimelineRow] = field(default_factory=list)
     operators: tuple[str, ...] = ()
     members: tuple[tuple[str, ...], ...] = ()
     recording: Recording | None = field(default=None, compare=False, repr=False)

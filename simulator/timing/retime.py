@@ -16,7 +16,7 @@ from davinci.simulator.split.counters import Talk
 from davinci.simulator.split.cross_core import Seat, Turns
 from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import Rates, competing, in_common, rates_of
-from davinci.simulator.timing.l2 import Traffic
+from davinci.simulator.timing.l2 import LaunchTraffic
 from davinci.simulator.timing.layout import Stop
 from davinci.simulator.timing.timeline import Timeline
 
@@ -25,7 +25,7 @@ LogKey = tuple[float, bytes]
 
 
 @dataclass(frozen=True)
-class Stream:
+class IssuedStream:
     """What a program issued.
 
     Attributes:
@@ -62,7 +62,7 @@ class TimedProgram:
     begin: int = 0
 
 
-Setting = Callable[[Stream], tuple[Machine, Tables]]
+Setting = Callable[[IssuedStream], tuple[Machine, Tables]]
 """The machine whose bandwidths, flags and queues count for a stream, and tables of its steps with
 the costs that count."""
 
@@ -78,9 +78,9 @@ class Recording:
         at_once: blocks that run at the same time.
     """
 
-    streams: Sequence[Stream]
-    traffic: Traffic
-    rounds: Mapping[int, Sequence[Traffic]]
+    streams: Sequence[IssuedStream]
+    traffic: LaunchTraffic
+    rounds: Mapping[int, Sequence[LaunchTraffic]]
     at_once: int
 
     def cycles(self, setting: Setting) -> int:
@@ -98,7 +98,7 @@ class Recording:
         for stream in self.streams:
             sizes[stream.block // self.at_once].append(stream.moved_bytes)
 
-        def rates(stream: Stream) -> Rates:
+        def rates(stream: IssuedStream) -> Rates:
             machine, _ = setting(stream)
             size, number = stream.moved_bytes, stream.block // self.at_once
             if not size:
@@ -129,7 +129,7 @@ class Recording:
         self,
         setting: Setting,
         drawn: Collection[int],
-        rates: Callable[[Stream], Rates],
+        rates: Callable[[IssuedStream], Rates],
     ) -> list[TimedProgram]:
         """As `times`, with the flags or counters between the cores of each round."""
         limits = setting(self.streams[0])[0].cross_core

@@ -18,7 +18,7 @@ from davinci.isa.core import DTYPES, Instruction, Space, Values, finds_nothing
 from davinci.isa.img2col import pixels_of
 from davinci.isa.sort import STRUCTURE_BYTES
 from davinci.machine import Machine, prices
-from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
+from davinci.machine.vector_banks import BankLayout, OperandBlocks, repeats_cycles
 from davinci.simulator.core.regions import Region
 from davinci.simulator.timing.functions import packed
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
@@ -95,7 +95,7 @@ def vector(work: UnitWork) -> PipeCycles:
     if work.strided and repeats:
         count = unit.repeat_bytes // max(operand.itemsize for operand in work.strided)
         streams = [
-            Stream(
+            OperandBlocks(
                 block,
                 max(1, count * operand.itemsize // unit.block_bytes),
                 values[f"{operand.name}_blk_stride"],

@@ -24,7 +24,7 @@ from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
 from davinci.native import Bytes, Floats, Ints, address
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.core.events import EVENTS, PIPES, Event, event_of
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import UnplacedFault
 from davinci.simulator.core.regions import Region
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.timing.beginning import Beginning
@@ -48,7 +48,7 @@ TRANSFER_ROOM = 64
 
 
 @dataclass(frozen=True)
-class Row:
+class TimelineRow:
     """One instruction on the time line; cycles count from the start of the launch.
 
     Attributes:
@@ -86,7 +86,7 @@ class Row:
     shared_cycles: int
 
 
-__all__ = ["NOTHING", "Row", "Timeline"]
+__all__ = ["NOTHING", "Timeline", "TimelineRow"]
 
 
 class Timeline:
@@ -245,7 +245,7 @@ class Timeline:
             Problem: a pipe still waits for a flag: a deadlock; or a function lacks instructions.
         """
         if left := int(self.state[Word.FUNCTION_LEFT]):
-            raise Problem(
+            raise UnplacedFault(
                 "a function is not over at the end of the program",
                 found=f"{left} instructions on registers fewer than vf_call says",
             )
@@ -254,7 +254,9 @@ class Timeline:
         state = self.state
         return max(int(state[Word.NOW]), *self.each_pipe(Word.DONE), *self.each_pipe(Word.FREE))
 
-    def rows(self, core: int, block: int, begin: int, locations: Sequence[str]) -> Iterator[Row]:
+    def rows(
+        self, core: int, block: int, begin: int, locations: Sequence[str]
+    ) -> Iterator[TimelineRow]:
         """The instructions in the order of their execution, for a block that began at cycle `begin`
         of the launch."""
         if not self.records:
@@ -267,7 +269,7 @@ class Timeline:
             form = self.tables.form_of(steps[index], words)
             self.tables.locate(form, words)
             number = words[0] >> LOCATION_SHIFT
-            yield Row(
+            yield TimelineRow(
                 core=core,
                 pipe=f"PIPE_{Pipe(at[TimelineColumn.PIPE]).name}",
                 start=begin + at[TimelineColumn.START],

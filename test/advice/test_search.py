@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from davinci.advice import Candidate, Facts, Measured, advise, candidates, search
+from davinci.advice import Candidate, Measured, RunFacts, advise, candidates, search
 from davinci.advice.candidates import arguments
 from davinci.errors import CheckFailed, CompileError
 
@@ -24,7 +24,7 @@ def measured(settings: Any) -> float:
 
 
 def test_ranked_and_together() -> None:
-    tried = candidates(Facts(cores=32, settings={}))
+    tried = candidates(RunFacts(cores=32, settings={}))
     found = advise(measured, tried, Measured(100.0), command=["npu-run", "zoo:mlp"])
     assert [gain.arguments for gain in found.gains] == [
         "--precision fp16",
@@ -41,7 +41,7 @@ def test_ranked_and_together() -> None:
 
 def test_what_saves_nothing_more_is_left_out() -> None:
     """Half as many cores help alone, and change nothing beside fp16."""
-    tried = candidates(Facts(cores=32, settings={}))
+    tried = candidates(RunFacts(cores=32, settings={}))
 
     def measure(settings: Any) -> float:
         if settings.get("precision") == "fp16":
@@ -56,7 +56,7 @@ def test_what_saves_nothing_more_is_left_out() -> None:
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_lines_are_broken_at_spaces(width: int) -> None:
     command = ["npu-run", "a long model.onnx", "--machine", "ascend910", "--seed", "3"]
-    tried = candidates(Facts(cores=32, settings={}, rewrites=["fold-constants", "gelu"]))
+    tried = candidates(RunFacts(cores=32, settings={}, rewrites=["fold-constants", "gelu"]))
     found = advise(measured, tried, Measured(100.0), command=command)
     text = found.text(width)
     assert max(map(len, text.splitlines())) <= width
@@ -72,7 +72,7 @@ def test_lines_are_broken_at_spaces(width: int) -> None:
 
 
 def test_a_batch_counts_by_the_sample() -> None:
-    tried = candidates(Facts(cores=1, settings={}, batchable=True))
+    tried = candidates(RunFacts(cores=1, settings={}, batchable=True))
     found = advise(measured, tried, Measured(100.0))
     first = found.gains[0]
     assert first.arguments == "--batch 4"
@@ -147,7 +147,7 @@ def test_what_there_is_no_time_for_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_candidates_are_what_the_run_may_change() -> None:
-    full = Facts(
+    full = RunFacts(
         cores=2,
         settings={"precision": "fp16", "fusion": "none", "launches": "many"},
         operators=frozenset({"conv_add_relu"}),
@@ -171,5 +171,5 @@ def test_candidates_are_what_the_run_may_change() -> None:
         "--rewrites all,slice-product",
         "--rewrites all,-gelu",
     ]
-    few = Facts(cores=1, settings={"tune": True, "rewrites": "none", "fusion": "none"})
+    few = RunFacts(cores=1, settings={"tune": True, "rewrites": "none", "fusion": "none"})
     assert [each.settings for each in candidates(few)] == [{"precision": "fp16"}]

@@ -19,7 +19,7 @@ import numpy as np
 from davinci import machine as machines
 from davinci.errors import DeviceFault
 from davinci.isa.core import Pipe, Records, Space
-from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
+from davinci.simulator import Device, JoinedKernels, KernelCall, LaunchProfile
 from davinci.simulator.core.host_threads import one_thread
 from fuzz.happens_before import Order
 from fuzz.interleaving_fuzz import early
@@ -66,7 +66,9 @@ def record(name: str, run: Callable[[], object]) -> RecordedLaunch:
     found: list[RecordedLaunch] = []
     profile_of = Device.profile_of
 
-    def recording(device: Device, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
+    def recording(
+        device: Device, launch: JoinedKernels, kept: Sequence[int]
+    ) -> list[LaunchProfile]:
         (call,) = launch.kernels
         assert call.foreign, "a kernel of AscendNPU-IR"
         kept_streams: dict[tuple[str, int, int], Records] = {}
@@ -82,7 +84,7 @@ def record(name: str, run: Callable[[], object]) -> RecordedLaunch:
             return issue
 
         programs = {kind: teed(kind) for kind in call.programs}
-        profiles = profile_of(device, Launch((with_programs(call, programs),)), kept)
+        profiles = profile_of(device, JoinedKernels((with_programs(call, programs),)), kept)
         where = seats(tuple(call.programs), call.blocks)
         streams = {s: kept_streams[s.kind, s.block, s.sub_block] for s in where}
         found.append(RecordedLaunch(name, device, call.blocks, streams))
@@ -137,7 +139,7 @@ class MutatedLaunch:
         call = KernelCall("k", kinds, (), self.launch.blocks, (), alone=True, foreign=True)
         try:
             with one_thread():
-                self.launch.device.profile_of(Launch((call,)), [0])
+                self.launch.device.profile_of(JoinedKernels((call,)), [0])
         except DeviceFault as fault:
             return str(fault)
         return ""

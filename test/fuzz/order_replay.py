@@ -22,7 +22,7 @@ from davinci.machine import Machine
 from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.races import Log, Races
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.forms import Decoder, Form, Port
+from davinci.simulator.core.forms import Decoder, InstructionForm, TouchedRegion
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.timing.gm_model import rates_of
@@ -40,7 +40,7 @@ AT_ONCE = 64
 class OrderChecker(Checker):
     """Looks for races only."""
 
-    def written(self, ports: Sequence[Port], words: list[int]) -> None:
+    def written(self, ports: Sequence[TouchedRegion], words: list[int]) -> None:
         pass
 
 
@@ -58,7 +58,7 @@ class OrderCore(Core):
         self._checker.begin()
         self.timeline.state[Word.BOUNDS] = 0
 
-    def _bounds(self, form: Form, words: list[int]) -> None:
+    def _bounds(self, form: InstructionForm, words: list[int]) -> None:
         pass
 
     def branch(self) -> OrderCore:

@@ -18,7 +18,7 @@ from davinci.mlir import ir, make_context
 from davinci.passes.builder import as_attribute, op
 from davinci.passes.pipeline import pipelines
 from davinci.runtime.executable import Executable
-from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
+from davinci.simulator import Device, JoinedKernels, KernelCall, LaunchProfile
 from davinci.simulator.core.program import BlockProgram
 from fuzz.stream_steps import SYNC
 
@@ -87,7 +87,9 @@ def record(
     kernels: dict[str, Kernel] = {}
     profile_of = Device.profile_of
 
-    def recording(device: Device, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
+    def recording(
+        device: Device, launch: JoinedKernels, kept: Sequence[int]
+    ) -> list[LaunchProfile]:
         calls: list[KernelCall] = []
         teeds: dict[str, tuple[KernelCall, list[Records]]] = {}
         for call in launch.kernels:

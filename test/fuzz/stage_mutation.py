@@ -21,7 +21,7 @@ from davinci.arrays import random_inputs
 from davinci.errors import DeviceFault
 from davinci.runtime.executable import Executable
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.launch import KernelCall, Launch
+from davinci.simulator.core.launch import JoinedKernels, KernelCall
 
 OUTCOMES = ("found", "let be", "escaped", "false alarm")
 
@@ -103,7 +103,7 @@ def bytes_of_calls(executable: Executable, inputs: Any) -> list[tuple[Any, Any]]
                 taken.clear()
                 (call,) = launch.kernels
                 one = replace(call, programs=dict.fromkeys(call.programs, only(call, block)))
-                device.profile_of(Launch((replace(one, blocks=1),)), [0])
+                device.profile_of(JoinedKernels((replace(one, blocks=1),)), [0])
                 for marks, log in ((reads, taken[0].gm_reads), (writes, taken[0].gm_writes)):
                     for access in log:
                         mark(marks, access)
@@ -137,9 +137,9 @@ def reported(
     host, device = executable._host, executable._host.device
     host._prepare(prepared(executable, inputs))
     for call in calls:
-        device.profile_of(Launch((call,)), [0])
+        device.profile_of(JoinedKernels((call,)), [0])
     try:
-        device.profile_of(Launch((calls[first], calls[second])), [0, 0])
+        device.profile_of(JoinedKernels((calls[first], calls[second])), [0, 0])
     except DeviceFault as fault:
         if "race between blocks" not in str(fault):
             raise

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from davinci.isa.vector_plan import BLOCKS, Limits, Nest, plan_vector
+from davinci.isa.vector_plan import BLOCKS, InstructionLimits, Nest, plan_vector
 
 BLOCK = 8  # elements of 4 bytes
-LIMITS = Limits(255, (255, 255), (255, 255), 22, 16)
+LIMITS = InstructionLimits(255, (255, 255), (255, 255), 22, 16)
 
 
 def touched(nest: Nest, operand: int, itemsizes: tuple[int, int]) -> Counter[int]:

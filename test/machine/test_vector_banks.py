@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci.machine.tables import entry_of
-from davinci.machine.vector_banks import BankLayout, Stream, bank_bits, repeats_cycles
+from davinci.machine.vector_banks import BankLayout, OperandBlocks, bank_bits, repeats_cycles
 
 GROUPS, ROWS = 16, 128
 UB = BankLayout(GROUPS, GROUPS * ROWS)
@@ -32,12 +32,14 @@ def accesses(operands: list[list[int]]) -> list[list[int]]:
     return cycles
 
 
-def blocks_of(stream: Stream, repeat: int) -> list[int]:
+def blocks_of(stream: OperandBlocks, repeat: int) -> list[int]:
     first = stream.block + repeat * stream.repeat_stride
     return [first + i * stream.block_stride for i in range(stream.per_repeat)]
 
 
-def stepwise(reads: list[Stream], writes: list[Stream], repeats: int, each: int, depth: int) -> int:
+def stepwise(
+    reads: list[OperandBlocks], writes: list[OperandBlocks], repeats: int, each: int, depth: int
+) -> int:
     """The same figure, a cycle at a time: who reads, who writes, whose turn it is."""
     to_read = [accesses([blocks_of(s, r) for s in reads]) for r in range(repeats)]
     to_write: list[tuple[int, list[int]]] = []
@@ -68,11 +70,11 @@ def stepwise(reads: list[Stream], writes: list[Stream], repeats: int, each: int,
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Stream:
+def streams(draw: st.DrawFn) -> OperandBlocks:
     half = draw(st.sampled_from([0, 1, 8, 3]))
     row = draw(st.integers(0, 3)) * GROUPS
     place = draw(st.integers(0, 2)) * GROUPS * ROWS + row + half
-    return Stream(
+    return OperandBlocks(
         place,
         draw(st.sampled_from([4, 8])),
         draw(st.sampled_from([0, 1, 1, 1, 2, 16])),
@@ -88,16 +90,16 @@ def streams(draw: st.DrawFn) -> Stream:
     depth=st.integers(8, 24),
 )
 def test_as_cycle_by_cycle(
-    reads: list[Stream], writes: list[Stream], repeats: int, each: int, depth: int
+    reads: list[OperandBlocks], writes: list[OperandBlocks], repeats: int, each: int, depth: int
 ) -> None:
     found = repeats_cycles(tuple(reads), tuple(writes), repeats, each, depth, UB)
     assert found == stepwise(reads, writes, repeats, each, depth)
 
 
 def test_conflicts_take_turns_at_worst() -> None:
-    reads = (Stream(0, 8, 1, 8), Stream(GROUPS * ROWS + 8, 8, 1, 8))
+    reads = (OperandBlocks(0, 8, 1, 8), OperandBlocks(GROUPS * ROWS + 8, 8, 1, 8))
     for depth in range(8, 30):
-        cycles = repeats_cycles(reads, (Stream(1, 8, 1, 8),), 200, 1, depth, UB)
+        cycles = repeats_cycles(reads, (OperandBlocks(1, 8, 1, 8),), 200, 1, depth, UB)
         assert cycles == 200 + 200 - depth
 
 

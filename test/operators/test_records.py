@@ -19,7 +19,7 @@ from davinci.operators.comparison import PREDICATES
 from davinci.operators.core import NONE, SCALAR
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import DTYPE_OF
-from davinci.operators.windows import PARALLEL, Dim, Window, Windows
+from davinci.operators.windows import PARALLEL, Window, WindowDim, Windows
 from operator_cases import BYTE_PRODUCTS, CASES, ELEMENTWISE, Array, Case, resized, tensor_of
 from operator_forms import by_kernel, by_stablehlo, defined, stablehlo_text
 from support import run_text
@@ -196,7 +196,7 @@ def parallel_points(windows: Windows) -> list[tuple[int, ...]]:
     return [tuple(SAMPLE.choice(r) for r in ranges) for _ in range(POINTS)]
 
 
-def reached(dim: Dim, point: tuple[int, ...], windows: Windows, size: int) -> list[int]:
+def reached(dim: WindowDim, point: tuple[int, ...], windows: Windows, size: int) -> list[int]:
     """Positions of a dimension at a point, over all indices of reduced axes, inside the array."""
     axes, at = set(), dim
     while True:

@@ -12,7 +12,7 @@ from davinci.mlir import make_context
 from davinci.operators import OPERATORS, Call
 from davinci.operators.core import SCALAR
 from davinci.operators.tensors import Tensor
-from davinci.operators.windows import Axis, Dim, Window, Windows
+from davinci.operators.windows import Window, WindowAxis, WindowDim, Windows
 from davinci.passes.pipeline import pipelines
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.node_windows import WrongWindows, windows_of
@@ -48,13 +48,13 @@ def moved(windows: Windows) -> Windows:
 
 def longer(windows: Windows) -> Windows:
     """There is one point more along each axis."""
-    axes = (Axis(axis.size + 1, axis.kind) for axis in windows.axes)
+    axes = (WindowAxis(axis.size + 1, axis.kind) for axis in windows.axes)
     return replace(windows, axes=tuple(axes))
 
 
 def exchanged(windows: Windows) -> Windows:
     """The result lies on other axes."""
-    return replace(windows, result=(*windows.result[:-1], Dim(None)))
+    return replace(windows, result=(*windows.result[:-1], WindowDim(None)))
 
 
 def lower(name: str) -> None:

@@ -14,7 +14,7 @@ from davinci.errors import InputError
 from davinci.quantization import paying
 from davinci.quantization.layers import layers_of
 from davinci.quantization.paying import Timed, chosen, gains_of
-from davinci.quantization.records import Plan, Scale
+from davinci.quantization.records import QuantizationPlan, Scale
 from davinci.quantization.weights import quantized_weight
 
 RNG = np.random.default_rng(0)
@@ -36,11 +36,11 @@ def chain(*, named: bool = True) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def plan_of(model: onnx.ModelProto) -> Plan:
+def plan_of(model: onnx.ModelProto) -> QuantizationPlan:
     layers = layers_of(model.graph)
     scales = {layer.activation: Scale(0.1, 0) for layer in layers}
     weight = quantized_weight(RNG.standard_normal((32, 32)).astype(np.float32), 1, False)
-    return Plan(layers, scales, {layer.name: weight for layer in layers}, {})
+    return QuantizationPlan(layers, scales, {layer.name: weight for layer in layers}, {})
 
 
 def times(*launches: tuple[float, str]) -> Timed:

@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import davinci
 from davinci.errors import InputError
-from davinci.quantization.comparison import Sums, model_sums, values_of
-from davinci.quantization.runs import Run
+from davinci.quantization.comparison import ErrorSums, model_sums, values_of
+from davinci.quantization.runs import ModelRun
 from davinci.reference import check
 
 quantize = partial(davinci.quantize, layers="all")
@@ -81,7 +81,7 @@ SAMPLES = [{"x": normal(2, 32, 7, 7)} for _ in range(8)]
 HELD_OUT = [{"x": normal(2, 32, 7, 7)} for _ in range(8)]
 
 
-def error_of(made: davinci.Quantized, model: onnx.ModelProto, samples: list[Arrays]) -> Sums:
+def error_of(made: davinci.Quantized, model: onnx.ModelProto, samples: list[Arrays]) -> ErrorSums:
     return model_sums(values_of(model, ["y"], samples), made.model, ["y"], samples)["y"]
 
 
@@ -132,10 +132,10 @@ def test_biases_have_no_mean_error_left() -> None:
     """What `bias_correction` takes off is measured layer by layer: the first has no other error."""
     made = quantize(CNN, SAMPLES, weight_correction=False)
     plain = quantize(CNN, SAMPLES, weight_correction=False, bias_correction=False)
-    floats = Run(CNN, ["a"])
+    floats = ModelRun(CNN, ["a"])
     left = []
     for quantized in (made, plain):
-        run = Run(quantized.model, ["a"])
+        run = ModelRun(quantized.model, ["a"])
         errors = np.stack([run(sample)["a"] - floats(sample)["a"] for sample in SAMPLES])
         left.append(errors.mean(axis=(0, 1, 3, 4)))
     assert np.abs(left[0]).max() < 1e-6

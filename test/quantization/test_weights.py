@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from davinci.quantization.records import Array, Weight
+from davinci.quantization.records import Array, QuantizedWeight
 from davinci.quantization.weights import quantized_weight
 
 
-def floats_of(weight: Weight, axis: int) -> Array:
+def floats_of(weight: QuantizedWeight, axis: int) -> Array:
     scales = np.moveaxis(weight.scales[(...,) + (None,) * (weight.integers.ndim - 1)], 0, axis)
     return np.asarray(weight.integers * scales.astype(np.float64))
 

@@ -25,7 +25,7 @@ from davinci.report.nodes import (
 )
 from davinci.report.program import Member, describe
 from davinci.report.tables import print_tables
-from davinci.simulator.timing.timeline import NOTHING, Row
+from davinci.simulator.timing.timeline import NOTHING, TimelineRow
 from kernel_support import lowered_text
 from onnx_support import model_of
 
@@ -97,12 +97,12 @@ def test_lines_of_an_instruction() -> None:
     assert [dict(alone.parts(row_at(place), 9)) for place in range(7)] == [{0: 9}] * 7
 
 
-def row_at(place: int) -> Row:
+def row_at(place: int) -> TimelineRow:
     """An instruction with this location."""
     notes = dict.fromkeys(("issue_after", "start_after", "end_after"), NOTHING)
     times = dict.fromkeys(("start", "end", "issued", "free", "shared_cycles"), 0)
     what = {"mnemonic": "vadd", "index": 0, "location": "", "fields": {}, "accesses": ()}
-    return Row(core=0, block=0, pipe="PIPE_V", place=place, **notes, **times, **what)
+    return TimelineRow(core=0, block=0, pipe="PIPE_V", place=place, **notes, **times, **what)
 
 
 def test_without_rows_there_are_no_lines(executable: Any) -> None:

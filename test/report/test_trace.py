@@ -27,7 +27,7 @@ from davinci.report.trace import (
 from davinci.report.traffic import MOST_CHANGES, busy_cores, gm_rates
 from davinci.simulator import LaunchProfile
 from davinci.simulator.timing.profile import BlockProfile
-from davinci.simulator.timing.timeline import NOTHING, Row
+from davinci.simulator.timing.timeline import NOTHING, TimelineRow
 from report_support import (
     DEPTH,
     busy_program,
@@ -227,10 +227,10 @@ def test_an_arrow_between_cores_begins_at_the_last_set() -> None:
     assert check_as_read(trace_events(split, [profile])).arrows == []
 
 
-def between(core: int, pipe: str, mnemonic: str, end: int, fields: dict[str, int]) -> Row:
+def between(core: int, pipe: str, mnemonic: str, end: int, fields: dict[str, int]) -> TimelineRow:
     times = {"start": 1, "end": end, "issued": 1, "free": end if pipe == "PIPE_S" else 1}
     notes = dict.fromkeys(("issue_after", "start_after", "end_after"), NOTHING)
     what = {"mnemonic": mnemonic, "location": "", "fields": fields, "accesses": ()}
-    return Row(
+    return TimelineRow(
         core=core, block=0, place=0, pipe=pipe, index=0, shared_cycles=0, **times, **notes, **what
     )

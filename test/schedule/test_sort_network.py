@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from davinci.schedule.sorts.network import KEYS, LEAST, MINUS_ONE, NUMBERS, OUTER, Tile
+from davinci.schedule.sorts.network import KEYS, LEAST, MINUS_ONE, NUMBERS, OUTER, SortTile
 from davinci.schedule.vector.steps import View
 
 ELEMENTWISE = {"vmin": np.minimum, "vmax": np.maximum, "vsub": np.subtract}
@@ -26,7 +26,7 @@ def turned(blocks: Any) -> Any:
     return np.ascontiguousarray(words.transpose(2, 1, 0)).view(np.int32)
 
 
-def sorted_by(tile: Tile, keys: Any) -> Any:
+def sorted_by(tile: SortTile, keys: Any) -> Any:
     """What the steps of a tile make of keys."""
     buffers = {name: np.zeros(size, np.int32) for name, size in tile.sizes().items()}
     buffers[KEYS][:] = keys.reshape(-1)
@@ -45,5 +45,5 @@ def sorted_by(tile: Tile, keys: Any) -> Any:
 def test_keys_come_out_in_order(rows: int, times: int) -> None:
     random = np.random.default_rng(times)
     keys = random.integers(-(2**30), 2**30, (rows, times * LEAST // rows), np.int32)
-    tile = Tile(keys.size, rows, 1, (MINUS_ONE,))
+    tile = SortTile(keys.size, rows, 1, (MINUS_ONE,))
     np.testing.assert_array_equal(sorted_by(tile, keys), np.sort(keys, axis=1))

@@ -10,10 +10,10 @@ import pytest
 
 from davinci import machine as machines
 from davinci.schedule.stages import (
-    Prices,
-    Stage,
-    Task,
-    Way,
+    CoresWay,
+    LaunchStage,
+    StagedCall,
+    StagePrices,
     fastest,
     in_groups,
     partners,
@@ -24,21 +24,21 @@ from davinci.schedule.stages import (
 MACHINE = machines.load("ascend910")
 
 
-def task(*needs: int, work: int = 20_000, shares: bool = True) -> Task:
+def task(*needs: int, work: int = 20_000, shares: bool = True) -> StagedCall:
     """Work that cores share, and a part of it that they do not."""
-    ways = [Way(count, 800 + work / count) for count in (1, 2, 4, 8, 16, 32)]
-    return Task(pruned(ways), frozenset(needs), shares=shares)
+    ways = [CoresWay(count, 800 + work / count) for count in (1, 2, 4, 8, 16, 32)]
+    return StagedCall(pruned(ways), frozenset(needs), shares=shares)
 
 
-def prices(*tasks: Task, cores: int = 32) -> Prices:
-    return Prices(MACHINE, cores, tasks)
+def prices(*tasks: StagedCall, cores: int = 32) -> StagePrices:
+    return StagePrices(MACHINE, cores, tasks)
 
 
-def total(stages: list[Stage]) -> float:
+def total(stages: list[LaunchStage]) -> float:
     return sum(stage.cycles for stage in stages)
 
 
-def require_plan(found: list[Stage], given: Prices) -> None:
+def require_plan(found: list[LaunchStage], given: StagePrices) -> None:
     """All tasks once, each behind what it waits for, on no more cores than there are."""
     done: set[int] = set()
     for stage in found:
@@ -50,7 +50,7 @@ def require_plan(found: list[Stage], given: Prices) -> None:
     assert done == set(range(len(given.tasks)))
 
 
-def random_tasks(seed: int, count: int) -> list[Task]:
+def random_tasks(seed: int, count: int) -> list[StagedCall]:
     chance = random.Random(seed)
     tasks = []
     for number in range(count):
@@ -60,7 +60,7 @@ def random_tasks(seed: int, count: int) -> list[Task]:
     return tasks
 
 
-def least(given: Prices) -> float:
+def least(given: StagePrices) -> float:
     """The least time of all orders of all stages."""
 
     @functools.cache
@@ -108,7 +108,7 @@ def test_a_longer_kernel_has_more_cores() -> None:
 
 
 def test_memory_that_all_wait_for_is_in_the_price() -> None:
-    few, many = (Task(task().ways, memory_bytes=size) for size in (0, 10**7))
+    few, many = (StagedCall(task().ways, memory_bytes=size) for size in (0, 10**7))
     alone, together = (prices(each, each).stage((0, 1)) for each in (few, many))
     assert alone is not None and together is not None
     rate = MACHINE.gm.read_bytes_per_cycle * MACHINE.cores
@@ -145,7 +145,10 @@ def test_who_may_run_beside_whom() -> None:
 
 
 def test_ways_that_cost_cores_for_nothing_are_left_out() -> None:
-    assert pruned([Way(8, 10), Way(4, 10), Way(2, 30), Way(1, 20)]) == (Way(1, 20), Way(4, 10))
+    assert pruned([CoresWay(8, 10), CoresWay(4, 10), CoresWay(2, 30), CoresWay(1, 20)]) == (
+        CoresWay(1, 20),
+        CoresWay(4, 10),
+    )
 
 
 def test_equal_kernels_are_priced_alike() -> None:
@@ -166,8 +169,8 @@ def test_tasks_that_could_change_places_are_searched_once() -> None:
     are done, not by which they are."""
     asked = set()
 
-    class Watched(Prices):
-        def stage(self, tasks: tuple[int, ...]) -> Stage | None:
+    class Watched(StagePrices):
+        def stage(self, tasks: tuple[int, ...]) -> LaunchStage | None:
             asked.add(tasks)
             return super().stage(tasks)
 

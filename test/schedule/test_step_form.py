@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from davinci.machine import load
 from davinci.operators import Tensor
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
@@ -120,8 +120,8 @@ def test_what_a_tanh_is_multiplied_by_is_a_part_of_its_quotient() -> None:
 def test_barriers_stand_between_steps_that_wait() -> None:
     """One serves all steps that are ready with it, and one ends the step."""
     x, y, a, b, c = (Value(n, "f32") for n in range(5))
-    first, other = Step("vexp", (x,), None, a, {}), Step("vexp", (y,), None, b, {})
-    last = Step("vadd", (a, b), None, c, {})
+    first, other = TileStep("vexp", (x,), None, a, {}), TileStep("vexp", (y,), None, b, {})
+    last = TileStep("vadd", (a, b), None, c, {})
     assert barriers_of([first, other]) == 1
     assert barriers_of([first, other, last]) == 2
-    assert barriers_of([first, Step("vabs", (a,), None, b, {}), last]) == 3
+    assert barriers_of([first, TileStep("vabs", (a,), None, b, {}), last]) == 3

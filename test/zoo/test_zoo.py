@@ -13,7 +13,7 @@ from davinci import zoo
 from davinci.errors import InputError
 
 
-def run(model: zoo.Model) -> list[np.ndarray]:
+def run(model: zoo.ZooModel) -> list[np.ndarray]:
     session = onnxruntime.InferenceSession(model.proto.SerializeToString())
     return session.run(None, model.inputs(seed=1))
 

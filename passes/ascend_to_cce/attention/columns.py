@@ -16,8 +16,8 @@ from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value
-from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows
-from davinci.passes.ascend_to_cce.products.cube_columns import PAIRS, Columns
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_rows
+from davinci.passes.ascend_to_cce.products.cube_columns import PAIRS, ColumnBuffers
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import IndexLike, alloc, reshaped, restride
@@ -31,8 +31,8 @@ from davinci.schedule.attention.attention import (
 from davinci.schedule.attention.blocks import LOWEST
 from davinci.schedule.attention.cost import column_slots
 from davinci.schedule.attention.fold import kept
-from davinci.schedule.attention.lines import Line
-from davinci.schedule.products.events import Span
+from davinci.schedule.attention.lines import LinesOfUnits
+from davinci.schedule.products.events import FractalSpan
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -65,7 +65,7 @@ class KeyColumns:
         self.found = alloc([SIDE], f16, "UB")
         fill_zeros(self.found)
         self.parts = alloc([2 * size], f16, "UB")
-        self.columns = Columns(size)
+        self.columns = ColumnBuffers(size)
         self.least, self.most = (alloc([LANES], f32, "UB") for _ in range(2))
         for buffer, number in ((self.least, HIDDEN / PAIRS), (self.most, -HIDDEN / PAIRS)):
             cce.vector_dup(scalar("f32", number), buffer)
@@ -88,7 +88,7 @@ class KeyColumns:
             self.slot = (self.slot + 1) % len(self.l1)
             self._bring(rows)
 
-    def load(self, tile: Span) -> ir.Value:
+    def load(self, tile: FractalSpan) -> ir.Value:
         """Columns of a tile of keys to L0A."""
         self.loads += 1
         shape, l0a = [tile.size, 1, SIDE, SIDE], self.l0a[self.loads % len(self.l0a)]
@@ -116,7 +116,7 @@ class KeyColumns:
             place = self.other if number else self.total
             if keys < self.size:
                 cce.vector_dup(scalar("f32", LOWEST["f32"] if not number else 0.0), place)
-            load_rows(Piece(gm, 0, rows[value], 0, 1, keys), reshaped(place, [1, self.size]))
+            load_rows(MatrixPiece(gm, 0, rows[value], 0, 1, keys), reshaped(place, [1, self.size]))
             if number:
                 cce.vadd(self.total, self.other, self.total)
 
@@ -145,6 +145,6 @@ class KeyColumns:
         cce.vrelu(lanes, lanes)
 
 
-def is_common(attention: Attention, line: Line) -> bool:
+def is_common(attention: Attention, line: LinesOfUnits) -> bool:
     """Whether the units of a line take the same rows of all masks."""
     return all(line.alike(extra.turn.each) for extra in attention.chain.extras)

@@ -17,12 +17,12 @@ import math
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.attention.columns import KeyColumns
-from davinci.passes.ascend_to_cce.products.feed import Feed, Region, elements
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.products.feed import Feed, ShareRegion, elements
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import add, constant_index, restride, subview
 from davinci.schedule.products.events import Block, Fill, Held
-from davinci.schedule.products.product import Operand, Pieces
+from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -30,10 +30,10 @@ class ScaledFeed(Feed):
     """Multiplies an operand on its way, in UB."""
 
     scale = 1.0
-    ring: Ring | None = None
+    ring: RowRing | None = None
     columns: KeyColumns | None = None
 
-    def stored(self, block: Block, region: Region) -> ir.Value:
+    def stored(self, block: Block, region: ShareRegion) -> ir.Value:
         fractals = super().stored(block, region)
         if self.scale == 1.0 and self.columns is None:
             return fractals
@@ -59,11 +59,11 @@ class ScaledFeed(Feed):
 class KeyRowsFeed(Feed):
     """Fills L1 with rows of K, a tile a piece."""
 
-    def __init__(self, gm: ir.Value, operand: Operand, pieces: Pieces) -> None:
+    def __init__(self, gm: ir.Value, operand: ProductOperand, pieces: Pieces) -> None:
         super().__init__(gm, operand, pieces, None)
         self.keys = [0] * pieces.slots
 
-    def fill(self, fill: Fill, region: Region) -> None:
+    def fill(self, fill: Fill, region: ShareRegion) -> None:
         """Brings a whole piece."""
         piece = fill.held.piece
         row, count = elements(piece.other, region.other)

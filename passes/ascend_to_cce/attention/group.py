@@ -12,19 +12,19 @@ from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel
 from davinci.passes.ascend_to_cce.attention.split.kernel import build_programs
 from davinci.passes.ascend_to_cce.attention.together import TogetherKernel
-from davinci.passes.ascend_to_cce.attention.units import Buffers
-from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, share_blocks
 from davinci.passes.builder import IndexLike, reshaped
 from davinci.schedule.attention.attention import AttentionSchedule
 from davinci.schedule.attention.choice import choose
 from davinci.schedule.attention.group import AttentionGroup
-from davinci.schedule.attention.lines import Line
+from davinci.schedule.attention.lines import LinesOfUnits
 from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.space import NoSpace
 
 
-def buffers_of(group: AttentionGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> Buffers:
+def buffers_of(group: AttentionGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> AttentionArrays:
     """The arrays of a group as matrices.
 
     Args:
@@ -51,7 +51,7 @@ def buffers_of(group: AttentionGroup, graph: Graph, gm: Mapping[int, ir.Value]) 
         whole(number) if extra.whole else array(number, 1, -1, attention.keys)
         for number, extra in zip(group.extras, attention.chain.extras, strict=True)
     ]
-    return Buffers(q, k, v, extras, whole(group.output))
+    return AttentionArrays(q, k, v, extras, whole(group.output))
 
 
 def build_attention_group(
@@ -78,7 +78,7 @@ def build_attention_group(
     if isinstance(schedule, SplitAttentionSchedule):
         blocks = min(target.cores, schedule.units(attention))
 
-        def seen(argument: Callable[[ir.Value], ir.Value]) -> Buffers:
+        def seen(argument: Callable[[ir.Value], ir.Value]) -> AttentionArrays:
             return buffers_of(group, graph, {key: argument(value) for key, value in gm.items()})
 
         kernel_op = gm[group.output].owner.owner
@@ -90,12 +90,12 @@ def build_attention_group(
         kind = TogetherKernel if schedule.together else AttentionKernel
         return kind(attention, schedule, buffers, target.machine, group.members)
 
-    def alone(line: Line, index: IndexLike) -> None:
+    def alone(line: LinesOfUnits, index: IndexLike) -> None:
         kernel().line(line, index)
 
     lines = schedule.lines(attention)
     total = sum(line.count for line in lines)
     # Where a core does one line, what prepares that is done beside it, with event ids of its own.
     build = alone if total <= target.cores else kernel().line
-    parts = [Part(line.count, partial(build, line)) for line in lines]
+    parts = [AlikeWork(line.count, partial(build, line)) for line in lines]
     return schedule, share_blocks(parts, target)

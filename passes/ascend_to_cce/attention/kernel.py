@@ -26,11 +26,11 @@ from davinci.passes.ascend_to_cce.attention.feeds import KeyRowsFeed, ScaledFeed
 from davinci.passes.ascend_to_cce.attention.leave import AttentionExit
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
 from davinci.passes.ascend_to_cce.attention.softmax import Softmax
-from davinci.passes.ascend_to_cce.attention.units import Buffers, LessHighest, Unit
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays, LessHighest, Unit
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
-from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
+from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion, StagingBuffers
 from davinci.passes.ascend_to_cce.products.kernel import flag
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
@@ -53,10 +53,10 @@ from davinci.schedule.attention.cost import (
     staged_bytes,
 )
 from davinci.schedule.attention.dense import dense_buffers
-from davinci.schedule.attention.lines import Line
+from davinci.schedule.attention.lines import LinesOfUnits
 from davinci.schedule.attention.members import Members
-from davinci.schedule.attention.turn import Turn
-from davinci.schedule.products.events import Block, Fill, Held, Span, spans
+from davinci.schedule.attention.turn import MatrixTurn
+from davinci.schedule.products.events import Block, Fill, FractalSpan, Held, spans
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, row_major
 
@@ -72,7 +72,7 @@ class AttentionKernel:
         self,
         attention: Attention,
         schedule: AttentionSchedule,
-        gm: Buffers,
+        gm: AttentionArrays,
         machine: Machine,
         members: Members,
     ) -> None:
@@ -94,7 +94,7 @@ class AttentionKernel:
         self.q = ScaledFeed(*feeding("q", gm.q))
         self.q.scale = attention.scale
         if attention.q.nz and is_scaled(attention, schedule):
-            self.q.ring = Ring(STAGES, schedule.rows * self.sizes.depth * FRACTAL * 2)
+            self.q.ring = RowRing(STAGES, schedule.rows * self.sizes.depth * FRACTAL * 2)
         self.k = (
             Feed(*feeding("k", gm.k))
             if not schedule.windows
@@ -136,10 +136,12 @@ class AttentionKernel:
         return joined(*steps, *self.members.extras)
 
     @staticmethod
-    def staging(sizes: tuple[int, int], count: int, parts: dict[str, ir.Value]) -> Staging:
+    def staging(sizes: tuple[int, int], count: int, parts: dict[str, ir.Value]) -> StagingBuffers:
         """Buffers for rows that came, for fractals made of them, and what parts dense rows."""
         came, made = sizes
-        return Staging(Ring(count if came else 0, came), Ring(count if made else 0, made), parts)
+        return StagingBuffers(
+            RowRing(count if came else 0, came), RowRing(count if made else 0, made), parts
+        )
 
     def _ones(self, count: int) -> ir.Value:
         """Ones beside V, in L0B for good; where scores come twice, beside K too."""
@@ -154,7 +156,7 @@ class AttentionKernel:
             cce.load2d(reshaped(l1, shape), reshaped(self.less.ones, shape))
         return l0b
 
-    def line(self, line: Line, index: IndexLike) -> None:
+    def line(self, line: LinesOfUnits, index: IndexLike) -> None:
         """One of the lines of a form."""
         mark(ir.InsertionPoint.current.block.owner)
         first, at = unflatten(index, (line.count // line.each, line.each))
@@ -271,7 +273,7 @@ class AttentionKernel:
         step(block(count - 1, last=True), None)
         self.exit.leave(unit.batch, unit.rows)
 
-    def tiles_of(self, keys: KeyBlock) -> list[Span]:
+    def tiles_of(self, keys: KeyBlock) -> list[FractalSpan]:
         """The tiles of a block, counted from its first keys."""
         return spans(keys.fractals, self.schedule.tile)
 
@@ -286,26 +288,26 @@ class AttentionKernel:
         if self.q.columns is not None and not (self.common and unit.turn):
             with serving(*self.masking):
                 self.q.columns.bring(self.own(unit))
-        block = Block(0, Span(0, self.sizes.depth), Span(0, unit.fractals))
+        block = Block(0, FractalSpan(0, self.sizes.depth), FractalSpan(0, unit.fractals))
         held = Held(block, unit.turn % len(self.q.l1))
         depth = Range(0, self.attention.depth, True)
-        region = Region(self.matrix(unit, self.attention.of_q), depth, unit.rows)
+        region = ShareRegion(self.matrix(unit, self.attention.of_q), depth, unit.rows)
         with serving(*self.members.q):
             self.fill(self.q, held, region)
             self.q.load(held, block, self.l0b_q[unit.turn % len(self.l0b_q)], k_first=True)
 
-    def score(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
+    def score(self, unit: Unit, keys: KeyBlock, tile: FractalSpan, turn: int) -> None:
         """S^T of a tile of keys, in L0C; `turn` counts tiles."""
         number = turn + (unit.matrix - unit.turn) * self.tiles
         l0a = self.load_k(unit, keys, tile, number, self.l0a_k[turn % len(self.l0a_k)])
         self.multiply(unit, tile, l0a, self.l0c_s[turn % len(self.l0c_s)])
 
     def load_k(
-        self, unit: Unit, keys: KeyBlock, tile: Span, number: int, l0a: ir.Value
+        self, unit: Unit, keys: KeyBlock, tile: FractalSpan, number: int, l0a: ir.Value
     ) -> ir.Value:
         """A tile of K to L0A; tiles of the matrices of a line are numbered."""
-        held = Held(Block(0, Span(0, self.sizes.depth), tile), number % len(self.k.l1))
-        region = Region(
+        held = Held(Block(0, FractalSpan(0, self.sizes.depth), tile), number % len(self.k.l1))
+        region = ShareRegion(
             self.matrix(unit, self.attention.of_k),
             Range(0, self.attention.depth, True),
             Range(keys.start, keys.elements, True),
@@ -316,7 +318,7 @@ class AttentionKernel:
         return l0a
 
     def multiply(
-        self, unit: Unit, tile: Span, l0a: ir.Value, l0c: ir.Value, place: int = 0
+        self, unit: Unit, tile: FractalSpan, l0a: ir.Value, l0c: ir.Value, place: int = 0
     ) -> None:
         """K of a tile times Q of a unit, to `place` elements behind the beginning of `l0c`."""
         rows, depth = unit.fractals, self.sizes.depth
@@ -334,7 +336,7 @@ class AttentionKernel:
                 ones = reshaped(self.ones, [1, rows, SIDE, SIDE])
                 cce.mad(self.q.columns.load(tile), ones, scores, flag(False))
 
-    def take(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
+    def take(self, unit: Unit, keys: KeyBlock, tile: FractalSpan, turn: int) -> None:
         """Scores of a tile from L0C to UB, and what is done to them there."""
         if tile.start == 0:
             # Not earlier: there is room for the masks of one unit.
@@ -347,16 +349,16 @@ class AttentionKernel:
             self.softmax.chain(scores, rows, keys, tile, start, self.own(unit))
         self.softmax.hide(scores, rows, keys, tile)
 
-    def _take(self, unit: Unit, tile: Span, turn: int) -> None:
+    def _take(self, unit: Unit, tile: FractalSpan, turn: int) -> None:
         l0c = self.l0c_s[turn % len(self.l0c_s)]
         source = reshaped(l0c, [unit.fractals, tile.size, SIDE, SIDE])
         self.softmax.take(source, self.place(unit, tile))
 
-    def place(self, unit: Unit, tile: Span) -> ir.Value:
+    def place(self, unit: Unit, tile: FractalSpan) -> ir.Value:
         """The buffer in UB of a unit's scores of one tile of keys."""
         return self.scores[unit.turn][tile.start // self.schedule.tile]
 
-    def find_highest(self, unit: Unit, tiles: Sequence[Span]) -> ir.Value | None:
+    def find_highest(self, unit: Unit, tiles: Sequence[FractalSpan]) -> ir.Value | None:
         """The maxima of a unit's scores; where these come twice, in L0B, to be taken off there."""
         rows = unit.fractals
         found = self.softmax.find_highest(self.scores[unit.turn], rows, tiles)
@@ -365,7 +367,9 @@ class AttentionKernel:
         with serving(*self.members.difference):
             return self.less.load(found, rows)
 
-    def take_again(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int, less: ir.Value) -> None:
+    def take_again(
+        self, unit: Unit, keys: KeyBlock, tile: FractalSpan, turn: int, less: ir.Value
+    ) -> None:
         """Scores of a tile less their maxima, from L0C to UB."""
         assert self.less is not None, "scores come twice only where maxima are kept in L0B"
         rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
@@ -380,7 +384,7 @@ class AttentionKernel:
         self.softmax.stretch(self.place(unit, tile))
         self.softmax.hide(self.place(unit, tile), rows, keys, tile)
 
-    def soften(self, unit: Unit, tiles: Sequence[Span], tile: Span) -> None:
+    def soften(self, unit: Unit, tiles: Sequence[FractalSpan], tile: FractalSpan) -> None:
         """Scores of a tile become weights."""
         p = self.p[unit.turn % len(self.p)]
         self.softmax.weights(self.place(unit, tile), unit.fractals, p, tiles, tile)
@@ -391,7 +395,7 @@ class AttentionKernel:
 
     def bring(self, unit: Unit, keys: KeyBlock) -> None:
         """V of a block of keys to L1."""
-        region = Region(
+        region = ShareRegion(
             self.matrix(unit, self.attention.of_v),
             Range(keys.start, keys.elements, True),
             Range(0, self.attention.columns, True),
@@ -401,15 +405,15 @@ class AttentionKernel:
 
     def held(self, unit: Unit, keys: KeyBlock) -> Held:
         """V of a block in L1: one piece, so that one flag tells of it."""
-        block = Block(0, Span(0, keys.fractals), Span(0, self.sizes.columns))
+        block = Block(0, FractalSpan(0, keys.fractals), FractalSpan(0, self.sizes.columns))
         return Held(block, unit.matrix % len(self.v.l1))
 
-    def weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
+    def weigh(self, unit: Unit, keys: KeyBlock, tile: FractalSpan, turn: int) -> None:
         """O += P V and the sums of P, over a tile of keys; the first of a block begins anew."""
         with serving(*self.members.product):
             self._weigh(unit, keys, tile, turn)
 
-    def _weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
+    def _weigh(self, unit: Unit, keys: KeyBlock, tile: FractalSpan, turn: int) -> None:
         rows, columns = unit.fractals, self.sizes.columns
         l0b = self.load_v(unit, keys, tile, turn)
         l0a = self.l0a_p[turn % len(self.l0a_p)]
@@ -430,14 +434,14 @@ class AttentionKernel:
             with serving(*(self.members.sums if column == columns else ())):
                 cce.mad(reshaped(l0a, shape), b, c, first)
 
-    def load_v(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> ir.Value:
+    def load_v(self, unit: Unit, keys: KeyBlock, tile: FractalSpan, turn: int) -> ir.Value:
         """A tile of V to L0B."""
         l0b = self.l0b_v[turn % len(self.l0b_v)]
-        block = Block(0, tile, Span(0, self.sizes.columns))
+        block = Block(0, tile, FractalSpan(0, self.sizes.columns))
         self.v.load(self.held(unit, keys), block, l0b, k_first=False)
         return l0b
 
-    def bring_once(self, feed: Feed, held: Held, region: Region, number: int) -> None:
+    def bring_once(self, feed: Feed, held: Held, region: ShareRegion, number: int) -> None:
         """A piece of K or V to L1, unless the unit before has brought it; pieces of a line are
         numbered."""
         key = feed is self.k, held.slot
@@ -445,16 +449,16 @@ class AttentionKernel:
             self.there[key] = number
             self.fill(feed, held, region)
 
-    def fill(self, feed: Feed, held: Held, region: Region) -> None:
+    def fill(self, feed: Feed, held: Held, region: ShareRegion) -> None:
         """A piece to L1, in as many transfers as it takes."""
         piece, size = held.piece, feed.pieces.rows
         stored = piece.k if feed.operand.k_rows else piece.other
         for start in range(stored.start, stored.stop, size):
-            span = Span(start, min(stored.stop, start + size))
+            span = FractalSpan(start, min(stored.stop, start + size))
             block = Block(0, span, piece.other) if feed.operand.k_rows else Block(0, piece.k, span)
             feed.fill(Fill("", held, block), region)
 
-    def matrix(self, unit: Unit, turn: Turn) -> IndexLike:
+    def matrix(self, unit: Unit, turn: MatrixTurn) -> IndexLike:
         """Which matrix of an array the unit takes."""
         index = unit.batch
         if turn.count == 1:

@@ -8,10 +8,10 @@ from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, store_rows
-from davinci.passes.ascend_to_cce.products.dense_runs import Run, build_dense, store_run
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, store_rows
+from davinci.passes.ascend_to_cce.products.dense_runs import DenseRun, build_dense, store_run
 from davinci.passes.ascend_to_cce.products.feed import Range
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, fill_lanes
@@ -65,10 +65,10 @@ class AttentionExit:
         wide = pitch_of(attention) if not attention.o.nz else self.columns * SIDE
         self.size = rows * SIDE * wide
         size_bytes = self.size * DTYPES[self.dtype].itemsize
-        self.apart: Ring | None = None
+        self.apart: RowRing | None = None
         if leaves_dense(attention):
-            self.apart, size_bytes = Ring(1, size_bytes), run_bytes(attention, rows)
-        self.leaving = Ring(schedule.leaving, size_bytes)
+            self.apart, size_bytes = RowRing(1, size_bytes), run_bytes(attention, rows)
+        self.leaving = RowRing(schedule.leaving, size_bytes)
 
     def copy(self, sums: ir.Value, height: int) -> None:
         """O and its sums from L0C."""
@@ -138,7 +138,7 @@ class AttentionExit:
         elif self.apart is not None:
             self._store_run(made, height, batch, rows)
         else:
-            place = Piece(
+            place = MatrixPiece(
                 self.gm, batch, mul(rows.start, SIDE), 0, rows.elements, self.attention.columns
             )
             store_rows(restride(made, [height * SIDE, columns * SIDE], [wide, 1]), place)
@@ -153,7 +153,7 @@ class AttentionExit:
             source = self.apart.at(0, self.size, element)
         result = viewed(held, [size], element)
         build_dense(way.packed(), {SOURCE: source, RESULT: result}, self.parts)
-        run = Run(self.gm, batch, mul(rows.start, SIDE), rows.elements)
+        run = DenseRun(self.gm, batch, mul(rows.start, SIDE), rows.elements)
         store_run(viewed(held, [size], ir.MemRefType(self.gm.type).element_type), run)
 
     def _store_fractals(self, made: ir.Value, height: int, batch: IndexLike, rows: Range) -> None:

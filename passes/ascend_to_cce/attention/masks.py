@@ -14,13 +14,13 @@ from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value
-from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_rows
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
 from davinci.passes.builder import IndexLike, add, alloc, mul, reshaped, subview
-from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule, Extra
-from davinci.schedule.products.events import Span
+from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule, ScoreOperand
+from davinci.schedule.products.events import FractalSpan
 from davinci.schedule.vector.row_packing import unpacking
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
@@ -60,21 +60,21 @@ class Masks:
         size = schedule.block * SIDE
         extras = self.extras = attention.chain.extras if not schedule.twice else ()
         self._gm = dict(zip((x.value for x in attention.chain.extras), gm, strict=True))
-        self._whole: dict[Value, Ring] = {}
+        self._whole: dict[Value, RowRing] = {}
         self._raw, self._spread = {}, {}
         self._once = schedule.block >= attention.fractals.keys
         for extra in extras:
             element, itemsize = element_type(extra.value.dtype), DTYPES[extra.value.dtype].itemsize
             if extra.whole:
                 held = schedule.rows * schedule.tile * FRACTAL * itemsize
-                self._whole[extra.value] = Ring(STAGES, held)
+                self._whole[extra.value] = RowRing(STAGES, held)
                 continue
             self._raw[extra.value] = alloc([size], element, "UB")
             self._spread[extra.value] = alloc([size * BLOCK_BYTES // itemsize], element, "UB")
             if self._is_common(extra):
                 self._bring(extra, 0, KeyBlock(0, attention.keys, schedule.block))
 
-    def _is_common(self, extra: Extra) -> bool:
+    def _is_common(self, extra: ScoreOperand) -> bool:
         """Whether all units take the same of it at all times."""
         return self._once and extra.turn.count == 1
 
@@ -85,13 +85,13 @@ class Masks:
             if not extra.whole and not self._is_common(extra):
                 self._bring(extra, rows[extra.value], keys)
 
-    def _bring(self, extra: Extra, row: IndexLike, keys: KeyBlock) -> None:
+    def _bring(self, extra: ScoreOperand, row: IndexLike, keys: KeyBlock) -> None:
         raw, dtype = self._raw[extra.value], extra.value.dtype
         (size,) = ir.MemRefType(raw.type).shape
         if keys.elements < size:
             cce.vector_dup(scalar(dtype, 0.0), raw)
         first = mul(keys.start, SIDE)
-        piece = Piece(self._gm[extra.value], 0, row, first, 1, keys.elements)
+        piece = MatrixPiece(self._gm[extra.value], 0, row, first, 1, keys.elements)
         load_rows(piece, reshaped(raw, [1, size]))
         work = unpacking(dtype, keys.fractals * SIDE, SIDE, self.machine)
         buffers = {SOURCE: raw, RESULT: self._spread[extra.value], **scratch_buffers(work)}
@@ -99,12 +99,12 @@ class Masks:
 
     def operand(
         self,
-        extra: Extra,
+        extra: ScoreOperand,
         matrix: IndexLike,
         start: IndexLike,
         rows: int,
         keys: KeyBlock,
-        tile: Span,
+        tile: FractalSpan,
     ) -> tuple[ir.Value, list[int], int]:
         """A buffer, strides of [rows][keys of the tile][blocks of 16 lanes][lanes of a block], and
         where it begins.

@@ -19,7 +19,7 @@ from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value, joined
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock, Masks
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
@@ -46,8 +46,8 @@ from davinci.schedule.attention.fold import (
     tile_name,
 )
 from davinci.schedule.attention.members import Members
-from davinci.schedule.products.events import Span
-from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps
+from davinci.schedule.products.events import FractalSpan
+from davinci.schedule.vector.steps import RESULT, SOURCE, BufferStep, BufferSteps
 from davinci.units import BLOCK_BYTES, row_major
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -75,12 +75,12 @@ class Softmax:
         self.element, self.itemsize = element_type(self.dtype), schedule.itemsize(attention)
         rows, keys = schedule.scored, schedule.block
         whole = 0 if schedule.together else rows * keys * FRACTAL * self.itemsize
-        self.scores = Ring(schedule.scores, whole)
+        self.scores = RowRing(schedule.scores, whole)
         lanes = rows * result_lanes(self.dtype)
         self.highest = alloc([lanes], self.element, "UB")
         # What is folded is folded before there are weights.
         first, second = shared_bytes(attention, schedule)
-        self.shared = Ring(1, first)
+        self.shared = RowRing(1, first)
         self.second = alloc([second], ir.IntegerType.get_signless(8), "UB")
         self.turn = 0
         with serving(*members.difference):
@@ -130,7 +130,7 @@ class Softmax:
         with serving(*self.members.highest):
             cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.before)
 
-    def next_scores(self, rows: int, tiles: Sequence[Span]) -> list[ir.Value]:
+    def next_scores(self, rows: int, tiles: Sequence[FractalSpan]) -> list[ir.Value]:
         """A place for the scores of each tile."""
         if self.schedule.together:
             # Buffers of their own, which are free as soon as weights are in L1.
@@ -147,7 +147,7 @@ class Softmax:
         with serving(*self.members.scores):
             cce.copy_l0c(tile, restride(scores, shape, row_major(shape), start_of(scores)))
 
-    def hide(self, scores: ir.Value, rows: int, keys: KeyBlock, tile: Span) -> None:
+    def hide(self, scores: ir.Value, rows: int, keys: KeyBlock, tile: FractalSpan) -> None:
         """-inf where a tile has no keys."""
         size = tile.size * SIDE
         there = keys.elements - tile.start * SIDE
@@ -162,7 +162,7 @@ class Softmax:
         scores: ir.Value,
         rows: int,
         keys: KeyBlock,
-        tile: Span,
+        tile: FractalSpan,
         start: IndexLike,
         matrix: dict[Value, IndexLike],
     ) -> None:
@@ -204,7 +204,7 @@ class Softmax:
                 cce.vmuls(scores, scalar(self.dtype, factor), scores)
 
     def find_highest(
-        self, scores: Sequence[ir.Value], rows: int, tiles: Sequence[Span], above: int = 0
+        self, scores: Sequence[ir.Value], rows: int, tiles: Sequence[FractalSpan], above: int = 0
     ) -> ir.Value | None:
         """The maxima of a block of keys, to where they are taken off; where scores come again,
         what is to be added to them, in fractals.
@@ -216,7 +216,7 @@ class Softmax:
             return self._find_highest(scores, rows, tiles, above)
 
     def _find_highest(
-        self, scores: Sequence[ir.Value], rows: int, tiles: Sequence[Span], above: int
+        self, scores: Sequence[ir.Value], rows: int, tiles: Sequence[FractalSpan], above: int
     ) -> ir.Value | None:
         whole = self.schedule.blocks(self.attention) == 1
         spread = bool(self.spread_out) and whole and not self.schedule.twice
@@ -240,7 +240,7 @@ class Softmax:
             self._step(spread_again(rows, tiles[0].size * SIDE, self.dtype), buffers)
         return buffers.get(SPREAD_OUT)
 
-    def _scratch(self, work: Steps, rows: int, above: int) -> list[ir.Value]:
+    def _scratch(self, work: BufferSteps, rows: int, above: int) -> list[ir.Value]:
         """The two buffers of a fold; each row of a line has its part of them."""
         parts = []
         for buffer, name in ((self.shared.take(), FIRST), (self.second, SECOND)):
@@ -255,8 +255,8 @@ class Softmax:
         scores: ir.Value,
         rows: int,
         p: ir.Value,
-        tiles: Sequence[Span],
-        tile: Span,
+        tiles: Sequence[FractalSpan],
+        tile: FractalSpan,
         above: int = 0,
     ) -> None:
         """Scores of a tile become weights, in L1; `above`: fractals of rows above these whose
@@ -278,13 +278,15 @@ class Softmax:
         with serving(*self.members.product):
             cce.copy_l1(flat, restride(p, [count], [1], start))
 
-    def _beside(self, place: ir.Value, rows: int, above: int, tiles: Sequence[Span]) -> ir.Value:
+    def _beside(
+        self, place: ir.Value, rows: int, above: int, tiles: Sequence[FractalSpan]
+    ) -> ir.Value:
         """The part of some rows of a line of the maxima beside tiles."""
         each = tiles[0].size * FRACTAL
         return restride(place, [rows * each], [1], above * each)
 
-    def _step(self, step: Step, buffers: dict[str, ir.Value]) -> None:
-        build_steps(Steps(self.dtype, (step,), {}), buffers)
+    def _step(self, step: BufferStep, buffers: dict[str, ir.Value]) -> None:
+        build_steps(BufferSteps(self.dtype, (step,), {}), buffers)
 
     def _take_in(self, rows: int) -> None:
         """The largest score so far, and the factor of what there is of O."""

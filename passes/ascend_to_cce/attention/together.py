@@ -19,25 +19,25 @@ from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
-from davinci.passes.ascend_to_cce.attention.units import Buffers, Unit
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays, Unit
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.builder import restride
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.members import Members
-from davinci.schedule.products.events import Span
+from davinci.schedule.products.events import FractalSpan
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
 
 
 @dataclass(frozen=True)
-class Rows:
+class UnitOfLine:
     """A unit among those of a line: fractals of rows above its own."""
 
     unit: Unit
     above: int
 
 
-def part_of(whole: ir.Value, tile: Span, above: int, rows: int) -> ir.Value:
+def part_of(whole: ir.Value, tile: FractalSpan, above: int, rows: int) -> ir.Value:
     """Some rows of a tile in UB."""
     return restride(whole, [rows * tile.size * FRACTAL], [1], above * tile.size * FRACTAL)
 
@@ -49,7 +49,7 @@ class TogetherKernel(AttentionKernel):
         self,
         attention: Attention,
         schedule: AttentionSchedule,
-        gm: Buffers,
+        gm: AttentionArrays,
         machine: Machine,
         members: Members,
     ) -> None:
@@ -65,7 +65,7 @@ class TogetherKernel(AttentionKernel):
         self.there.clear()
         self.in_l0b = [None] * len(self.l0b_v)
         above = accumulate((unit.fractals for unit in units[:-1]), initial=0)
-        rows = [Rows(*each) for each in zip(units, above, strict=True)]
+        rows = [UnitOfLine(*each) for each in zip(units, above, strict=True)]
         groups = [[*each] for _, each in groupby(rows, key=lambda each: each.unit.matrix)]
         places = [self.find_scores(group, keys, tiles) for group in groups]
         for unit in units:
@@ -74,7 +74,7 @@ class TogetherKernel(AttentionKernel):
             self.find_weights(group, keys, tiles, scores)
 
     def find_scores(
-        self, rows: Sequence[Rows], keys: KeyBlock, tiles: Sequence[Span]
+        self, rows: Sequence[UnitOfLine], keys: KeyBlock, tiles: Sequence[FractalSpan]
     ) -> list[ir.Value]:
         """Scores of units of a matrix in UB, tile by tile."""
         first, height = rows[0], sum(each.unit.fractals for each in rows)
@@ -100,9 +100,9 @@ class TogetherKernel(AttentionKernel):
 
     def find_weights(
         self,
-        rows: Sequence[Rows],
+        rows: Sequence[UnitOfLine],
         keys: KeyBlock,
-        tiles: Sequence[Span],
+        tiles: Sequence[FractalSpan],
         scores: Sequence[ir.Value],
     ) -> None:
         """Weights of units of a matrix, and their O."""
@@ -121,7 +121,7 @@ class TogetherKernel(AttentionKernel):
                 self.exit.copy(self.sums(unit), unit.fractals)
                 self.exit.leave(unit.batch, unit.rows)
 
-    def load_v(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> ir.Value:
+    def load_v(self, unit: Unit, keys: KeyBlock, tile: FractalSpan, turn: int) -> ir.Value:
         """Units of a matrix that follow each other share what is in L0B."""
         wanted = unit.matrix, turn
         if wanted not in self.in_l0b:

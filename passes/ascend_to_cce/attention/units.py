@@ -15,7 +15,7 @@ from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
-class Buffers:
+class AttentionArrays:
     """What lies in GM, each with one dimension of matrices: Q, K, V, what the chain combines
     scores with, O."""
 

@@ -21,12 +21,12 @@ from dataclasses import replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.loops.left_factors import Exchange, Meeting
 from davinci.passes.ascend_to_cce.loops.products import LoopProducts, elements_of
 from davinci.passes.ascend_to_cce.loops.turned_results import LaneRun, turn
-from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, change
 from davinci.passes.ascend_to_cce.serving import serving
@@ -255,7 +255,7 @@ class _Unit(LoopProducts):
                 self._store_part(a, as_value(self.group.steps + self.schedule.delay))
         meeting.wait_behind(self.group.steps, self.schedule.rest)
 
-    def _step(self, step: Step, once: bool) -> None:
+    def _step(self, step: TileStep, once: bool) -> None:
         super()._step(step, once=True)
 
     def _index(self, role: Role, time: ir.Value) -> IndexLike:
@@ -307,7 +307,7 @@ class _Unit(LoopProducts):
             restride(held, [piece.rows, self.schedule.pitch], [self.schedule.pitch, 1]), piece
         )
 
-    def _piece(self, number: int, index: IndexLike) -> Piece:
+    def _piece(self, number: int, index: IndexLike) -> MatrixPiece:
         """Where in GM the rows of a value lie."""
         graph, role = self.group.graph, self.group.roles[number]
         form = self.space.of(number)
@@ -323,7 +323,9 @@ class _Unit(LoopProducts):
         own = self.schedule.axis is not None and self.schedule.axis in form
         first = self.first if own else 0
         column = add(offset, mul(self.first_block, SIDE))
-        return Piece(matrix, index, first, column, self.rows if own else 1, self.schedule.lanes)
+        return MatrixPiece(
+            matrix, index, first, column, self.rows if own else 1, self.schedule.lanes
+        )
 
     def _run(self, number: int, index: IndexLike) -> tuple[IndexLike, int, ir.Value]:
         """Where in GM the elements of a statistic lie: the first, how many, and the array."""

@@ -19,7 +19,7 @@ from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
 from davinci.passes.builder import IndexLike, alloc, reshaped, restride, subview
-from davinci.schedule.loops.group import HANDED, Factors, LoopGroup
+from davinci.schedule.loops.group import HANDED, LoopGroup, StepProduct
 from davinci.schedule.loops.schedule import (
     SLOTS,
     BlockOfB,
@@ -118,7 +118,7 @@ class LoopProducts(TileBuilder):
             space = self.schedule.space_of_right
             self.ring = [alloc([size], f16, space) for _ in range(SLOTS)]
 
-    def _bring_right(self, product: Factors, sides: Sequence[Factors]) -> ir.Value:
+    def _bring_right(self, product: StepProduct, sides: Sequence[StepProduct]) -> ir.Value:
         """A right factor in L1, [k / 16][n / 16] of fractals, or [n / 16][k / 16] if it is the
         cube's left operand; of products whose results come together, theirs side by side."""
         rows = ceil_div(product.k, SIDE)
@@ -140,7 +140,7 @@ class LoopProducts(TileBuilder):
             return FRACTAL, rows * FRACTAL
         return columns * FRACTAL, FRACTAL
 
-    def _blocks(self, product: Factors) -> list[BlockOfB]:
+    def _blocks(self, product: StepProduct) -> list[BlockOfB]:
         depth = self._depth(product.a)
         return blocks_of(product, depth, self.schedule, self.target.machine)
 
@@ -150,7 +150,7 @@ class LoopProducts(TileBuilder):
             return ceil_div(next(p.k for p in terms_of(self.products) if p.a == a), SIDE)
         return depth_of(self.products, a, self.schedule, self.target.machine)
 
-    def _load_right(self, product: Factors, block: BlockOfB, l0: ir.Value) -> None:
+    def _load_right(self, product: StepProduct, block: BlockOfB, l0: ir.Value) -> None:
         """A block of B to L0B, [k / 16][n / 16] of fractals as in L1, or to L0A as there."""
         down, along = self._strides_in_l1(ceil_div(product.k, SIDE), ceil_div(product.n, SIDE))
         shape, strides = [block.rows, block.columns], [down, along]
@@ -180,19 +180,19 @@ class LoopProducts(TileBuilder):
                     with serving(*term.members):
                         self._product(term, self.left[a].l0, place == 0)
 
-    def _load_ahead(self, products: Sequence[Factors]) -> None:
+    def _load_ahead(self, products: Sequence[StepProduct]) -> None:
         """The first blocks of right factors to L0B, before the cores meet for the left one."""
         blocks = [(product, block) for product in products for block in self._blocks(product)]
         self.ahead = [self._to_ring(product, block) for product, block in blocks[:SLOTS]]
 
-    def _to_ring(self, product: Factors, block: BlockOfB) -> ir.Value:
+    def _to_ring(self, product: StepProduct, block: BlockOfB) -> ir.Value:
         """A block of a right factor to the buffer whose turn it is."""
         l0 = self.ring[self.turn % SLOTS]
         self.turn += 1
         self._load_right(product, block, l0)
         return l0
 
-    def _load_left(self, a: int, products: Sequence[Factors], time: ir.Value) -> None:
+    def _load_left(self, a: int, products: Sequence[StepProduct], time: ir.Value) -> None:
         value, left = self.program.stores[a], self.left[a]
         width, pitch = products[0].k, self.schedule.pitch
         k, held = ceil_div(width, SIDE), self._held(value)
@@ -243,7 +243,7 @@ class LoopProducts(TileBuilder):
             shape[:2] = shape[1::-1]
         return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
 
-    def _product(self, product: Factors, left: ir.Value, begins: bool) -> None:
+    def _product(self, product: StepProduct, left: ir.Value, begins: bool) -> None:
         """A product with a left factor in L0A, or in L0B with the right one in L0A, added to the
         sum unless it begins that."""
         height = self.height

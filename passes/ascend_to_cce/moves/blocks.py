@@ -11,9 +11,9 @@ from davinci.mlir import arith, ir, memref, scf
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.transfers import element_of
 from davinci.passes.ascend_to_cce.tiles import (
-    Part,
-    Segment,
+    AlikeWork,
     Stretches,
+    TileSegment,
     for_tiles,
     mark_scalar,
     portion_parts,
@@ -140,7 +140,7 @@ class BlockBuilder(BlockFinder):
         pieces = blocks_of_run(size, self.block)
         return [alloc([*front, wide], self.element, "UB") for _, wide in pieces]
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[AlikeWork]:
         """Tiles of the dimensions outside of runs, by portions of the runs; of a gather also by
         portions of the blocks."""
         schedule, outer = self.schedule, self.move.outer
@@ -154,7 +154,7 @@ class BlockBuilder(BlockFinder):
                     number: IndexLike,
                     start: IndexLike,
                     size: int,
-                    rows: Segment = rows,
+                    rows: TileSegment = rows,
                     tile: list[int] = tile,
                     count: int = count,
                     of: Callable[[IndexLike], Stretches] | None = of,
@@ -206,7 +206,7 @@ class BlockBuilder(BlockFinder):
 
         if self.move.update:
             together()
-        for_tiles(Segment(0, items, 1), one)
+        for_tiles(TileSegment(0, items, 1), one)
         if not self.move.update:
             together()
 
@@ -232,7 +232,7 @@ class BlockBuilder(BlockFinder):
         nest(tile, store)
         self._copy(held, gm, load=False)
 
-    def _scalar_parts(self) -> list[Part]:
+    def _scalar_parts(self) -> list[AlikeWork]:
         """Blocks by single elements: one piece of work each; those of an update together."""
         move = self.move
 
@@ -250,8 +250,8 @@ class BlockBuilder(BlockFinder):
                 nest([*move.outer, move.run], element)
 
         if move.update:
-            return [Part(1, lambda _: for_tiles(Segment(0, move.count, 1), block))]
-        return [Part(move.count, block)]
+            return [AlikeWork(1, lambda _: for_tiles(TileSegment(0, move.count, 1), block))]
+        return [AlikeWork(move.count, block)]
 
     @staticmethod
     def _copy(ub: ir.Value, gm: ir.Value, load: bool) -> None:
@@ -272,7 +272,7 @@ def for_portions(portions: Portions, build: Callable[[IndexLike, int], None]) ->
             for first, size in of(index):
                 build(first, size)
 
-        for_tiles(Segment(0, count, 1), piece)
+        for_tiles(TileSegment(0, count, 1), piece)
 
 
 def compare(predicate: str, index: ir.Value, number: int) -> ir.Value:

@@ -13,8 +13,8 @@ from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.blocks import BlockFinder, compare, part
 from davinci.passes.ascend_to_cce.moves.transfers import element_of
 from davinci.passes.ascend_to_cce.tiles import (
-    Part,
-    Segment,
+    AlikeWork,
+    TileSegment,
     for_tiles,
     mark_scalar,
     segments,
@@ -140,7 +140,7 @@ class CombineBuilder(BlockFinder):
             with self._row(number) as row:
                 build(index, row)
 
-        for_tiles(Segment(0, lines, 1), one)
+        for_tiles(TileSegment(0, lines, 1), one)
 
     @contextmanager
     def _row(self, line: IndexLike) -> Iterator[IndexLike]:
@@ -166,7 +166,7 @@ class CombineBuilder(BlockFinder):
 
     def _portions(
         self, build: Callable[[IndexLike, IndexLike, int], None], times: int
-    ) -> list[Part]:
+    ) -> list[AlikeWork]:
         """Parts of `times` pieces of work for each portion of a line: `build(number, start,
         size)`."""
         found = []
@@ -178,7 +178,7 @@ class CombineBuilder(BlockFinder):
                 number, position = unflatten(index, [times, count])
                 build(number, add(first, mul(position, size)), size)
 
-            found.append(Part(times * count, piece))
+            found.append(AlikeWork(times * count, piece))
         return found
 
     def _load(
@@ -193,7 +193,7 @@ class CombineBuilder(BlockFinder):
             gm = part(source, [row, add(start, offset)], [rows, wide])
             cce.copy(gm, part(buffer, [0, 0], [rows, wide]))
 
-    def _added(self) -> list[Part]:
+    def _added(self) -> list[AlikeWork]:
         """Copies of lines that add. The last block of a ragged line holds -0.0 where it lies over
         the others."""
         combine, held = self.combine, {}
@@ -203,7 +203,7 @@ class CombineBuilder(BlockFinder):
         for tiles in segments(combine.lines, self.schedule.tile):
 
             def tile(
-                number: IndexLike, start: IndexLike, size: int, tiles: Segment = tiles
+                number: IndexLike, start: IndexLike, size: int, tiles: TileSegment = tiles
             ) -> None:
                 first, pieces = tiles.start(number), held[size]
                 self._load(pieces, self.lines, first, tiles.size, start)
@@ -222,7 +222,7 @@ class CombineBuilder(BlockFinder):
             parts += self._portions(tile, tiles.count)
         return parts
 
-    def _windows(self) -> list[Part]:
+    def _windows(self) -> list[AlikeWork]:
         """Lines of less than a block, each in a block that is added."""
         combine, run = self.combine, self.combine.run
         held = alloc([self.schedule.tile * run], self.element, "UB")
@@ -251,7 +251,7 @@ class CombineBuilder(BlockFinder):
             target = subview(self.flat, [begin], [self.block])
             cce.copy(part(blocks, [index, 0], [1, self.block]), target, adds=True)
 
-        def parts_of(tiles: Segment) -> Part:
+        def parts_of(tiles: TileSegment) -> AlikeWork:
             def tile(index: IndexLike) -> None:
                 first, size = tiles.start(index), tiles.size
                 self._load_flat(held, mul(first, run), size * run)
@@ -263,7 +263,7 @@ class CombineBuilder(BlockFinder):
 
                 self._tiles(first, size, both)
 
-            return Part(tiles.count, tile)
+            return AlikeWork(tiles.count, tile)
 
         return [parts_of(tiles) for tiles in segments(combine.lines, self.schedule.tile)]
 
@@ -271,7 +271,7 @@ class CombineBuilder(BlockFinder):
         source = subview(self.updates, [first], [size])
         cce.copy(source, subview(held, [0], [size]), round_up=True)
 
-    def _owned(self) -> list[Part]:
+    def _owned(self) -> list[AlikeWork]:
         """Rows in UB, by the vector unit."""
         combine, schedule = self.combine, self.schedule
         operation = getattr(cce, REDUCTIONS[combine.by].step)
@@ -281,7 +281,9 @@ class CombineBuilder(BlockFinder):
         parts = []
         for rows in segments(combine.rows, schedule.rows):
 
-            def unit(number: IndexLike, start: IndexLike, size: int, rows: Segment = rows) -> None:
+            def unit(
+                number: IndexLike, start: IndexLike, size: int, rows: TileSegment = rows
+            ) -> None:
                 first, column = rows.start(number), add(combine.column, start)
                 self._load(own[size], self.array, first, rows.size, column)
 
@@ -305,14 +307,14 @@ class CombineBuilder(BlockFinder):
             parts += self._portions(unit, rows.count)
         return parts
 
-    def _owned_by_scalars(self) -> list[Part]:
+    def _owned_by_scalars(self) -> list[AlikeWork]:
         """Rows in UB, by the scalar unit."""
         combine, schedule = self.combine, self.schedule
         run, width = combine.run, combine.width
         own = alloc([schedule.rows * width], self.element, "UB")
         held = alloc([schedule.tile * run], self.element, "UB")
 
-        def parts_of(rows: Segment) -> Part:
+        def parts_of(rows: TileSegment) -> AlikeWork:
             def unit(number: IndexLike) -> None:
                 first, size = rows.start(number), rows.size * width
                 kept = subview(own, [0], [size])
@@ -332,11 +334,11 @@ class CombineBuilder(BlockFinder):
                 )
                 cce.copy(kept, gm, round_up=True)
 
-            return Part(rows.count, unit)
+            return AlikeWork(rows.count, unit)
 
         return [parts_of(rows) for rows in segments(combine.rows, schedule.rows)]
 
-    def _scalars(self) -> list[Part]:
+    def _scalars(self) -> list[AlikeWork]:
         """Everything in GM, by one core."""
         combine = self.combine
 
@@ -345,7 +347,7 @@ class CombineBuilder(BlockFinder):
                 target = [as_value(row), as_value(add(combine.column, element))]
                 self._combined(self.array, target, self.lines, [as_value(index), as_value(element)])
 
-        return [Part(1, lambda _: self._each_line(0, combine.lines, line))]
+        return [AlikeWork(1, lambda _: self._each_line(0, combine.lines, line))]
 
     @contextmanager
     def _elements(self) -> Iterator[IndexLike]:
@@ -372,7 +374,7 @@ class CombineBuilder(BlockFinder):
         """Builds what is done with all lines, which are loaded by tiles, in order."""
         for tiles in segments(self.combine.lines, self.schedule.tile):
 
-            def tile(first: IndexLike, tiles: Segment = tiles) -> None:
+            def tile(first: IndexLike, tiles: TileSegment = tiles) -> None:
                 load(first, tiles.size)
                 self._tiles(first, tiles.size, lambda: self._each_line(first, tiles.size, line))
 

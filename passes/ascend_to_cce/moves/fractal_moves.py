@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from davinci.mlir import arith, ir
-from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.transfers import Arrays, element_of
 from davinci.passes.ascend_to_cce.products.dense_runs import (
-    Run,
+    DenseRun,
     build_dense,
     load_run,
     scratch_of,
     store_run,
 )
-from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, TileSegment, segments, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
     IndexLike,
@@ -36,13 +36,13 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.moves.fractal_moves import FractalMove
 from davinci.schedule.products.dense_rows import scratch_bytes
-from davinci.schedule.vector.steps import RESULT, SOURCE, Steps
+from davinci.schedule.vector.steps import RESULT, SOURCE, BufferSteps
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, row_major
 
 
 @dataclass(frozen=True)
-class Tile:
+class FractalPiece:
     """A piece: where it starts, in fractals, and its size, `rows` x `width` elements."""
 
     batch: IndexLike
@@ -75,7 +75,7 @@ class FractalBuilder:
         self.nz = reshaped(nz, [way.batch, columns, strips, SIDE, way.c])
         self.buffers = self._dense_buffers() if way.dense else self._buffers()
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AlikeWork]:
         """Every piece is a unit of work; on the way back, if rows are ragged, the whole width of a
         strip is.
 
@@ -93,7 +93,7 @@ class FractalBuilder:
         parts = []
         for rows in segments(way.m, way.strips * SIDE):
 
-            def strip(i: IndexLike, rows: Segment = rows) -> None:
+            def strip(i: IndexLike, rows: TileSegment = rows) -> None:
                 batch, r = unflatten(i, (way.batch, rows.count))
                 for columns in reversed(cuts):
                     for t in range(columns.count):
@@ -101,13 +101,15 @@ class FractalBuilder:
                             move(tile, *self.buffers[turn])
 
             if way.whole_strips:
-                parts.append(Part(way.batch * rows.count, strip))
+                parts.append(AlikeWork(way.batch * rows.count, strip))
                 continue
             for columns in cuts:
                 parts.append(self.pieces(rows, columns, move))
         return parts
 
-    def pieces(self, rows: Segment, columns: Segment, move: Callable[..., None]) -> Part:
+    def pieces(
+        self, rows: TileSegment, columns: TileSegment, move: Callable[..., None]
+    ) -> AlikeWork:
         """The pieces of two segments, each a unit of work of its own."""
 
         def build(i: IndexLike) -> None:
@@ -115,18 +117,18 @@ class FractalBuilder:
             for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
                 move(tile, *self.buffers[turn])
 
-        return Part(self.way.batch * rows.count * columns.count, build)
+        return AlikeWork(self.way.batch * rows.count * columns.count, build)
 
     def tiles(
-        self, batch: IndexLike, rows: Segment, r: IndexLike, columns: Segment, t: IndexLike
-    ) -> list[Tile]:
+        self, batch: IndexLike, rows: TileSegment, r: IndexLike, columns: TileSegment, t: IndexLike
+    ) -> list[FractalPiece]:
         """Piece (r, t) of two segments, in halves if pieces are cut.
 
         Only a remainder, which is alone in its segment, has fractals filled in part.
         """
         strip = add(rows.first // SIDE, mul(r, rows.size // SIDE))
         column = add(columns.first // self.way.c, mul(t, columns.size // self.way.c))
-        whole = Tile(batch, strip, column, rows.size, columns.size, self.way.c)
+        whole = FractalPiece(batch, strip, column, rows.size, columns.size, self.way.c)
         if not self.way.halves or whole.columns == 1:
             return [whole]
         first = ceil_div(whole.columns, 2)
@@ -163,7 +165,7 @@ class FractalBuilder:
             return [rows, zeros, None]
         return [rows, zeros, alloc([self.way.pitch * columns], self.element, "UB")]
 
-    def scatter_out(self, tile: Tile, ub: ir.Value, transposed: ir.Value) -> None:
+    def scatter_out(self, tile: FractalPiece, ub: ir.Value, transposed: ir.Value) -> None:
         """Matrix to Nz by two rounds of vnchwconv; `ub` holds first the rows, then the result."""
         p, w = tile.strips, tile.columns
         self.load(tile, ub)
@@ -187,7 +189,7 @@ class FractalBuilder:
         nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
         op("cce.copy", [nz, self.nz_part(tile)])
 
-    def gather_in(self, tile: Tile, ub: ir.Value, transposed: ir.Value) -> None:
+    def gather_in(self, tile: FractalPiece, ub: ir.Value, transposed: ir.Value) -> None:
         """Nz to matrix: `scatter_out` backwards."""
         p, w = tile.strips, tile.columns
         nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
@@ -203,21 +205,21 @@ class FractalBuilder:
         )
         store_rows(rows_view(ub, tile), self.piece(tile))
 
-    def part_run(self, tile: Tile, run: ir.Value, fractals: ir.Value) -> None:
+    def part_run(self, tile: FractalPiece, run: ir.Value, fractals: ir.Value) -> None:
         """Ragged rows to Nz: a run to UB, parted there; below the rows it is zeros."""
         rows = replace(self.way, strips=tile.strips).rows
         load_run(self.run(tile), viewed(run, [rows.rows * rows.width], self.element))
         self.rearrange(rows.parted(), run, fractals)
         op("cce.copy", [self.held(tile, fractals), self.nz_part(tile)])
 
-    def join_run(self, tile: Tile, run: ir.Value, fractals: ir.Value) -> None:
+    def join_run(self, tile: FractalPiece, run: ir.Value, fractals: ir.Value) -> None:
         """Nz to ragged rows: `part_run` backwards."""
         rows = replace(self.way, strips=tile.strips).rows
         op("cce.copy", [self.nz_part(tile), self.held(tile, fractals)])
         self.rearrange(rows.packed(), fractals, run)
         store_run(viewed(run, [rows.rows * rows.width], self.element), self.run(tile))
 
-    def rearrange(self, steps: Steps, source: ir.Value, result: ir.Value) -> None:
+    def rearrange(self, steps: BufferSteps, source: ir.Value, result: ir.Value) -> None:
         """Between a run and fractals in UB."""
         element = element_type(steps.dtype)
         held = {
@@ -226,16 +228,16 @@ class FractalBuilder:
         }
         build_dense(steps, held, self.scratch)
 
-    def run(self, tile: Tile) -> Run:
-        return Run(self.matrix, tile.batch, mul(tile.strip, SIDE), tile.rows)
+    def run(self, tile: FractalPiece) -> DenseRun:
+        return DenseRun(self.matrix, tile.batch, mul(tile.strip, SIDE), tile.rows)
 
-    def held(self, tile: Tile, fractals: ir.Value) -> ir.Value:
+    def held(self, tile: FractalPiece, fractals: ir.Value) -> ir.Value:
         """The fractals of a tile in UB."""
         whole = viewed(fractals, [self.way.pitch * self.way.columns], self.element)
         return self.apart(whole, tile.columns, tile.strips)
 
     def copy_out(
-        self, tile: Tile, ub: ir.Value, zeros: ir.Value | None, made: ir.Value | None
+        self, tile: FractalPiece, ub: ir.Value, zeros: ir.Value | None, made: ir.Value | None
     ) -> None:
         """Matrix to Nz by copies that read UB at a stride, those of the vector unit if it can."""
         self.load(tile, ub)
@@ -264,7 +266,7 @@ class FractalBuilder:
             )
 
     def copy_in(
-        self, tile: Tile, ub: ir.Value, zeros: ir.Value | None, made: ir.Value | None
+        self, tile: FractalPiece, ub: ir.Value, zeros: ir.Value | None, made: ir.Value | None
     ) -> None:
         """Nz to matrix by a copy that writes UB at a stride, that of the vector unit if it can."""
         del zeros
@@ -283,7 +285,7 @@ class FractalBuilder:
         pitch = strips * SIDE * self.way.c + self.way.pad
         return restride(made, shape, [pitch, SIDE * self.way.c, self.way.c, 1])
 
-    def load(self, tile: Tile, ub: ir.Value) -> None:
+    def load(self, tile: FractalPiece, ub: ir.Value) -> None:
         """The rows of a tile to UB, zeros below them.
 
         vnchwconv reads whole blocks, so those that `load_rows` fills in part are written before.
@@ -298,11 +300,11 @@ class FractalBuilder:
             self.fill(restride(ub, [careful, self.way.c], [width, 1], start))
         load_rows(piece, rows_view(ub, tile))
 
-    def piece(self, tile: Tile) -> Piece:
+    def piece(self, tile: FractalPiece) -> MatrixPiece:
         row, column = mul(tile.strip, SIDE), mul(tile.column, self.way.c)
-        return Piece(self.matrix, tile.batch, row, column, tile.rows, tile.width)
+        return MatrixPiece(self.matrix, tile.batch, row, column, tile.rows, tile.width)
 
-    def nz_part(self, tile: Tile, first: int = 0, count: int = 0) -> ir.Value:
+    def nz_part(self, tile: FractalPiece, first: int = 0, count: int = 0) -> ir.Value:
         """Fractal columns `first`.. of a tile in GM, [count, strips, 16, c]; count 0: all."""
         shape = [1, count or tile.columns, tile.strips, SIDE, self.way.c]
         start = [tile.batch, add(tile.column, first), tile.strip, 0, 0]
@@ -351,13 +353,13 @@ def strip_views(
         yield blocks, lanes_view(fractals, t * p * square, p, p * SIDE, SIDE)
 
 
-def rows_view(ub: ir.Value, tile: Tile) -> ir.Value:
+def rows_view(ub: ir.Value, tile: FractalPiece) -> ir.Value:
     """A buffer as the rows of a tile, [16 p, w c]."""
     shape = [tile.strips * SIDE, tile.columns * tile.c]
     return restride(ub, shape, row_major(shape))
 
 
-def nz_view(ub: ir.Value, tile: Tile) -> ir.Value:
+def nz_view(ub: ir.Value, tile: FractalPiece) -> ir.Value:
     """The rows of a tile in UB, read in Nz order: [w, p, 16, c]."""
     width = tile.columns * tile.c
     shape = [tile.columns, tile.strips, SIDE, tile.c]

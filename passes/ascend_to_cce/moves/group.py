@@ -18,7 +18,13 @@ from davinci.passes.ascend_to_cce.moves.transfers import (
     small_parts,
 )
 from davinci.passes.ascend_to_cce.moves.word_moves import WordsBuilder
-from davinci.passes.ascend_to_cce.tiles import Part, Segment, for_tiles, mark_scalar, share_blocks
+from davinci.passes.ascend_to_cce.tiles import (
+    AlikeWork,
+    TileSegment,
+    for_tiles,
+    mark_scalar,
+    share_blocks,
+)
 from davinci.passes.builder import IndexLike
 from davinci.schedule.moves.choice import MovePlan, Painted, Way
 from davinci.schedule.moves.fractal_moves import FractalMove
@@ -43,7 +49,7 @@ class MoveBuilder:
         units = sum(way.units for way in self.plan.schedule.ways)
         return max(1, share_blocks(self._parts(), self.target, total=units))
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self) -> Iterator[AlikeWork]:
         """Buffers of a way are made when its turn comes."""
         schedule = self.plan.schedule
         # Where a block does one piece those of all ways are made before the first is built.
@@ -53,7 +59,7 @@ class MoveBuilder:
                 yield from parts_of(way, self.arrays, result, looped)
 
 
-def parts_of(way: Way, arrays: Arrays, result: ir.Value, looped: bool) -> list[Part]:
+def parts_of(way: Way, arrays: Arrays, result: ir.Value, looped: bool) -> list[AlikeWork]:
     """The pieces of work of one way.
 
     Args:
@@ -74,7 +80,7 @@ def parts_of(way: Way, arrays: Arrays, result: ir.Value, looped: bool) -> list[P
     return scalar_parts(way, arrays, result)
 
 
-def painted_parts(way: Painted, arrays: Arrays, result: ir.Value) -> list[Part]:
+def painted_parts(way: Painted, arrays: Arrays, result: ir.Value) -> list[AlikeWork]:
     """The parts of a kernel that does all transfers of one index of the outer dimension in their
     order."""
     runs = [RunsBuilder(w, arrays, result) if isinstance(w, Runs) else None for w in way.ways]
@@ -88,6 +94,6 @@ def painted_parts(way: Painted, arrays: Arrays, result: ir.Value) -> list[Part]:
                 assert made is not None, "whatever is not left to the scalar unit has a builder"
                 found = made.parts(walked)
             for part in found:
-                for_tiles(Segment(0, part.count, 1), part.build)
+                for_tiles(TileSegment(0, part.count, 1), part.build)
 
-    return [Part(way.outer, build)]
+    return [AlikeWork(way.outer, build)]

@@ -24,7 +24,7 @@ from davinci.units import BLOCK_BYTES
 
 
 @dataclass(frozen=True)
-class Piece:
+class MatrixPiece:
     """`rows` x `columns` elements of a matrix [batch, m, n] in GM, from (batch, row, column)."""
 
     matrix: ir.Value
@@ -57,7 +57,7 @@ class Piece:
         return min(self.rows, -(-excess // n))
 
 
-def load_rows(piece: Piece, ub: ir.Value) -> None:
+def load_rows(piece: MatrixPiece, ub: ir.Value) -> None:
     """GM to the top left of `ub` [r, w]; behind the columns of a ragged row comes garbage."""
 
     def move(outside: ir.Value, inside: ir.Value, **attributes: Any) -> None:
@@ -69,7 +69,7 @@ def load_rows(piece: Piece, ub: ir.Value) -> None:
     move_rows(piece, ub, move, element)
 
 
-def store_rows(ub: ir.Value, piece: Piece) -> None:
+def store_rows(ub: ir.Value, piece: MatrixPiece) -> None:
     """The top left of `ub` [r, w] to GM; the head of what follows each row is overwritten first."""
 
     def move(outside: ir.Value, inside: ir.Value, **attributes: Any) -> None:
@@ -82,7 +82,7 @@ def store_rows(ub: ir.Value, piece: Piece) -> None:
 
 
 def move_rows(
-    piece: Piece,
+    piece: MatrixPiece,
     ub: ir.Value,
     move: Callable[..., None],
     element: Callable[[list[ir.Value], list[ir.Value]], None],

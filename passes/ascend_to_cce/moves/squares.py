@@ -10,7 +10,7 @@ from davinci.dialects.cce import build as cce
 from davinci.isa.transpose import ROWS as SIDE
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.moves.transfers import Arrays, element_of
-from davinci.passes.ascend_to_cce.tiles import Part, Stretches, stretches, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, Stretches, stretches, unflatten
 from davinci.passes.builder import IndexLike, alloc, op, restride, subview, viewed
 from davinci.schedule.moves.squares import HALF_BYTES, Squares
 
@@ -34,7 +34,7 @@ class SquaresBuilder:
         self.buffers = [words for words, _ in views]
         self.halves = [halves for _, halves in views]
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AlikeWork]:
         sizes = [d.size for d in self.way.others]
         found = []
         for rows, high in stretches(self.way.high):
@@ -50,7 +50,7 @@ class SquaresBuilder:
                     *outside, row, column = unflatten(index, [*sizes, rows, columns])
                     self._tiles(outside, high(row), wide(column))
 
-                found.append(Part(math.prod(sizes) * rows * columns, build))
+                found.append(AlikeWork(math.prod(sizes) * rows * columns, build))
         return found
 
     def _tiles(self, outside: list[IndexLike], high: Stretches, wide: Stretches) -> None:

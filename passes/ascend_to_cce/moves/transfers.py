@@ -11,9 +11,9 @@ import numpy as np
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.element_types import dtype_of
-from davinci.isa.strides import Dim
+from davinci.isa.strides import SharedDim
 from davinci.mlir import NumberType, arith, ir, memref
-from davinci.passes.ascend_to_cce.tiles import Part, portion_parts, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, portion_parts, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
@@ -76,7 +76,7 @@ class RunsBuilder:
             return filled(shape, element, number_in(self.transfer, arrays, element))
         return alloc(shape, element, "UB")
 
-    def parts(self, walked: Sequence[IndexLike] = ()) -> list[Part]:
+    def parts(self, walked: Sequence[IndexLike] = ()) -> list[AlikeWork]:
         """The pieces of work.
 
         Args:
@@ -86,7 +86,7 @@ class RunsBuilder:
             return self._portions(list(walked))
         return self._tiles(list(walked))
 
-    def _portions(self, walked: list[IndexLike]) -> list[Part]:
+    def _portions(self, walked: list[IndexLike]) -> list[AlikeWork]:
         """Long runs: each is cut in portions, which the blocks share."""
         way, sizes = self.way, self.way.sizes
         assert way.portions is not None, "`parts` comes here only with portions"
@@ -102,14 +102,14 @@ class RunsBuilder:
 
         return portion_parts(way.portions, build, math.prod(sizes))
 
-    def _tiles(self, walked: list[IndexLike]) -> list[Part]:
+    def _tiles(self, walked: list[IndexLike]) -> list[AlikeWork]:
         """Many runs: tiles of several runs, cut along one dimension, which the blocks share."""
         way, sizes = self.way, self.way.sizes
         level, chunk = way.level, way.chunk
         inner = sizes[level + 1 :]
         outside = len(walked) + level
 
-        def part(first: int, count: int, rows: int) -> Part:
+        def part(first: int, count: int, rows: int) -> AlikeWork:
             """`count` tiles of `rows` along the cut dimension from `first`, for all indices."""
 
             def build(index: IndexLike) -> None:
@@ -122,7 +122,7 @@ class RunsBuilder:
                         place, shape = [*at, start], [*[1] * outside, *tile]
                         self._move(ub, place, shape, range(outside), load)
 
-            return Part(math.prod(sizes[:level]) * count, build)
+            return AlikeWork(math.prod(sizes[:level]) * count, build)
 
         full, rest = divmod(sizes[level], chunk)
         parts = [part(0, full, chunk)] if full else []
@@ -144,11 +144,11 @@ class RunsBuilder:
         op("cce.copy", [gm, ub] if load else [ub, gm])
 
 
-def strides(dims: Sequence[Dim], side: int) -> list[int]:
+def strides(dims: Sequence[SharedDim], side: int) -> list[int]:
     return [d.strides[side] for d in dims]
 
 
-def small_parts(way: Small, arrays: Arrays, result: ir.Value) -> list[Part]:
+def small_parts(way: Small, arrays: Arrays, result: ir.Value) -> list[AlikeWork]:
     """Less than a block, with what lies behind it in its block."""
     transfer, size, element = way.transfer, way.transfer.count, element_of(result)
 
@@ -163,12 +163,12 @@ def small_parts(way: Small, arrays: Arrays, result: ir.Value) -> list[Part]:
             cce.copy(restride(arrays[transfer.array], [size], [1]), held, round_up=True)
         cce.copy(held, restride(result, [size], [1]), round_up=True)
 
-    return [Part(1, build)]
+    return [AlikeWork(1, build)]
 
 
 def scalar_parts(
     way: Scalars, arrays: Arrays, result: ir.Value, walked: Sequence[IndexLike] = ()
-) -> list[Part]:
+) -> list[AlikeWork]:
     """Element by element on the scalar unit; the outermost dimension is shared by the blocks."""
     transfer = way.transfer
     sizes = [d.size for d in transfer.dims] or [1]
@@ -190,8 +190,8 @@ def scalar_parts(
         memref.StoreOp(value, written, at)
 
     if len(walked) == len(sizes):
-        return [Part(1, lambda _: build(list(walked)))]
-    return [Part(sizes[len(walked)], lambda index: build([*walked, index]))]
+        return [AlikeWork(1, lambda _: build(list(walked)))]
+    return [AlikeWork(sizes[len(walked)], lambda index: build([*walked, index]))]
 
 
 def number_in(transfer: Transfer, arrays: Arrays, element: NumberType) -> ir.Value:

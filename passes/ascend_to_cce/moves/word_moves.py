@@ -8,7 +8,7 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.moves.transfers import Arrays
-from davinci.passes.ascend_to_cce.tiles import Part, portion_parts, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, portion_parts, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
 from davinci.passes.builder import IndexLike, alloc, mul, reshaped, restride, subview
@@ -46,10 +46,10 @@ class WordsBuilder:
             found[name] = alloc([count], element_type("s32"), "UB")
         return found
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AlikeWork]:
         way = self.way
         if way.carrier is None:
-            return [Part(1, lambda _: self._whole())]
+            return [AlikeWork(1, lambda _: self._whole())]
         walks = math.prod(self.walks)
         return portion_parts(way.portions, lambda i, start, _: self._tile(i, start), walks)
 

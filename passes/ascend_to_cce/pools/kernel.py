@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
 from davinci.operators.reduce import REDUCTIONS
-from davinci.operators.vector_program import DTYPE_OF, Step, Value, joined
+from davinci.operators.vector_program import DTYPE_OF, TileStep, Value, joined
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.products.extras import repeat_row
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import (
@@ -144,16 +144,18 @@ class PoolKernel:
             parts += [self._part(band, *blocks) for blocks in groups if blocks[1]]
         return share_blocks(parts, self.target, unroll=2 * self.schedule.slots)
 
-    def _part(self, band: Band, first: int, count: int, planes: int) -> Part:
+    def _part(self, band: Band, first: int, count: int, planes: int) -> AlikeWork:
         """The tiles of a band, of `count` times `planes` planes of each image from `first` on."""
         total = self.pool.images * count * band.count
 
         def build(index: IndexLike) -> None:
             image, block, number = unflatten(index, [self.pool.images, count, band.count])
             block = add(first, mul(block, planes))
-            Tile(self, band, planes, image, block, add(band.first, mul(number, band.rows))).build()
+            PoolTile(
+                self, band, planes, image, block, add(band.first, mul(number, band.rows))
+            ).build()
 
-        return Part(total, build)
+        return AlikeWork(total, build)
 
     def _number(self, dtype: str, number: float) -> ir.Value:
         """A repeat of a number."""
@@ -162,7 +164,7 @@ class PoolKernel:
         return buffer
 
 
-class Tile:
+class PoolTile:
     """The work on a tile.
 
     Args:
@@ -347,7 +349,7 @@ class Tile:
             restride(buffer, sizes, [self.fractals * SIDE * wide, self.pool.row * wide, 1]),
         )
 
-    def _step(self, step: Step, held: dict[Value, ir.Value]) -> None:
+    def _step(self, step: TileStep, held: dict[Value, ir.Value]) -> None:
         """One operation of the epilogue."""
         shape, strides = self.end.operands(step, self.planes, self.fractals)
         operands: list[ir.Value] = [

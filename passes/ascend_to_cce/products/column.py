@@ -11,8 +11,8 @@ from __future__ import annotations
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
 from davinci.operators.quantize import DIGITS, weights_of_digits
-from davinci.passes.ascend_to_cce.products.cube_columns import PAIRS, Columns
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.products.cube_columns import PAIRS, ColumnBuffers
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import IndexLike, alloc, reshaped, restride, subview, viewed
 from davinci.schedule.products.events import Add, Leave
@@ -25,9 +25,9 @@ class RowColumn:
 
     def __init__(self, schedule: ProductSchedule) -> None:
         f16, size = ir.F16Type.get(), schedule.tile.n * SIDE
-        self.raw = Ring(2, size * 4)
+        self.raw = RowRing(2, size * 4)
         self.other = alloc([size], ir.F32Type.get(), "UB")
-        self.columns = Columns(size)
+        self.columns = ColumnBuffers(size)
         self.l1 = [alloc([size * SIDE], f16, "L1") for _ in range(2)]
         self.l0b = alloc([size * SIDE], f16, "L0B")
         self.ones = self._ones(schedule.tile.m)

@@ -17,7 +17,7 @@ PAIRS = SIDE // 2
 """How often the two columns are repeated in those of a fractal."""
 
 
-class Columns:
+class ColumnBuffers:
     """Buffers in which `count` numbers, whole fractals of rows, become columns.
 
     Attributes:

@@ -27,7 +27,7 @@ from davinci.passes.builder import (
     subview,
     viewed,
 )
-from davinci.schedule.vector.steps import Steps
+from davinci.schedule.vector.steps import BufferSteps
 from davinci.units import BLOCK_BYTES
 
 
@@ -38,7 +38,7 @@ def fill_zeros(buffer: ir.Value) -> None:
 
 
 @dataclass(frozen=True)
-class Run:
+class DenseRun:
     """`rows` rows of a matrix in GM, [batch][rows][columns], from (batch, row) on."""
 
     gm: ir.Value
@@ -67,7 +67,7 @@ class Run:
         return restride(self.gm, [math.prod(shape)], [1], offset), first
 
 
-def load_run(run: Run, held: ir.Value) -> None:
+def load_run(run: DenseRun, held: ir.Value) -> None:
     """GM to the first elements of `held`, [elements] in UB, all of which is written."""
     array, first = run.array()
     (size,) = ir.MemRefType(held.type).shape
@@ -84,7 +84,7 @@ def load_run(run: Run, held: ir.Value) -> None:
             memref.StoreOp(value, held, [i])
 
 
-def store_run(held: ir.Value, run: Run) -> None:
+def store_run(held: ir.Value, run: DenseRun) -> None:
     """The first elements of `held` to GM."""
     array, first = run.array()
     block = BLOCK_BYTES * 8 // int(ir.MemRefType(held.type).element_type.width)
@@ -102,7 +102,7 @@ def scratch_of(sizes: Mapping[str, int]) -> dict[str, ir.Value]:
     return {name: alloc([size], byte, "UB") for name, size in sizes.items()}
 
 
-def has_room(work: Steps, scratch: Mapping[str, ir.Value]) -> bool:
+def has_room(work: BufferSteps, scratch: Mapping[str, ir.Value]) -> bool:
     """Whether there are scratch buffers that are large enough for steps of `dense_rows`."""
     size = DTYPES[work.dtype].itemsize
     return all(
@@ -112,7 +112,7 @@ def has_room(work: Steps, scratch: Mapping[str, ir.Value]) -> bool:
 
 
 def build_dense(
-    work: Steps, buffers: Mapping[str, ir.Value], scratch: Mapping[str, ir.Value]
+    work: BufferSteps, buffers: Mapping[str, ir.Value], scratch: Mapping[str, ir.Value]
 ) -> None:
     """Builds steps of `dense_rows`; those of `scratch` are bytes."""
     element = element_type(work.dtype)

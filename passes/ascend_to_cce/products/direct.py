@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
-from davinci.passes.ascend_to_cce.products.parts import Factors, PartOfC
+from davinci.passes.ascend_to_cce.products.parts import FactorViews, PartOfC
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.builder import add, alloc, mul, reshaped, restride, subview
@@ -28,11 +28,11 @@ class ZeroRows:
         a, b: a fractal of zeros in L0A and one in L0B.
     """
 
-    a: Factors
-    b: Factors
+    a: FactorViews
+    b: FactorViews
 
     @staticmethod
-    def of(a: Factors, b: Factors) -> ZeroRows:
+    def of(a: FactorViews, b: FactorViews) -> ZeroRows:
         """With buffers of a fractal each, which get their zeros here."""
         fractal = alloc([FRACTAL], ir.F16Type.get(), "L1")
         cce.clear_l1(restride(fractal, [1, FRACTAL], [FRACTAL, 1]))

@@ -19,7 +19,7 @@ from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.products.column import ByteColumn, RowColumn
 from davinci.passes.ascend_to_cce.products.dense_runs import (
-    Run,
+    DenseRun,
     build_dense,
     fill_zeros,
     load_run,
@@ -27,7 +27,7 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
 )
 from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import PartOfC
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, RowReader, Rows
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, MatrixRows, RowReader, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
@@ -41,7 +41,7 @@ from davinci.passes.builder import (
     viewed,
 )
 from davinci.schedule.products.epilogue import PAIR
-from davinci.schedule.products.events import MATRIX, PART, Add, Ask, Leave, Turn
+from davinci.schedule.products.events import MATRIX, PART, Add, Ask, Leave, TurnRows
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.products.rewrites import UNCHANGED
@@ -87,7 +87,7 @@ class Extras:
                 continue
             if not extra.row:
                 size = end.elements(self._columns, rows, dtype) * itemsize
-                self._parts[extra.value] = Ring(schedule.loads, size)
+                self._parts[extra.value] = RowRing(schedule.loads, size)
                 continue
             if extra.column:
                 self._of_column = extra.members
@@ -99,12 +99,12 @@ class Extras:
             if end.width or extra.column:
                 continue
             if extra.scale:
-                self._rows[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
+                self._rows[extra.value] = RowRing(2, schedule.tile.n * SIDE * itemsize)
                 continue
             size = end.row_elements(schedule.tile.n, dtype) * itemsize
-            self._rows[extra.value] = Ring(2, size)
+            self._rows[extra.value] = RowRing(2, size)
             if end.nz:
-                self._raw[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
+                self._raw[extra.value] = RowRing(2, schedule.tile.n * SIDE * itemsize)
         self._once = {}
         for key, value in end.program.constants.items():
             with serving(*end.program.readers(value)):
@@ -140,7 +140,7 @@ class Extras:
                 elif came := self._came(extra, event.part):
                     self._bring(extra, event.part, part, came)
 
-    def turn(self, event: Turn) -> None:
+    def turn(self, event: TurnRows) -> None:
         """Makes repeats or columns of the rows that came for a tile."""
         columns, buffers = event.part.tile.n.size, self.take(event.part)
         for extra in self._end.extras:
@@ -219,12 +219,12 @@ class Extras:
             cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
         elif self._end.width:
             held = restride(buffer, [self._end.elements(part.n.size, part.m.size, dtype)], [1])
-            load_run(Run(gm, place.batch, mul(place.row, SIDE), place.rows), held)
+            load_run(DenseRun(gm, place.batch, mul(place.row, SIDE), place.rows), held)
         else:
             row, column = mul(place.row, SIDE), mul(place.column, SIDE)
             shape = [place.rows, part.n.size * SIDE]
             target = restride(buffer, shape, [self._end.pitch(part.n.size, dtype), 1])
-            rows = Rows(place.batch, row, column, place.rows, place.columns, place.last)
+            rows = MatrixRows(place.batch, row, column, place.rows, place.columns, place.last)
             reader = RowReader(gm)
             # What is computed of the lanes behind a row does not leave, but they are read.
             pitch, lanes = self._end.pitch(part.n.size, dtype), part.n.size * SIDE

@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import ir, memref
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Crossing, Ring, Rows
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Crossing, MatrixRows, RowRing
 from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview
-from davinci.schedule.products.events import Block, Fill, Held, Span
-from davinci.schedule.products.product import Operand, Pieces
+from davinci.schedule.products.events import Block, Fill, FractalSpan, Held
+from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
-class Staging:
+class StagingBuffers:
     """Buffers in UB that the operands in rows share: rows as they came, fractals in f16, and what
     parts dense rows, by name."""
 
-    inbox: Ring
-    crossing: Ring
+    inbox: RowRing
+    crossing: RowRing
     parting: Mapping[str, ir.Value] = field(default_factory=dict)
 
 
@@ -46,7 +46,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Region:
+class ShareRegion:
     """What of an operand a share takes.
 
     Attributes:
@@ -59,7 +59,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Group:
+class FractalGroup:
     """Fractals along k that are moved together: of each of `count` groups the first `size`.
 
     Attributes:
@@ -86,9 +86,9 @@ class Feed:
     def __init__(
         self,
         gm: ir.Value,
-        operand: Operand,
+        operand: ProductOperand,
         pieces: Pieces,
-        staging: Staging | None,
+        staging: StagingBuffers | None,
         direct: bool = False,
     ) -> None:
         self.gm, self.operand, self.pieces = gm, operand, pieces
@@ -101,7 +101,7 @@ class Feed:
         f16 = ir.F16Type.get()
         self.l1 = [alloc([pieces.fractals * FRACTAL], f16, "L1") for _ in range(pieces.slots)]
 
-    def fill(self, fill: Fill, region: Region) -> None:
+    def fill(self, fill: Fill, region: ShareRegion) -> None:
         """Brings a part of a piece to its place; blocks count from the region's first fractals."""
         if self.operand.direct and not self.operand.nz:
             self.come(fill.held, fill.block, region)
@@ -111,7 +111,7 @@ class Feed:
         for group in self.groups(fill.held.piece, fill.block.k):
             move(self.source(stored, group), self.target(fill.held, fill.block, group))
 
-    def come(self, held: Held, block: Block, region: Region) -> None:
+    def come(self, held: Held, block: Block, region: ShareRegion) -> None:
         """Brings rows of GM that become fractals on their way; what a matrix lacks of its last
         fractals is zero.
 
@@ -132,7 +132,7 @@ class Feed:
             place = [shape[0], rest * SIDE], [pitch, 1], first + height * SIDE
             cce.clear_l1(restride(self.l1[held.slot], *place))
 
-    def stored(self, block: Block, region: Region) -> ir.Value:
+    def stored(self, block: Block, region: ShareRegion) -> ir.Value:
         """A block as fractals [columns][rows][16][16]: in GM, or, of rows, in UB."""
         batch = add(region.batch, block.batch)
         along = [(block.k, region.k), (block.other, region.other)]
@@ -143,9 +143,9 @@ class Feed:
             return subview(self.gm, [batch, column, row, 0, 0], shape, drop=[0])
         last = rows[1].last and rows[0].stop * SIDE >= rows[1].elements
         (row, height), (column, width) = elements(*rows), elements(*columns)
-        return self.crossing.cross(Rows(batch, row, column, height, width, last))
+        return self.crossing.cross(MatrixRows(batch, row, column, height, width, last))
 
-    def groups(self, piece: Block, k: Span) -> Iterator[Group]:
+    def groups(self, piece: Block, k: FractalSpan) -> Iterator[FractalGroup]:
         """The part `k` of a piece as whole groups of `together` fractals, and parts of groups."""
         size, others = self.pieces.together, piece.other.size
         at, stop = k.start - piece.k.start, k.stop - piece.k.start
@@ -157,10 +157,10 @@ class Feed:
             taken = count * size or min(stop, first + width) - at
             offset = first * others + at - first
             start = at + piece.k.start - k.start
-            yield Group(start, max(1, count), taken // max(1, count), offset, width)
+            yield FractalGroup(start, max(1, count), taken // max(1, count), offset, width)
             at += taken
 
-    def source(self, stored: ir.Value, group: Group) -> ir.Value:
+    def source(self, stored: ir.Value, group: FractalGroup) -> ir.Value:
         """The part of an operand stored as [columns][rows][16][16] that goes to `group`; k is seen
         as [groups][fractals of a group]."""
         sizes, dim = list(ir.MemRefType(stored.type).shape), int(self.operand.k_rows)
@@ -173,7 +173,7 @@ class Feed:
         sizes[dim : dim + 1] = [group.count, group.size]
         return expanded(stored, sizes, dim)
 
-    def target(self, held: Held, block: Block, group: Group) -> ir.Value:
+    def target(self, held: Held, block: Block, group: FractalGroup) -> ir.Value:
         """The place of `group` in L1, in the order of `source`."""
         others = held.piece.other.size
         offset = group.offset + (block.other.start - held.piece.other.start) * group.together
@@ -208,7 +208,7 @@ class Feed:
                     shape, strides = shape[::-1], strides[::-1]
                 steps = [*(stride * FRACTAL for stride in strides), SIDE, 1]
                 view = restride(self.l1[held.slot], [*shape, SIDE, SIDE], steps, offset * FRACTAL)
-                yield Block(block.batch, Span(start, start + size), other), view
+                yield Block(block.batch, FractalSpan(start, start + size), other), view
 
     def load(self, held: Held, block: Block, l0: ir.Value, k_first: bool) -> None:
         """What a piece in L1 has of `block` to a buffer of L0A, [other][k] of fractals, or L0B,
@@ -222,14 +222,14 @@ class Feed:
             cce.load2d(source, target, transpose=self.operand.k_rows)
 
 
-def elements(span: Span, whole: Range) -> tuple[IndexLike, int]:
+def elements(span: FractalSpan, whole: Range) -> tuple[IndexLike, int]:
     """The first element of a span of fractals of `whole`, and how many there are."""
     count = min(whole.elements, span.stop * SIDE) - span.start * SIDE
     return mul(add(whole.start, span.start), SIDE), count
 
 
-def common(a: Span, b: Span) -> Span:
-    return Span(max(a.start, b.start), min(a.stop, b.stop))
+def common(a: FractalSpan, b: FractalSpan) -> FractalSpan:
+    return FractalSpan(max(a.start, b.start), min(a.stop, b.stop))
 
 
 def expanded(view: ir.Value, shape: list[int], dim: int) -> ir.Value:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
+from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted, write_zeros
 from davinci.passes.ascend_to_cce.tiles import share_blocks
 from davinci.passes.builder import reshaped, viewed
@@ -85,7 +85,7 @@ def build_product(
             extras.append(matrices(number))
     a = factors.get("a") or factor(group.factors[0], product.batch)
     b = factors.get("b") or factor(group.factors[1], product.matrices or product.batch)
-    buffers = Buffers(a, b, [matrices(number) for number in group.outputs], extras)
+    buffers = ProductArrays(a, b, [matrices(number) for number in group.outputs], extras)
     kernel = ProductKernel(product, schedule, buffers, group.members)
     return share_blocks(kernel.parts(), target)
 

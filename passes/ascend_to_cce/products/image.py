@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
-from davinci.passes.ascend_to_cce.products.feed import Region, common
+from davinci.passes.ascend_to_cce.products.feed import ShareRegion, common
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.builder import (
     IndexLike,
@@ -47,7 +47,7 @@ class ImageFeed:
         f16 = ir.F16Type.get()
         self._l1 = [alloc([pieces.fractals * FRACTAL], f16, "L1") for _ in range(pieces.slots)]
 
-    def fill(self, fill: Fill, region: Region) -> None:
+    def fill(self, fill: Fill, region: ShareRegion) -> None:
         """Brings a piece: all of its blocks of channels, of the rows that its windows reach."""
         piece, width = fill.held.piece, self._image.geometry.image[1]
         blocks, rows = self._blocks(piece), self._image.rows(piece.other.size)
@@ -61,7 +61,7 @@ class ImageFeed:
             restride(self._l1[fill.held.slot], [blocks, rows * width, SIDE], [size, SIDE, 1]),
         )
 
-    def load(self, event: Load, region: Region, l0: ir.Value) -> None:
+    def load(self, event: Load, region: ShareRegion, l0: ir.Value) -> None:
         """Windows of a block that a piece has the channels of, to L0A, [windows][k]."""
         piece, block = event.held.piece, event.block
         k, width = common(piece.k, block.k), block.k.size
@@ -92,11 +92,11 @@ class ImageFeed:
     def _blocks(self, piece: Block) -> int:
         return piece.k.size // self._image.elements
 
-    def _block(self, region: Region) -> IndexLike:
+    def _block(self, region: ShareRegion) -> IndexLike:
         """The first block of channels of a region, which begins with a whole one."""
         return divided(region.k.start, self._image.elements)
 
-    def _first_row(self, piece: Block, region: Region) -> IndexLike:
+    def _first_row(self, piece: Block, region: ShareRegion) -> IndexLike:
         """The first row of the image that a piece has."""
         geometry = self._image.geometry
         last = geometry.image[0] - self._image.rows(piece.other.size)

@@ -19,13 +19,13 @@ from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.direct import DirectExit, ZeroRows
-from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
+from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion, StagingBuffers
 from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
-from davinci.passes.ascend_to_cce.products.parts import Factors, PartOfC, Place
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.products.parts import FactorViews, PartOfC, ResultPlace
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, TileSegment, segments, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
     IndexLike,
@@ -40,15 +40,15 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.products.cost import crossing_bytes, parting_buffers
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.events import Ask, Block, Event, Fill, Leave, Load, Mad, Turn
+from davinci.schedule.products.events import Ask, Block, Event, Fill, Leave, Load, Mad, TurnRows
 from davinci.schedule.products.product import Product, ProductSchedule, Share
-from davinci.schedule.products.rolls import HERE, Line, Loop, Position, lines_of
+from davinci.schedule.products.rolls import HERE, EventLine, Position, RolledLoop, lines_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
-class Buffers:
+class ProductArrays:
     """What lies in GM, each with a batch dimension: A, B, what the epilogue makes of C, and what
     it combines C with."""
 
@@ -83,14 +83,14 @@ class Corner:
         k, m, n = (replace(whole, start=start) for whole, start in ranges)
         return Corner(batch, k, m, n, self.start)
 
-    def region(self, operand: str, product: Product) -> Region:
+    def region(self, operand: str, product: Product) -> ShareRegion:
         """What of an operand the share takes."""
         if operand == "a":
-            return Region(self.batch, self.k, self.m)
+            return ShareRegion(self.batch, self.k, self.m)
         count, batch = product.matrices, self.batch
         if count not in (0, product.batch):
             batch = remainder(batch, count)
-        return Region(batch, self.k, self.n)
+        return ShareRegion(batch, self.k, self.n)
 
     def begun(self, block: Block, product: Product) -> Corner:
         """Where it would begin if a block that lies there without `start` lies where it does."""
@@ -111,7 +111,7 @@ class ProductKernel:
         self,
         product: Product,
         schedule: ProductSchedule,
-        gm: Buffers,
+        gm: ProductArrays,
         members: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
     ) -> None:
         self.product, self.schedule = product, schedule
@@ -139,17 +139,17 @@ class ProductKernel:
         else:
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
-    def factors(self, fractals: int, space: str) -> Factors:
+    def factors(self, fractals: int, space: str) -> FactorViews:
         """A buffer of L0A or L0B."""
         element = element_type(self.product.factor)
         if self.product.factor == "f16":
             words = alloc([fractals * FRACTAL], element, space)
-            return Factors(words, words, SIDE)
+            return FactorViews(words, words, SIDE)
         held = alloc([fractals * FRACTAL * WORD_BYTES], element, space)
         words = viewed(held, [fractals * FRACTAL], ir.F16Type.get())
-        return Factors(words, held, SIDE * WORD_BYTES)
+        return FactorViews(words, held, SIDE * WORD_BYTES)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AlikeWork]:
         """The shares of C, equal ones together."""
         product, share = self.product, self.schedule.share
         parts = []
@@ -159,7 +159,7 @@ class ProductKernel:
                     parts.append(self.part(batches, rows, columns))
         return parts
 
-    def part(self, batches: Segment, rows: Segment, columns: Segment) -> Part:
+    def part(self, batches: TileSegment, rows: TileSegment, columns: TileSegment) -> AlikeWork:
         """Shares of one size; rows and columns are counted in elements."""
         share, counts = self.schedule.share, (batches.count, rows.count, columns.count)
 
@@ -180,7 +180,7 @@ class ProductKernel:
             )
             self.build(batches.start(batch), batches.size, m, n, self.start(i, j))
 
-        return Part(math.prod(counts), build)
+        return AlikeWork(math.prod(counts), build)
 
     def start(self, i: IndexLike, j: IndexLike) -> IndexLike:
         """The fractal of k with which a share begins, that has rows and columns of these numbers:
@@ -196,10 +196,12 @@ class ProductKernel:
         lines = lines_of(share, self.product, self.schedule)
         self.lines(lines, Corner(first, Range(0, self.product.k, True), m, n, start), [])
 
-    def lines(self, lines: Sequence[Line | Loop], corner: Corner, turns: list[ir.Value]) -> None:
+    def lines(
+        self, lines: Sequence[EventLine | RolledLoop], corner: Corner, turns: list[ir.Value]
+    ) -> None:
         """Builds lines and loops; `turns` counts the iterations of the loops around them."""
         for line in lines:
-            if isinstance(line, Loop):
+            if isinstance(line, RolledLoop):
                 with for_loop(0, line.count) as turn:
                     self.lines(line.body, corner, [*turns, turn])
                 continue
@@ -227,7 +229,7 @@ class ProductKernel:
             assert isinstance(self.exit, Exit), "nothing is combined with what leaves directly"
             if isinstance(event, Ask):
                 self.exit.ask(event, self.part_of_c(event.part, corner))
-            elif isinstance(event, Turn):
+            elif isinstance(event, TurnRows):
                 self.exit.extras.turn(event)
             else:
                 self.exit.extras.add(event, self.l0c[event.tile.slot], flag(False))
@@ -255,7 +257,7 @@ class ProductKernel:
         """Where a part of a tile of the share lies."""
         tile, batch, m, n = event.tile, corner.batch, corner.m, corner.n
         row, column = tile.m.start + event.m.start, tile.n.start + event.n.start
-        place = Place(
+        place = ResultPlace(
             add(batch, tile.batch),
             add(m.start, row),
             add(n.start, column),
@@ -284,7 +286,7 @@ def flag(value: bool) -> ir.Value:
     return arith.ConstantOp(ir.IntegerType.get_signless(1), int(value)).result
 
 
-def staging_of(product: Product, schedule: ProductSchedule) -> Staging | None:
+def staging_of(product: Product, schedule: ProductSchedule) -> StagingBuffers | None:
     """The buffers in UB for operands in rows; None if both are fractals."""
     sides = [(product.a, schedule.a), (product.b, schedule.b)]
     crossing = [(o, p) for o, p in sides if not o.nz]
@@ -293,4 +295,4 @@ def staging_of(product: Product, schedule: ProductSchedule) -> Staging | None:
     sizes = [crossing_bytes(operand, pieces) for operand, pieces in crossing]
     came, made = (max(size) for size in zip(*sizes, strict=True))
     parting = scratch_of(parting_buffers(product, (schedule.a, schedule.b)))
-    return Staging(Ring(schedule.inbox, came), Ring(schedule.crossing, made), parting)
+    return StagingBuffers(RowRing(schedule.inbox, came), RowRing(schedule.crossing, made), parting)

@@ -16,16 +16,16 @@ from dataclasses import replace
 from davinci.dialects.base import as_attribute
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, ir
-from davinci.passes.ascend_to_cce import Blocks, Target
+from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.group import build_product, matrices_in
 from davinci.passes.ascend_to_cce.products.product import wanted
-from davinci.passes.ascend_to_cce.products.rows import Crossing, Ring, Rows
+from davinci.passes.ascend_to_cce.products.rows import Crossing, MatrixRows, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import (
-    Part,
-    Segment,
+    AlikeWork,
+    TileSegment,
     only_blocks,
     segments,
     share_blocks,
@@ -84,7 +84,7 @@ def build_laid_out(
     schedule = choose(laid_out.product, machine, cores, wanted(target))
     count = min(cores, shares_of(laid_out.product, schedule))
     with only_blocks(0, count) as (_, index):
-        own = replace(target, cores=count, blocks=Blocks(index, count))
+        own = replace(target, cores=count, blocks=LaunchBlocks(index, count))
         behind = replace(group, product=laid_out.product)
         build_product(behind, graph, gm, own, schedule, factors)
     return cores
@@ -120,7 +120,7 @@ class FactorBuilder:
         several = sum(part.count for part in parts) > 1
         share_blocks(parts, target, alone=several, unroll=2 * SLOTS)
 
-    def _part(self, rows: Segment, columns: Segment) -> Part:
+    def _part(self, rows: TileSegment, columns: TileSegment) -> AlikeWork:
         """Blocks of one size."""
         counts = self.matrices, rows.count, columns.count
         last = rows.first + rows.count * rows.size == self.shape[0]
@@ -128,7 +128,7 @@ class FactorBuilder:
         def build(index: IndexLike) -> None:
             batch, i, j = unflatten(index, counts)
             row, column = rows.start(i), columns.start(j)
-            piece = Rows(batch, row, column, rows.size, columns.size, last)
+            piece = MatrixRows(batch, row, column, rows.size, columns.size, last)
             fractals = self._crossing().cross(piece)
             size = [1, ceil_div(columns.size, SIDE), ceil_div(rows.size, SIDE), SIDE, SIDE]
             across, down = (
@@ -138,11 +138,11 @@ class FactorBuilder:
             at = [batch, across, down, 0, 0]
             cce.copy(fractals, subview(self.made, at, size, drop=[0]))
 
-        return Part(math.prod(counts), build)
+        return AlikeWork(math.prod(counts), build)
 
     def _crossing(self) -> Crossing:
         """Buffers of a block, of which there are several where blocks take turns."""
-        inbox, made = (Ring(1, size) for size in self.sizes)
+        inbox, made = (RowRing(1, size) for size in self.sizes)
         for ring in (inbox, made):
             ring.buffers[0].owner.attributes["cce.slots"] = as_attribute(SLOTS)
         parting = self.scratch if self.layout.dense else None

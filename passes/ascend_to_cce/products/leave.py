@@ -13,17 +13,17 @@ from __future__ import annotations
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir, memref
-from davinci.operators.vector_program import Step, Value, joined
+from davinci.operators.vector_program import TileStep, Value, joined
 from davinci.passes.ascend_to_cce.products.dense_runs import (
-    Run,
+    DenseRun,
     build_dense,
     fill_zeros,
     scratch_of,
     store_run,
 )
 from davinci.passes.ascend_to_cce.products.extras import Extras
-from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.products.parts import PartOfC, ResultPlace
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
@@ -80,13 +80,13 @@ class Exit:
             return self.end.elements(columns, rows, dtype)
 
         staged = columns * self.end.of_column(rows)
-        self.stages = Ring(turns, staged * DTYPES[sums.dtype].itemsize)
+        self.stages = RowRing(turns, staged * DTYPES[sums.dtype].itemsize)
         if self.end.width:
             turns = schedule.leaving if sums in program.outputs else 1
-            self.dense = Ring(turns, size(sums.dtype) * DTYPES[sums.dtype].itemsize)
+            self.dense = RowRing(turns, size(sums.dtype) * DTYPES[sums.dtype].itemsize)
 
         self.leaving = {
-            value: Ring(schedule.leaving, size(value.dtype) * DTYPES[value.dtype].itemsize)
+            value: RowRing(schedule.leaving, size(value.dtype) * DTYPES[value.dtype].itemsize)
             for value in program.outputs
             if value != sums
         }
@@ -140,11 +140,11 @@ class Exit:
             self._store_fractals(held, gm, part, self.end.lanes(value))
         elif self.end.width:
             place = part.place
-            store_run(held, Run(gm, place.batch, mul(place.row, SIDE), place.rows))
+            store_run(held, DenseRun(gm, place.batch, mul(place.row, SIDE), place.rows))
         else:
             self._store_rows(held, gm, value, part)
 
-    def _step(self, step: Step, held: dict[Value, ir.Value], part: PartOfC) -> None:
+    def _step(self, step: TileStep, held: dict[Value, ir.Value], part: PartOfC) -> None:
         """One operation of the program."""
         shape, strides = self.end.operands(step, part.n.size, part.m.size)
         if not (self.end.nz or self.end.width):
@@ -217,7 +217,13 @@ class Exit:
             memref.StoreOp(memref.LoadOp(rows, [i, j]).result, gm, at)
 
     def _copy(
-        self, rows: ir.Value, gm: ir.Value, place: Place, inside: int, outside: int, count: int
+        self,
+        rows: ir.Value,
+        gm: ir.Value,
+        place: ResultPlace,
+        inside: int,
+        outside: int,
+        count: int,
     ) -> None:
         """`count` columns, from `inside` on in UB, to those from `outside` on of a place in GM."""
         at = [place.batch, mul(place.row, SIDE), add(mul(place.column, SIDE), outside)]

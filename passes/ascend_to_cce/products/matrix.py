@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce.products.parts import Place
+from davinci.passes.ascend_to_cce.products.parts import ResultPlace
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import alloc, reshaped, restride, subview
@@ -48,7 +48,7 @@ class Matrix:
         cce.load2d(reshaped(l1, [1, 1, SIDE, SIDE]), made)
         return made
 
-    def bring(self, event: Leave, place: Place) -> None:
+    def bring(self, event: Leave, place: ResultPlace) -> None:
         """A tile's part of the matrix to L1; `place`: of the tile."""
         shape = [event.tile.n.size, event.tile.m.size, SIDE, SIDE]
         at = [place.batch, place.column, place.row, 0, 0]

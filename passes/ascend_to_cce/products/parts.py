@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from davinci.mlir import ir
 from davinci.passes.builder import IndexLike
-from davinci.schedule.products.events import Span
+from davinci.schedule.products.events import FractalSpan
 
 
 @dataclass(frozen=True)
-class Place:
+class ResultPlace:
     """Where a part of C lies: its matrix, its first fractals, and how many elements C has of it.
 
     Attributes:
@@ -36,15 +36,15 @@ class PartOfC:
         columns_of_tile: elements from there to the last column of the share.
     """
 
-    n: Span
-    m: Span
-    place: Place
+    n: FractalSpan
+    m: FractalSpan
+    place: ResultPlace
     column_of_tile: IndexLike
     columns_of_tile: int
 
 
 @dataclass(frozen=True)
-class Factors:
+class FactorViews:
     """A buffer of L0A or L0B: as the words that loads move, and as the elements that a mad
     multiplies, `lanes` in a row of a fractal."""
 

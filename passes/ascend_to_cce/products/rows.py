@@ -19,7 +19,12 @@ from dataclasses import dataclass, replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir, memref
-from davinci.passes.ascend_to_cce.products.dense_runs import Run, build_dense, has_room, load_run
+from davinci.passes.ascend_to_cce.products.dense_runs import (
+    DenseRun,
+    build_dense,
+    has_room,
+    load_run,
+)
 from davinci.passes.ascend_to_cce.products.dense_runs import fill_zeros as fill_zeros
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
@@ -40,7 +45,7 @@ from davinci.units import FRACTAL_SIDE as SIDE
 FRACTAL = SIDE * SIDE
 
 
-class Ring:
+class RowRing:
     """Buffers in UB that take turns, each of so many bytes.
 
     Attributes:
@@ -67,7 +72,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Rows:
+class MatrixRows:
     """`rows` x `columns` elements of a matrix in GM, from (batch, row, column).
 
     Attributes:
@@ -102,7 +107,7 @@ class RowReader:
         self.wide = restride(gm, wide, *kind.get_strides_and_offset())
         self.matrix_columns = columns
 
-    def come(self, piece: Rows, place: ir.Value, scratch: Mapping[str, ir.Value]) -> None:
+    def come(self, piece: MatrixRows, place: ir.Value, scratch: Mapping[str, ir.Value]) -> None:
         """GM to UB.
 
         Args:
@@ -131,7 +136,7 @@ class RowReader:
             value = memref.LoadOp(self.gm, [as_value(i) for i in at]).result
             memref.StoreOp(value, place, [row, column])
 
-    def _last_block(self, piece: Rows, place: ir.Value, row: int, first: int) -> ir.Value:
+    def _last_block(self, piece: MatrixRows, place: ir.Value, row: int, first: int) -> ir.Value:
         """The block of UB from `row` and column `first` of a place on, to which the last elements
         of that row of a piece come, as many as a block has."""
         (pitch, _), start = ir.MemRefType(place.type).get_strides_and_offset()
@@ -142,17 +147,17 @@ class RowReader:
         held: ir.Value = restride(place, [self._block], [1], begin)
         return held
 
-    def width(self, piece: Rows) -> int:
+    def width(self, piece: MatrixRows) -> int:
         """Elements of a row that are read."""
         return round_up(piece.columns, self._unit)
 
-    def careful(self, piece: Rows) -> int:
+    def careful(self, piece: MatrixRows) -> int:
         """How many of the last rows have nothing behind them that may be read with them."""
         reach = self.width(piece) - piece.columns
         beyond = ceil_div(reach, self.matrix_columns)
         return min(piece.rows, beyond) if piece.last or beyond > 1 else 0
 
-    def _copy(self, piece: Rows, place: ir.Value) -> None:
+    def _copy(self, piece: MatrixRows, place: ir.Value) -> None:
         """All elements of a piece by one operation."""
         size = [piece.rows, piece.columns]
         source = subview(self.wide, [piece.batch, piece.row, piece.column], [1, *size], drop=[0])
@@ -173,8 +178,8 @@ class Crossing:
     def __init__(
         self,
         gm: ir.Value,
-        inbox: Ring,
-        made: Ring,
+        inbox: RowRing,
+        made: RowRing,
         direct: bool = False,
         parting: Mapping[str, ir.Value] | None = None,
         ends: Mapping[str, ir.Value] | None = None,
@@ -182,7 +187,7 @@ class Crossing:
         self.reader, self.inbox, self.made, self.direct = RowReader(gm), inbox, made, direct
         self.parting, self.ends = parting, ends or {}
 
-    def cross(self, piece: Rows) -> ir.Value:
+    def cross(self, piece: MatrixRows) -> ir.Value:
         """[columns / 16][rows / 16][16][16] in UB."""
         if self.parting is not None:
             return self._parted(piece, self.parting)
@@ -213,14 +218,14 @@ class Crossing:
         fractals: ir.Value = restride(made, shape, [height, FRACTAL, SIDE, 1])
         return fractals
 
-    def _parted(self, piece: Rows, scratch: Mapping[str, ir.Value]) -> ir.Value:
+    def _parted(self, piece: MatrixRows, scratch: Mapping[str, ir.Value]) -> ir.Value:
         """Dense rows become fractals."""
         rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
         f32, height = ir.F32Type.get(), (rows * SIDE + 1) * SIDE
         way = parting_of(rows, columns, piece.columns, self.reader.element.width // 8)
         held, element = self.inbox.take(), element_type(way.dtype)
         came = viewed(held, [way.rows * way.width], self.reader.element)
-        load_run(Run(self.reader.gm, piece.batch, piece.row, piece.rows), came)
+        load_run(DenseRun(self.reader.gm, piece.batch, piece.row, piece.rows), came)
         made = self.made.next(columns * height, ir.F16Type.get())
         source = viewed(held, [way.rows * way.width], element)
         if self.reader.element == f32:

@@ -18,9 +18,9 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
 from davinci.operators import Tensor
-from davinci.passes.ascend_to_cce import Blocks, Target
+from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
-from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
+from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.tiles import first_blocks, only_blocks, share_blocks
@@ -30,7 +30,7 @@ from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import shares_of
 from davinci.schedule.products.group import ProductGroup
-from davinci.schedule.products.product import Operand, Product
+from davinci.schedule.products.product import Product, ProductOperand
 from davinci.schedule.products.split_k import SplitProduct
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, row_major
@@ -117,8 +117,10 @@ def build_partial(
         sums = restride(partial, left, row_major(left), first)
         count = min(each.cores, shares_of(product, schedule))
         with only_blocks(taken, count) as (_, index):
-            own = replace(target, cores=count, blocks=Blocks(index, count))
-            kernel_of = ProductKernel(product, schedule, Buffers(a, b, [sums], []), group.members)
+            own = replace(target, cores=count, blocks=LaunchBlocks(index, count))
+            kernel_of = ProductKernel(
+                product, schedule, ProductArrays(a, b, [sums], []), group.members
+            )
             share_blocks(kernel_of.parts(), own)
         begin, taken = begin + product.batch, taken + count
 
@@ -142,11 +144,13 @@ def build_sums(
     buffers_of = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
     count = plan.schedule.cores
     with first_blocks(count, split.adders, block) as index:
-        build_part(plan, buffers_of, replace(target, cores=count, blocks=Blocks(index, count)))
+        build_part(
+            plan, buffers_of, replace(target, cores=count, blocks=LaunchBlocks(index, count))
+        )
 
 
 def parts_of(
-    buffer: ir.Value, array: Tensor, operand: Operand, product: Product, first: int
+    buffer: ir.Value, array: Tensor, operand: ProductOperand, product: Product, first: int
 ) -> ir.Value:
     """A factor as a batch of parts of k, `first` elements of k on: [parts][rows][columns], in
     fractals [parts][columns / 16][rows / 16][16][16].

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
-from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_rows, store_rows
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, share_blocks
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import IndexLike, add, alloc, as_value, mul, op, restride, viewed
@@ -61,9 +61,9 @@ class SortBuilder:
                 self.buffers[name, kind] = viewed(raw, [count], element_type(kind))
         self._constants()
         whole, rest = divmod(self.schedule.rows, self.tile.rows)
-        parts = [Part(whole, lambda i: self._tile(mul(i, self.tile.rows), self.tile.rows))]
+        parts = [AlikeWork(whole, lambda i: self._tile(mul(i, self.tile.rows), self.tile.rows))]
         if rest:
-            parts.append(Part(1, lambda _: self._tile(whole * self.tile.rows, rest)))
+            parts.append(AlikeWork(1, lambda _: self._tile(whole * self.tile.rows, rest)))
         return max(1, share_blocks([part for part in parts if part.count], self.target))
 
     def _constants(self) -> None:
@@ -94,7 +94,7 @@ class SortBuilder:
             size = (1 + PLACE if len(self.loaded) > 1 else 1) * self.tile.elements
             spare = restride(self.buffers[SPARE, "s32"], [size], [1])
             cce.vector_dup(scalar("s32", 0), spare)
-        keys = Piece(self.loaded[0], 0, first, 0, rows, schedule.columns)
+        keys = MatrixPiece(self.loaded[0], 0, first, 0, rows, schedule.columns)
         load_rows(keys, self._rows(0, self.kinds[0], rows))
         if len(self.loaded) == 1:
             return
@@ -102,7 +102,7 @@ class SortBuilder:
         together = groups in (rows, schedule.rows) or groups % self.tile.rows == 0
         for row, count in [(0, rows)] if together else [(i, 1) for i in range(rows)]:
             place = wrapped(add(first, row), groups)
-            piece = Piece(self.loaded[1], 0, place, 0, count, schedule.columns)
+            piece = MatrixPiece(self.loaded[1], 0, place, 0, count, schedule.columns)
             load_rows(piece, self._rows(PLACE, "s32", count, row))
 
     def _fill(self, rows: int) -> None:
@@ -123,7 +123,7 @@ class SortBuilder:
     def _store(self, first: IndexLike, rows: int) -> None:
         planes = (0,) if len(self.loaded) == 1 else (0, PLACE)
         for plane in planes:
-            piece = Piece(self.stored, plane, first, 0, rows, self.schedule.kept)
+            piece = MatrixPiece(self.stored, plane, first, 0, rows, self.schedule.kept)
             store_rows(self._rows(plane, self.kinds[-1], rows), piece)
 
     def _steps(self, steps: Iterable[NetworkStep]) -> None:

@@ -16,18 +16,18 @@ from collections.abc import Sequence
 
 from davinci.mlir import ir
 from davinci.operators.reduce import REDUCTIONS
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import unflatten
 from davinci.passes.ascend_to_cce.vector.group import VectorBuilder
 from davinci.passes.ascend_to_cce.vector.tile_builder import tile_buffer
 from davinci.passes.builder import IndexLike, add, for_loop, mul, op, restride
-from davinci.schedule.vector.chunks import ChunkLayout, Chunks, Run, part_of
+from davinci.schedule.vector.chunks import ChunkLayout, Chunks, TileRun, part_of
 from davinci.schedule.vector.phases import Phase, phases_of
-from davinci.schedule.vector.schedule import Plan
-from davinci.schedule.vector.tile_buffers import Buffer
-from davinci.schedule.vector.tile_layout import Tile, tile_of
+from davinci.schedule.vector.schedule import VectorPlan
+from davinci.schedule.vector.tile_buffers import TileBuffer
+from davinci.schedule.vector.tile_layout import VectorTile, tile_of
 
 
 class ChunkBuilder(VectorBuilder):
@@ -37,7 +37,7 @@ class ChunkBuilder(VectorBuilder):
         lasting: buffers of values that stay in UB from chunk to chunk.
     """
 
-    def __init__(self, plan: Plan, arguments: Sequence[ir.Value], target: Target) -> None:
+    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         super().__init__(plan, arguments, target)
         self.chunks: Chunks = self.schedule.chunks
         self.phases = phases_of(self.program, self.chunks.axes, keep=False)
@@ -54,7 +54,7 @@ class ChunkBuilder(VectorBuilder):
     def _keep(self, value: Value) -> ir.Value:
         """A buffer for a value that stays in UB."""
         shape = self.layout.shape(value)
-        self.lasting[value] = tile_buffer(Buffer(value.dtype, shape, True), 0)
+        self.lasting[value] = tile_buffer(TileBuffer(value.dtype, shape, True), 0)
         return self.lasting[value]
 
     def _allocate_once(self) -> None:
@@ -87,19 +87,19 @@ class ChunkBuilder(VectorBuilder):
             self._store(number, starts)
         self.layout = whole
 
-    def _lasting_steps(self, steps: Sequence[Step]) -> None:
+    def _lasting_steps(self, steps: Sequence[TileStep]) -> None:
         for step in steps:
             self._keep(step.result)
             self._step(step, once=True)
 
-    def _run(self, phase: Phase, run: Run, starts: list[IndexLike], sizes: list[int]) -> None:
+    def _run(self, phase: Phase, run: TileRun, starts: list[IndexLike], sizes: list[int]) -> None:
         """Goes through neighbouring chunks of one size."""
         counts = [*(self.space.axes[axis].size for axis in self.chunks.walked), run.count]
         own = list(sizes)
         own[self.chunks.axis] = run.size
         _, ragged = tile_of(self.space, self.program, own)
         whole = self.layout
-        tile = Tile(tuple(own), whole.tile.pitch)
+        tile = VectorTile(tuple(own), whole.tile.pitch)
         program = part_of(self.program, phase)
         layout = ChunkLayout(self.space, program, tile, self.plan.machine, larger=whole)
 
@@ -133,7 +133,7 @@ class ChunkBuilder(VectorBuilder):
         for number in phase.outputs:
             self._store(number, starts)
 
-    def _combine(self, step: Step) -> None:
+    def _combine(self, step: TileStep) -> None:
         """Adds the result of a chunk to those before it."""
         size = [math.prod(self.layout.shape(step.result))]
         held = (self.lasting[step.result], self._held(step.result))

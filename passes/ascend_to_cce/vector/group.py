@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce.tiles import Part, block_index, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, block_index, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
 from davinci.passes.builder import (
     IndexLike,
@@ -27,7 +27,7 @@ from davinci.passes.builder import (
     for_loop,
     mul,
 )
-from davinci.schedule.vector.chunks import Run
+from davinci.schedule.vector.chunks import TileRun
 from davinci.schedule.vector.tile_layout import tile_of
 
 UNROLLED_STEPS = 512
@@ -53,16 +53,16 @@ class VectorBuilder(TileBuilder):
         self._write_constants()
         self._steps((0,) * len(self.space.axes), once=True)
 
-    def _part(self, run: Run, walked: list[int]) -> Part:
+    def _part(self, run: TileRun, walked: list[int]) -> AlikeWork:
         sizes = [self.space.axes[i].size for i in walked]
 
         def build(index: IndexLike) -> None:
             *outside, place = unflatten(index, [*sizes, run.count])
             self._tile(walked, outside, add(run.first, mul(place, run.size)), run.size)
 
-        return Part(math.prod(sizes) * run.count, build)
+        return AlikeWork(math.prod(sizes) * run.count, build)
 
-    def _joined(self, walked: list[int]) -> list[Part]:
+    def _joined(self, walked: list[int]) -> list[AlikeWork]:
         """The parts where the last tile overlaps the one before: both are one unit of work."""
         full, last = self.schedule.runs
         sizes = [self.space.axes[i].size for i in walked]
@@ -72,7 +72,7 @@ class VectorBuilder(TileBuilder):
             self._tile(walked, outside, (full.count - 1) * full.size, full.size)
             self._tile(walked, outside, last.first, last.size)
 
-        parts = [Part(math.prod(sizes), build)]
+        parts = [AlikeWork(math.prod(sizes), build)]
         if full.count > 1:
             parts.insert(0, self._part(replace(full, count=full.count - 1), walked))
         return parts
@@ -93,7 +93,7 @@ class VectorBuilder(TileBuilder):
         self._steps(self._starts(walked, outside, start), once=False)
         self.layout = whole
 
-    def _share(self, parts: list[Part]) -> int:
+    def _share(self, parts: list[AlikeWork]) -> int:
         """Builds the parts, each block its share; neighbouring tiles of the first part are one
         block's, what is left goes round."""
         total = sum(part.count for part in parts)
@@ -102,13 +102,13 @@ class VectorBuilder(TileBuilder):
         if own:
             first = parts[0]
             self._loop(first, own, cores)
-            left = Part(rest, lambda i: first.build(add(own * cores, i)))
+            left = AlikeWork(rest, lambda i: first.build(add(own * cores, i)))
             parts = [*([left] if rest else []), *parts[1:]]
         if parts:
             share_blocks(parts, replace(self.target, cores=cores), alone=not own)
         return total
 
-    def _loop(self, part: Part, own: int, cores: int) -> None:
+    def _loop(self, part: AlikeWork, own: int, cores: int) -> None:
         """`own` neighbouring tiles of each of `cores` blocks."""
         first: IndexLike = 0
         if cores > 1:

@@ -23,26 +23,26 @@ from typing import Any
 
 from davinci.mlir import arith, ir
 from davinci.operators.reduce import REDUCTIONS
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
 from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride
 from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phase, phases_of
 from davinci.schedule.vector.row_statistics import neutral
-from davinci.schedule.vector.schedule import Plan
-from davinci.schedule.vector.tile_buffers import Buffer
-from davinci.schedule.vector.tile_layout import Tile
+from davinci.schedule.vector.schedule import VectorPlan
+from davinci.schedule.vector.tile_buffers import TileBuffer
+from davinci.schedule.vector.tile_layout import VectorTile
 from davinci.units import row_major
 
 
 class PhasedBuilder(TileBuilder):
     """Builds a kernel that goes over pieces."""
 
-    def __init__(self, plan: Plan, arguments: Sequence[ir.Value], target: Target) -> None:
+    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         super().__init__(plan, arguments, target)
         axes = {self.schedule.axis}
         self.phases = phases_of(self.program, axes, keep=self.schedule.keep)
@@ -65,12 +65,12 @@ class PhasedBuilder(TileBuilder):
             self._phases(outside, part)
 
         self.ordered = tiles <= schedule.cores
-        return share_blocks([Part(tiles, build)], replace(self.target, cores=schedule.cores))
+        return share_blocks([AlikeWork(tiles, build)], replace(self.target, cores=schedule.cores))
 
     def _fix(self, values: Any) -> None:
         """A buffer for each value without the axis."""
         for value in values:
-            buffer = Buffer(value.dtype, self.whole.shape(value), once=True)
+            buffer = TileBuffer(value.dtype, self.whole.shape(value), once=True)
             self.fixed[value] = tile_buffer(buffer, 0)
 
     def _phases(self, outside: Sequence[IndexLike], part: IndexLike) -> None:
@@ -89,7 +89,7 @@ class PhasedBuilder(TileBuilder):
         for number in self.phases.outputs:
             self._store(number, starts)
 
-    def _on_statistics(self, steps: Sequence[Step]) -> None:
+    def _on_statistics(self, steps: Sequence[TileStep]) -> None:
         self.layout = self.whole
         for step in steps:
             self._step(step, once=True)
@@ -160,7 +160,7 @@ class PhasedBuilder(TileBuilder):
             return self.whole
         sizes = list(tile.sizes)
         sizes[schedule.axis] = schedule.last
-        return self.plan.layout(Tile(tuple(sizes), tile.pitch), self.whole)
+        return self.plan.layout(VectorTile(tuple(sizes), tile.pitch), self.whole)
 
     def _held(self, value: Value) -> ir.Value:
         if value in self.fixed:
@@ -172,7 +172,7 @@ class PhasedBuilder(TileBuilder):
             return buffer
         return restride(buffer, shape, row_major(shape))
 
-    def _gather(self, step: Step, buffer: ir.Value) -> None:
+    def _gather(self, step: TileStep, buffer: ir.Value) -> None:
         """buffer = buffer op piece, lane by lane; lanes behind the piece's change nothing."""
         (source,) = step.sources
         kind, dtype = str(step.attributes["kind"]), source.dtype

@@ -11,11 +11,11 @@ from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import alloc, op, restride, subview
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_tables import TableKind, doubling
-from davinci.schedule.vector.steps import RESULT, Steps, View
+from davinci.schedule.vector.steps import RESULT, BufferSteps, View
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 
 
-def scratch_buffers(*works: Steps) -> dict[str, Any]:
+def scratch_buffers(*works: BufferSteps) -> dict[str, Any]:
     """Allocates the buffers that steps need besides the caller's.
 
     Works that follow each other on one tile may share them: each writes before it reads.
@@ -28,7 +28,7 @@ def scratch_buffers(*works: Steps) -> dict[str, Any]:
     return {name: alloc([count], element, "UB") for name, count in sizes.items()}
 
 
-def build_steps(work: Steps, buffers: Mapping[str, ir.Value]) -> None:
+def build_steps(work: BufferSteps, buffers: Mapping[str, ir.Value]) -> None:
     """Builds the steps.
 
     Args:

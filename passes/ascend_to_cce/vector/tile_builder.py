@@ -14,7 +14,7 @@ from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.machine import prices
 from davinci.mlir import ir
-from davinci.operators.vector_program import JOIN, Step, Value, joined
+from davinci.operators.vector_program import JOIN, TileStep, Value, joined
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
@@ -44,9 +44,9 @@ from davinci.schedule.moves.word_halves import HALVES
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_statistics import neutral
 from davinci.schedule.vector.row_tables import TableKind
-from davinci.schedule.vector.schedule import Plan
-from davinci.schedule.vector.steps import RESULT, SOURCE, Steps, View, copy_of, copying
-from davinci.schedule.vector.tile_buffers import Buffer
+from davinci.schedule.vector.schedule import VectorPlan
+from davinci.schedule.vector.steps import RESULT, SOURCE, BufferSteps, View, copy_of, copying
+from davinci.schedule.vector.tile_buffers import TileBuffer
 from davinci.schedule.vector.tile_program import EXPAND, MOVED, REDUCE
 from davinci.units import BLOCK_BYTES, round_up, row_major
 
@@ -63,7 +63,7 @@ class TileBuilder:
         ordered: whether the kernel lies in a straight line.
     """
 
-    def __init__(self, plan: Plan, arguments: Sequence[ir.Value], target: Target) -> None:
+    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.plan, self.target = plan, target
         self.program, self.space = plan.program, plan.space
         self.schedule: Any = plan.schedule
@@ -226,12 +226,12 @@ class TileBuilder:
         rows = restride(held, [math.prod(outer), pitch], [pitch, 1])
         fill_lanes(dtype, rows, first, pitch, 0)
 
-    def _step(self, step: Step, once: bool) -> None:
+    def _step(self, step: TileStep, once: bool) -> None:
         siblings = self.program.together.get(step.result, ())
         with serving(*joined(step.members, *map(self.program.makers, siblings))):
             self._build_step(step, once)
 
-    def _build_step(self, step: Step, once: bool) -> None:
+    def _build_step(self, step: TileStep, once: bool) -> None:
         if step.name == REDUCE:
             self._reduce(step, once)
         elif step.name in MOVED:
@@ -250,7 +250,7 @@ class TileBuilder:
                 with_slots(buffer, self.schedule.slots_held)
         return found
 
-    def _elementwise(self, step: Step) -> None:
+    def _elementwise(self, step: TileStep) -> None:
         values = step.operands
         width = self.layout.width(step)
         if not width:
@@ -352,7 +352,7 @@ class TileBuilder:
             found.append(array({view.buffer: self._held(value)}, view))
         return found
 
-    def _reduce(self, step: Step, once: bool) -> None:
+    def _reduce(self, step: TileStep, once: bool) -> None:
         """Folds the outer axes in halves, then the lanes of rows."""
         (source,) = step.sources
         kind, fold = str(step.attributes["kind"]), self.layout.fold(step)
@@ -370,7 +370,7 @@ class TileBuilder:
             if not fold.axes:  # one element of each is all there is in a chunk
                 size = math.prod(shape)
                 old, new = (View(name, (size,), (1,)) for name in (SOURCE, RESULT))
-                copy = Steps(source.dtype, (copy_of(old, new, source.dtype),), {})
+                copy = BufferSteps(source.dtype, (copy_of(old, new, source.dtype),), {})
                 build_steps(copy, {SOURCE: held, RESULT: self._held(step.result)})
             return
         work = fold.lanes.work
@@ -381,7 +381,7 @@ class TileBuilder:
         buffers = {SOURCE: held, RESULT: self._held(step.result)}
         build_steps(work, self._scratch(work, once) | buffers)
 
-    def _begin(self, step: Step, buffer: ir.Value) -> None:
+    def _begin(self, step: TileStep, buffer: ir.Value) -> None:
         """Fills what a reduction gathers its pieces in with what changes no result."""
         dtype = step.result.dtype
         with serving(*step.members):
@@ -395,7 +395,7 @@ class TileBuilder:
         return [(first, last) for first, last in lanes if first < last]
 
 
-def tile_buffer(buffer: Buffer, slots: int) -> ir.Value:
+def tile_buffer(buffer: TileBuffer, slots: int) -> ir.Value:
     """A buffer in UB, of which `multi-buffer` makes `slots`; 0: one for all tiles."""
     element = element_type(buffer.dtype)
     if buffer.dtype not in WORDS and not buffer.seen:

@@ -8,7 +8,7 @@ other, and each stays where it shortens the time further (`search`).
 from __future__ import annotations
 
 from davinci.advice.bench import Bench
-from davinci.advice.candidates import Candidate, Facts, candidates
+from davinci.advice.candidates import Candidate, RunFacts, candidates
 from davinci.advice.search import Advice, Gain, Measured, advise
 
-__all__ = ["Advice", "Bench", "Candidate", "Facts", "Gain", "Measured", "advise", "candidates"]
+__all__ = ["Advice", "Bench", "Candidate", "Gain", "Measured", "RunFacts", "advise", "candidates"]

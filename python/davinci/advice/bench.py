@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from davinci import arrays, job
-from davinci.advice.candidates import Facts, Settings
+from davinci.advice.candidates import RunFacts, Settings
 from davinci.advice.search import Errors
 from davinci.arrays import Arrays
 from davinci.errors import InputError
@@ -55,7 +55,7 @@ class Bench:
         self.options, self.data, self.progress = options, data, progress
         self._sources: dict[tuple[Any, ...], job.Source] = {(None, None, ""): source}
 
-    def facts(self, record: dict[str, Any], settings: Settings) -> Facts:
+    def facts(self, record: dict[str, Any], settings: Settings) -> RunFacts:
         """What decides the candidates of a run.
 
         Args:
@@ -64,7 +64,7 @@ class Bench:
         """
         proto = self.source.proto()
         quantized = self.source.floats is not None
-        return Facts(
+        return RunFacts(
             cores=record["cores"],
             settings=settings,
             operators=frozenset(row["op"] for row in record["kernels"]),

@@ -36,7 +36,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Facts:
+class RunFacts:
     """What is known of a run that was asked for.
 
     Attributes:
@@ -58,7 +58,7 @@ class Facts:
     batchable: bool = False
 
 
-def candidates(facts: Facts) -> Iterator[Candidate]:
+def candidates(facts: RunFacts) -> Iterator[Candidate]:
     """All changes that are tried, one argument each."""
     given = facts.settings
     if given.get("launches", "auto") == "many" and facts.cores > 1:

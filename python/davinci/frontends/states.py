@@ -34,7 +34,7 @@ tokens so far, and of the outputs that hold them with the new ones."""
 
 
 @dataclass(frozen=True)
-class Value:
+class MainValue:
     """An argument or result of `@main`.
 
     Attributes:
@@ -102,7 +102,7 @@ def main_of(module: ir.Module) -> Any:
     return None
 
 
-def values_of(main: Any, side: str) -> list[Value]:
+def values_of(main: Any, side: str) -> list[MainValue]:
     """The arguments ("arg") or results ("res") of a function on tensors."""
     kind = function_type(main)
     types = kind.inputs if side == "arg" else kind.results
@@ -116,11 +116,11 @@ def values_of(main: Any, side: str) -> list[Value]:
         name = ir.StringAttr(text).value if text is not None else f"{default}{number}"
         donated = names.get(DONATED)
         successor = None if donated is None else ir.IntegerAttr(donated).value
-        found.append(Value(number, name, type_, successor))
+        found.append(MainValue(number, name, type_, successor))
     return found
 
 
-def recognised(inputs: list[Value], outputs: list[Value]) -> Iterator[tuple[int, int]]:
+def recognised(inputs: list[MainValue], outputs: list[MainValue]) -> Iterator[tuple[int, int]]:
     """Numbers of outputs and of inputs that are one cache, by their names, and of arguments
     that JAX donates."""
     by_name = {value.name: value for value in outputs}
@@ -138,7 +138,7 @@ def recognised(inputs: list[Value], outputs: list[Value]) -> Iterator[tuple[int,
 
 
 def checked(
-    given: Mapping[str, str], inputs: list[Value], outputs: list[Value]
+    given: Mapping[str, str], inputs: list[MainValue], outputs: list[MainValue]
 ) -> Iterator[tuple[int, int]]:
     """Numbers of outputs and of inputs of given pairs.
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from davinci.errors import InputError
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import Refused, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import OnnxTensor, Refused, constant, convert
 from davinci.mlir import func, ir, make_context
 
 PACKAGE = str(Path(__file__).parent)
@@ -36,7 +36,7 @@ Number = bool | int | float
 Operand = "Array | Number | npt.NDArray[Any]"
 """What operators of arrays take: numbers have the element type of the array beside them."""
 
-Compute = Callable[..., Tensor]
+Compute = Callable[..., OnnxTensor]
 """Builds the result of an operation from its operands, with NumPy's shapes."""
 
 _TRACING = RLock()
@@ -44,7 +44,7 @@ _TRACING = RLock()
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of the user's program."""
 
     file: str
@@ -54,12 +54,12 @@ class Place:
         return f"{Path(self.file).name}:{self.line}"
 
 
-def caller() -> Place:
+def caller() -> SourceLine:
     """The innermost line of the call stack that is not part of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno)
 
 
 class Array:
@@ -81,7 +81,7 @@ class Array:
         self,
         dtype: npt.DTypeLike,
         shape: Sequence[int],
-        place: Place,
+        place: SourceLine,
         operands: Sequence[Array] = (),
         compute: Compute | None = None,
         name: str = "",
@@ -238,12 +238,12 @@ def scaled(made: Array, array: Array, factor: Any) -> Array:
     return total(made, (array, float(factor))) if isinstance(factor, (int, float)) else made
 
 
-def divide(a: Any, b: Any) -> Tensor:
+def divide(a: Any, b: Any) -> OnnxTensor:
     """A quotient of floats; integers are refused, for NumPy makes floats of them."""
-    kind = next(x.dtype for x in (a, b) if isinstance(x, Tensor))
-    if not any(isinstance(x, Tensor) and x.is_float for x in (a, b)):
+    kind = next(x.dtype for x in (a, b) if isinstance(x, OnnxTensor))
+    if not any(isinstance(x, OnnxTensor) and x.is_float for x in (a, b)):
         raise Refused(f"a quotient of {kind}", "floats: x.astype(np.float32) makes them")
-    made: Tensor = operator.truediv(a, b)
+    made: OnnxTensor = operator.truediv(a, b)
     return made
 
 
@@ -255,7 +255,7 @@ def dtype_of(given: npt.DTypeLike) -> np.dtype[Any]:
     """
     try:
         kind = np.dtype(given)
-        probe = Tensor(kind, ())
+        probe = OnnxTensor(kind, ())
         with context(), ir.Location.unknown():
             probe.type  # noqa: B018  refused if no tensor has such elements
     except (TypeError, Refused) as error:
@@ -299,7 +299,7 @@ def of(compute: Compute, *operands: Any) -> Array:
     arrays = [as_array(x, place) for x in operands if not isinstance(x, (bool, int, float))]
     numbers = [x if isinstance(x, (bool, int, float)) else None for x in operands]
 
-    def filled(*tensors: Tensor) -> Tensor:
+    def filled(*tensors: OnnxTensor) -> OnnxTensor:
         given = iter(tensors)
         return compute(*(next(given) if number is None else number for number in numbers))
 
@@ -307,7 +307,7 @@ def of(compute: Compute, *operands: Any) -> Array:
     return Array(dtype, shape, place, arrays, filled)
 
 
-def as_array(value: Any, place: Place) -> Array:
+def as_array(value: Any, place: SourceLine) -> Array:
     """An operand as a symbolic array: NumPy's arrays and scalars are constants."""
     if isinstance(value, Array):
         return value
@@ -329,7 +329,7 @@ def context() -> ir.Context:
 
 
 def inferred(
-    compute: Compute, operands: Sequence[Array], place: Place
+    compute: Compute, operands: Sequence[Array], place: SourceLine
 ) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Element type and shape of what `compute` makes, found by building it in a module of its own.
 
@@ -338,12 +338,12 @@ def inferred(
     """
     with _TRACING, context(), ir.Location.unknown():
         module = ir.Module.create()
-        kinds = [Tensor(x.dtype, x.shape).type for x in operands]
+        kinds = [OnnxTensor(x.dtype, x.shape).type for x in operands]
         with ir.InsertionPoint(module.body):
             block = func.FuncOp("main", (kinds, [])).add_entry_block()
         with ir.InsertionPoint(block):
             tensors = [
-                Tensor(x.dtype, x.shape, value)
+                OnnxTensor(x.dtype, x.shape, value)
                 for x, value in zip(operands, block.arguments, strict=True)
             ]
             made = guarded(compute, tensors, operands, place)
@@ -351,8 +351,8 @@ def inferred(
 
 
 def guarded(
-    compute: Compute, tensors: Sequence[Tensor], operands: Sequence[Array], place: Place
-) -> Tensor:
+    compute: Compute, tensors: Sequence[OnnxTensor], operands: Sequence[Array], place: SourceLine
+) -> OnnxTensor:
     """What `compute` makes; operands that do not fit are the fault of the line at `place`."""
     try:
         return compute(*tensors)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from davinci.errors import InputError
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators.reductions import place_of
-from davinci.frontends.onnx.tensor import Refused, Tensor, constant
+from davinci.frontends.onnx.tensor import OnnxTensor, Refused, constant
 from davinci.gdp.arrays import Array, Compute, caller, of
 from davinci.gdp.indexing import Border, margins_of, padded
 
@@ -23,8 +23,8 @@ def where(condition: Any, a: Any, b: Any) -> Array:
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):
         a = np.float32(a)
 
-    def chosen(flags: Tensor, x: Any, y: Any) -> Tensor:
-        if not isinstance(flags, Tensor) or flags.dtype != ops.BOOL:
+    def chosen(flags: OnnxTensor, x: Any, y: Any) -> OnnxTensor:
+        if not isinstance(flags, OnnxTensor) or flags.dtype != ops.BOOL:
             raise Refused("a condition that is no array of booleans", "a comparison of arrays")
         return ops.where(flags, x, y)
 
@@ -54,7 +54,7 @@ def power(a: Any, b: Any) -> Array:
 def _of_float(compute: Compute, x: Array) -> Array:
     """An elementwise function that only floats have."""
 
-    def checked(tensor: Tensor) -> Tensor:
+    def checked(tensor: OnnxTensor) -> OnnxTensor:
         if not tensor.is_float:
             raise Refused(f"a function of floats on {tensor.dtype}", "x.astype(np.float16)")
         return compute(tensor)
@@ -100,13 +100,13 @@ def abs(x: Array) -> Array:
 def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
     """A reduction of StableHLO over some dimensions, all of them for None."""
 
-    def compute(tensor: Tensor) -> Tensor:
+    def compute(tensor: OnnxTensor) -> OnnxTensor:
         return ops.reduce(name, tensor, axes_of(axis, tensor), keepdims)
 
     return of(compute, x)
 
 
-def axes_of(axis: Axes, x: Tensor) -> list[int]:
+def axes_of(axis: Axes, x: OnnxTensor) -> list[int]:
     """The dimensions that `axis` names, counted from the front."""
     if axis is None:
         return list(range(x.rank))
@@ -162,7 +162,7 @@ def std(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def _place(name: str, x: Array, axis: int | None, keepdims: bool) -> Array:
-    def compute(tensor: Tensor) -> Tensor:
+    def compute(tensor: OnnxTensor) -> OnnxTensor:
         given = tensor if axis is not None else ops.reshape(tensor, [tensor.count])
         at = ops.axis_of(axis or 0, given.rank)
         if not given.shape[at]:
@@ -212,7 +212,7 @@ def convolve(
     """
     steps, sides = pair(strides), pair(padding)
 
-    def compute(image: Tensor, w: Tensor) -> Tensor:
+    def compute(image: OnnxTensor, w: OnnxTensor) -> OnnxTensor:
         if image.rank != 4 or w.rank != 4 or image.shape[1] != w.shape[1] * groups:
             raise Refused(
                 "shapes of a convolution that do not fit",
@@ -260,7 +260,7 @@ def filter2d(
     reach = [size // 2 for size in taps.shape]
     rule = Border(border, value)
 
-    def compute(x: Tensor) -> Tensor:
+    def compute(x: OnnxTensor) -> OnnxTensor:
         *planes, height, width = x.shape
         count = int(np.prod(planes, dtype=np.int64))
         images = ops.reshape(x, [count, 1, height, width])

@@ -25,8 +25,8 @@ import numpy as np
 
 from davinci.errors import InputError, did_you_mean
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, emit
-from davinci.gdp.arrays import Array, Number, Place, caller, inferred, of
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast, emit
+from davinci.gdp.arrays import Array, Number, SourceLine, caller, inferred, of
 from davinci.units import FRACTAL_SIDE as BLOCK
 from davinci.units import round_up
 
@@ -127,17 +127,19 @@ class Neighbour(Array):
         offsets: pixels along each of the last dimensions: element p is the one at p + offset.
     """
 
-    def __init__(self, source: Array, border: Border, offsets: Sequence[int], place: Place) -> None:
+    def __init__(
+        self, source: Array, border: Border, offsets: Sequence[int], place: SourceLine
+    ) -> None:
         self.border, self.offsets = border, tuple(offsets)
         inferred(self.alone, (source,), place)  # refuses what the rule cannot do
         super().__init__(source.dtype, source.shape, place, (source,), self.alone)
 
-    def alone(self, x: Tensor) -> Tensor:
+    def alone(self, x: OnnxTensor) -> OnnxTensor:
         """The neighbour of `x`, from an array that is padded for it only."""
         reach = [abs(offset) for offset in self.offsets]
         return self.cut(padded(x, self.border, reach), x)
 
-    def cut(self, around: Tensor, x: Tensor) -> Tensor:
+    def cut(self, around: OnnxTensor, x: OnnxTensor) -> OnnxTensor:
         """The part of a padded `x` that is this neighbour.
 
         Args:
@@ -187,7 +189,7 @@ LEAST_BLOCKS = 8
 """Blocks of a row for each of a margin, so that margins take a quarter of the time at most."""
 
 
-def padded(x: Tensor, border: Border, reach: Sequence[int]) -> Tensor:
+def padded(x: OnnxTensor, border: Border, reach: Sequence[int]) -> OnnxTensor:
     """`x` with the margins of `margins_of` on both sides of each of its last dimensions."""
     others, margins = x.rank - len(reach), margins_of(x.shape, reach)
     if border.rule == "constant":
@@ -205,7 +207,7 @@ def padded(x: Tensor, border: Border, reach: Sequence[int]) -> Tensor:
     return emit("optimization_barrier", [made], made.dtype, made.shape)
 
 
-def check_border(x: Tensor, rule: str, axis: int, pixels: int) -> None:
+def check_border(x: OnnxTensor, rule: str, axis: int, pixels: int) -> None:
     """Raises `BadNode` if there are no pixels for a border."""
     size = x.shape[axis]
     if pixels and not size:
@@ -217,7 +219,7 @@ def check_border(x: Tensor, rule: str, axis: int, pixels: int) -> None:
         )
 
 
-def around(x: Tensor, rule: str, axis: int, pixels: int) -> list[Tensor]:
+def around(x: OnnxTensor, rule: str, axis: int, pixels: int) -> list[OnnxTensor]:
     """What lies in front of `x` along a dimension, `x`, and what lies behind it."""
     size = x.shape[axis]
     if not pixels:
@@ -231,7 +233,7 @@ def around(x: Tensor, rule: str, axis: int, pixels: int) -> list[Tensor]:
     return [broadcast(first, shape), x, broadcast(last, shape)]
 
 
-def mirrored(x: Tensor, axis: int) -> Tensor:
+def mirrored(x: OnnxTensor, axis: int) -> OnnxTensor:
     """A few pixels in the opposite order, as rows of pixels: what is turned moves in blocks."""
     order = [axis, *(at for at in range(x.rank) if at != axis)]
     lines = ops.transpose(x, order)
@@ -276,13 +278,13 @@ def item(array: Array, key: Any) -> Array:
                 "a slice goes forward", where=str(place), found=repr(each), expected="a step from 1"
             )
 
-    def parts(x: Tensor) -> Tensor:
+    def parts(x: OnnxTensor) -> OnnxTensor:
         return reduce(lambda t, axis: part(t, axis, keys[axis]), range(len(keys))[::-1], x)
 
     return of(parts, array)
 
 
-def part(x: Tensor, axis: int, key: int | slice) -> Tensor:
+def part(x: OnnxTensor, axis: int, key: int | slice) -> OnnxTensor:
     """The elements of one dimension that a number or a slice names."""
     if isinstance(key, slice):
         return ops.cut_axis(x, axis, *key.indices(x.shape[axis]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from davinci.frontends.onnx.tensor import Tensor
+from davinci.frontends.onnx.tensor import OnnxTensor
 from davinci.gdp.arrays import Array, Compared, Compute, guarded
 from davinci.gdp.indexing import Border, Neighbour, padded
 from davinci.gdp.masks import Taps, Ways, convolution_of
@@ -32,13 +32,13 @@ def build(
     """
     with context, ir.Location.name("gdp"):
         module = ir.Module.create()
-        given = [Tensor(*specs[x.name]) for x in inputs]
+        given = [OnnxTensor(*specs[x.name]) for x in inputs]
         with ir.InsertionPoint(module.body):
             main = func.FuncOp("main", ([x.type for x in given], []))
         block = main.add_entry_block([location(x) for x in inputs])
         built = Builder(ways)
         for x, tensor, value in zip(inputs, given, block.arguments, strict=True):
-            built.tensors[x] = Tensor(tensor.dtype, tensor.shape, value)
+            built.tensors[x] = OnnxTensor(tensor.dtype, tensor.shape, value)
         with ir.InsertionPoint(block):
             order = ordered(list(outputs.values()), built.tensors)
             order = built.noted(order, list(outputs.values()))
@@ -67,7 +67,7 @@ def location(array: Array) -> ir.Location:
 
 def ordered(
     outputs: Sequence[Array],
-    known: Mapping[Array, Tensor],
+    known: Mapping[Array, OnnxTensor],
     operands_of: Callable[[Array], Sequence[Array]] = lambda array: array.operands,
 ) -> list[Array]:
     """All arrays that outputs are computed from, operands first; without recursion, for programs
@@ -94,11 +94,11 @@ class Builder:
     """
 
     def __init__(self, ways: Ways | None) -> None:
-        self.tensors: dict[Array, Tensor] = {}
+        self.tensors: dict[Array, OnnxTensor] = {}
         self._ways = ways
         self._convolutions: dict[Array, Taps] = {}
         self._reaches: dict[PadKey, list[int]] = {}
-        self._padded: dict[PadKey, Tensor] = {}
+        self._padded: dict[PadKey, OnnxTensor] = {}
 
     def noted(self, arrays: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
         """The arrays that are built, in order: chooses which comparisons are by convolutions, and
@@ -141,7 +141,7 @@ class Builder:
         assert array.compute is not None, "all others are inputs, which are known"
         return array.compute
 
-    def _neighbour(self, array: Neighbour, x: Tensor) -> Tensor:
+    def _neighbour(self, array: Neighbour, x: OnnxTensor) -> OnnxTensor:
         key = key_of(array)
         if key not in self._padded:
             self._padded[key] = padded(x, array.border, self._reaches[key])

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import Tensor, constant
+from davinci.frontends.onnx.tensor import OnnxTensor, constant
 from davinci.gdp.arrays import Array, Compared
 from davinci.gdp.indexing import Border, Neighbour, margins_of
 from davinci.machine import Machine
 from davinci.operators.tensors import Tensor as Value
-from davinci.passes.ascend.ascend_winograd import Chooser
+from davinci.passes.ascend.ascend_winograd import FormChooser
 from davinci.passes.stablehlo_to_ascend.stablehlo_pixels_to_channels import (
     move,
     planes_filter,
@@ -103,7 +103,7 @@ class Ways:
     """Says by which way comparisons of neighbours take less time on a machine."""
 
     def __init__(self, machine: Machine, cores: int) -> None:
-        self._chooser = Chooser(machine, cores or machine.cores)
+        self._chooser = FormChooser(machine, cores or machine.cores)
         self._known: dict[Any, bool] = {}
 
     def by_convolution(self, comparisons: Sequence[Taps]) -> bool:
@@ -172,7 +172,7 @@ def part_of(graph: Graph, size: Size, place: int) -> int:
     return part
 
 
-def convolution_of(taps: Taps, direction: str, image: Tensor) -> Tensor:
+def convolution_of(taps: Taps, direction: str, image: OnnxTensor) -> OnnxTensor:
     """The comparison, of a convolution of `image`."""
     *planes, height, width = image.shape
     images = ops.reshape(image, [math.prod(planes), 1, height, width])

@@ -28,7 +28,7 @@ MACHINE = "ascend310"
 
 
 @dataclass(frozen=True)
-class Graph:
+class ArrayGraph:
     """A program of symbolic arrays: inputs, and outputs by name."""
 
     inputs: Sequence[Array]
@@ -52,7 +52,7 @@ class Model:
     name: str
     options: Mapping[str, Any]
     executables: dict[Any, Executable] = field(default_factory=dict)
-    _graph: Graph | None = None
+    _graph: ArrayGraph | None = None
     _function: Callable[..., Any] | None = None
     _whole: Executable | None = None
     _lock: Any = field(default_factory=RLock)
@@ -112,7 +112,7 @@ class Model:
                 expected=", ".join(expected),
             )
 
-    def _traced(self, specs: Specs) -> Graph:
+    def _traced(self, specs: Specs) -> ArrayGraph:
         """The program; a function is called with symbolic arrays of these shapes."""
         if self._graph is not None:
             for x in self._graph.inputs:
@@ -129,7 +129,7 @@ class Model:
         inputs = [
             input(name, specs[name][1], specs[name][0]) for name in parameters(self._function)
         ]
-        return Graph(inputs, named(self._function(*inputs), self.name))
+        return ArrayGraph(inputs, named(self._function(*inputs), self.name))
 
 
 def parameters(function: Callable[..., Any] | None) -> list[str]:
@@ -192,14 +192,14 @@ def compile(
         return Model(name or compiler.model_name(program), given, _whole=made)
     inputs = [program] if isinstance(program, Array) else list(program)
     label = name or "gdp"
-    graph = Graph(inputs, named(outputs, label))
+    graph = ArrayGraph(inputs, named(outputs, label))
     check_inputs(graph, label)
     model = Model(label, given, _graph=graph)
     model.executable({x.name: (x.dtype, x.shape) for x in inputs})
     return model
 
 
-def check_inputs(graph: Graph, where: str) -> None:
+def check_inputs(graph: ArrayGraph, where: str) -> None:
     """Raises an `InputError` unless inputs are inputs, of different names, and all that are
     needed."""
     for x in graph.inputs:

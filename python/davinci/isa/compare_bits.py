@@ -25,7 +25,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.reduce import EXTREME, Rows, reduction
+from davinci.isa.reduce import EXTREME, ReducedRegions, reduction
 from davinci.isa.vector_regions import (
     FLOATS,
     SCALAR,
@@ -168,7 +168,7 @@ for dtype in FLOATS:
     )
 
 
-def value_only(rows: Rows, pick: Callable[..., Array], neutral: float) -> Compute:
+def value_only(rows: ReducedRegions, pick: Callable[..., Array], neutral: float) -> Compute:
     """`compute` of an extreme without its lane number."""
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -180,7 +180,7 @@ def value_only(rows: Rows, pick: Callable[..., Array], neutral: float) -> Comput
 
 
 for dtype in FLOATS:
-    single = Rows(dtype, 1, 1)
+    single = ReducedRegions(dtype, 1, 1)
     for name, pick, neutral, doc in EXTREME:
         reduction(
             f"{name}_value",

@@ -56,7 +56,7 @@ EXACT_FRACTALS = 16
 single precision keeps: 255 * 128 * 512 < 2**24."""
 
 
-class Product:
+class MadLayouts:
     """Layouts of one mad: A is Zz, B is Zn, C is Nz.
 
     A is [m1, k1, 16 m, c k], B [k1, n1, 16 n, c k], C [n1, m1, 16 m, 16 n], where c is 32 bytes'
@@ -234,7 +234,7 @@ TYPES: list[tuple[str, str, str, str]] = [
 def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, *, source: str) -> None:
     """Defines a mad of one type; with `a_nz` A is Nz, as L0A of the 950 holds it."""
     type_name, a, b, c = types
-    product = Product(a, b, c, a_nz)
+    product = MadLayouts(a, b, c, a_nz)
     how = "exact, sums wrap" if c == "s32" else f"f32 sums, fractal by fractal of k, stored as {c}"
     k = f"k/{product.columns}"
     layout = f"Nz: [{k}][m/16][16 m][k]" if a_nz else f"Zz: [m/16][{k}][16 m][k]"

@@ -59,7 +59,7 @@ FMATRIX_FIELDS = (
 
 
 @dataclass(frozen=True)
-class Image:
+class FmatrixImage:
     """What FMATRIX holds of an image in L1: sizes in pixels, padding at its sides."""
 
     width: int
@@ -69,11 +69,11 @@ class Image:
     top: int
 
     @staticmethod
-    def of(word: int) -> Image:
+    def of(word: int) -> FmatrixImage:
         """From the register."""
         found = {f.name: word >> f.lo & ((1 << f.width) - 1) for f in FMATRIX_FIELDS}
         sides = found["pad_left"], found["pad_right"], found["pad_top"]
-        return Image(found["l1_w"], found["l1_h"], *sides)
+        return FmatrixImage(found["l1_w"], found["l1_h"], *sides)
 
 
 def set_fmatrix(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -256,7 +256,7 @@ def pixels_of(values: Values, fmatrix: int, channels: int = CHANNELS) -> Pixels:
 
 @lru_cache(maxsize=4096)
 def _pixels(fields: tuple[tuple[str, int], ...], fmatrix: int, channels: int) -> Pixels:
-    at, image = dict(fields), Image.of(fmatrix)
+    at, image = dict(fields), FmatrixImage.of(fmatrix)
     if "k_extension" in at:
         return _block(at, image, channels)
     repeat, by_windows = at["repeat"], at["repeat_mode"]
@@ -268,7 +268,7 @@ def _pixels(fields: tuple[tuple[str, int], ...], fmatrix: int, channels: int) ->
     return _taken(at, image, (left, top), number, first_element + turn * (1 - by_windows))
 
 
-def _block(at: Mapping[str, int], image: Image, channels: int) -> Pixels:
+def _block(at: Mapping[str, int], image: FmatrixImage, channels: int) -> Pixels:
     """The pixels that load3dv2 takes: the kernel elements of 16 windows one after the other, then
     those of the next 16."""
     deep, high = at["k_extension"] // channels, at["m_extension"] // SIDE
@@ -286,7 +286,11 @@ def _block(at: Mapping[str, int], image: Image, channels: int) -> Pixels:
 
 
 def _taken(
-    at: Mapping[str, int], image: Image, start: tuple[int, int], number: Array, element: Array
+    at: Mapping[str, int],
+    image: FmatrixImage,
+    start: tuple[int, int],
+    number: Array,
+    element: Array,
 ) -> Pixels:
     """The pixels of the kernel elements [repeats] of windows [repeats][16], which are counted from
     the one at `start`."""

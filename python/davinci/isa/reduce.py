@@ -27,7 +27,7 @@ from davinci.units import REPEAT_BLOCKS as BLOCKS
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
 
 
-class Rows:
+class ReducedRegions:
     """Regions of a reduction: a source of repeats, `results` elements of the destination each.
 
     Args:
@@ -77,7 +77,7 @@ class Rows:
         return result
 
 
-def repeat_sum(rows: Rows) -> Compute:
+def repeat_sum(rows: ReducedRegions) -> Compute:
     """vcadd: the sum of a repeat, accumulated in single precision."""
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -87,7 +87,7 @@ def repeat_sum(rows: Rows) -> Compute:
     return compute
 
 
-def repeat_extreme(rows: Rows, pick: Callable[..., Any], neutral: float) -> Compute:
+def repeat_extreme(rows: ReducedRegions, pick: Callable[..., Any], neutral: float) -> Compute:
     """vcmax and vcmin: value and lane number of the first extreme lane of a repeat."""
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -99,7 +99,7 @@ def repeat_extreme(rows: Rows, pick: Callable[..., Any], neutral: float) -> Comp
     return compute
 
 
-def block_reduce(rows: Rows, function: Callable[..., Any], neutral: float) -> Compute:
+def block_reduce(rows: ReducedRegions, function: Callable[..., Any], neutral: float) -> Compute:
     """vcgadd, vcgmax, vcgmin: one result a block; sums are accumulated in single precision."""
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -110,7 +110,7 @@ def block_reduce(rows: Rows, function: Callable[..., Any], neutral: float) -> Co
     return compute
 
 
-def pair_sum(rows: Rows) -> Compute:
+def pair_sum(rows: ReducedRegions) -> Compute:
     """vcpadd: lane 2i + lane 2i + 1."""
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -120,7 +120,9 @@ def pair_sum(rows: Rows) -> Compute:
     return compute
 
 
-def reduction(name: str, dtype: str, rows: Rows, compute: Compute, doc: str, unit: str) -> None:
+def reduction(
+    name: str, dtype: str, rows: ReducedRegions, compute: Compute, doc: str, unit: str
+) -> None:
     """Defines one reduction; `unit` is the unit of the destination's repeat stride."""
     align = rows.results * rows.dtype.itemsize
     define(
@@ -146,7 +148,7 @@ def reduction(name: str, dtype: str, rows: Rows, compute: Compute, doc: str, uni
 
 
 for dtype in FLOATS:
-    single = Rows(dtype, 1, 1)
+    single = ReducedRegions(dtype, 1, 1)
     reduction(
         "vcadd",
         dtype,
@@ -168,9 +170,9 @@ GROUPED: list[tuple[str, Callable[..., Any], float, str]] = [
 ]
 
 for dtype in FLOATS:
-    pairs, groups = Rows(dtype, 2, 2), Rows(dtype, BLOCKS, BLOCKS)
+    pairs, groups = ReducedRegions(dtype, 2, 2), ReducedRegions(dtype, BLOCKS, BLOCKS)
     half = pairs.lanes // 2
-    halves = Rows(dtype, half, half)
+    halves = ReducedRegions(dtype, half, half)
     for name, pick, neutral, doc in EXTREME:
         reduction(
             name,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Dim:
+class SharedDim:
     """A dimension that several operands share: its size and each operand's stride (elements)."""
 
     size: int
     strides: tuple[int, ...]
 
 
-def merge_dims(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[Dim]:
+def merge_dims(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[SharedDim]:
     """The fewest dimensions, outermost first, that walk all operands in the same order.
 
     Dimensions of size 1 vanish; neighbours merge where in every operand the outer one's stride is
@@ -23,22 +23,22 @@ def merge_dims(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[D
     >>> [d.size for d in merge_dims([4, 1, 8], [[8, 8, 1], [8, 8, 1]])]
     [32]
     """
-    dims: list[Dim] = []
+    dims: list[SharedDim] = []
     for i, size in enumerate(shape):
         if size == 1:
             continue
-        dim = Dim(size, tuple(s[i] for s in strides))
+        dim = SharedDim(size, tuple(s[i] for s in strides))
         if dims and all(
             outer == size * inner
             for outer, inner in zip(dims[-1].strides, dim.strides, strict=True)
         ):
-            dims[-1] = Dim(dims[-1].size * size, dim.strides)
+            dims[-1] = SharedDim(dims[-1].size * size, dim.strides)
         else:
             dims.append(dim)
     return dims
 
 
-def split_run(dims: Sequence[Dim]) -> tuple[list[Dim], int]:
+def split_run(dims: Sequence[SharedDim]) -> tuple[list[SharedDim], int]:
     """Splits merged dimensions into the outer ones and the innermost contiguous run (elements)."""
     if dims and all(stride == 1 for stride in dims[-1].strides):
         return list(dims[:-1]), dims[-1].size

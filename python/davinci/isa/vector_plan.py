@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from davinci.isa.core import Instruction
-from davinci.isa.strides import Dim, merge_dims, split_run
+from davinci.isa.strides import SharedDim, merge_dims, split_run
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import REPEAT_BLOCKS as BLOCKS
 
@@ -26,7 +26,7 @@ FULL_MASK = (1 << REPEAT_BYTES // 2) - 1
 
 
 @dataclass(frozen=True)
-class Limits:
+class InstructionLimits:
     """What an instruction can do, and its time.
 
     Attributes:
@@ -45,11 +45,13 @@ class Limits:
     cycles: int = 1
 
     @staticmethod
-    def of(record: Instruction, fixed_cycles: int, bank_groups: int, cycles: int) -> Limits:
+    def of(
+        record: Instruction, fixed_cycles: int, bank_groups: int, cycles: int
+    ) -> InstructionLimits:
         """Those of an instruction's fields; an absent stride allows only the default."""
         most = {f.name: f.limit for f in record.fields}
         names = [o.name for o in record.operands]
-        return Limits(
+        return InstructionLimits(
             most["repeat"],
             tuple(most.get(f"{n}_blk_stride", 1) for n in names),
             tuple(most.get(f"{n}_rep_stride", 0) for n in names),
@@ -74,7 +76,7 @@ class Issue:
 class Nest:
     """An instruction inside loops, outermost first; the loops' strides are in elements."""
 
-    loops: tuple[Dim, ...]
+    loops: tuple[SharedDim, ...]
     issue: Issue
 
     @property
@@ -93,14 +95,14 @@ class Segment:
     offsets: tuple[int, ...]
     mask: int
     blk_stride: tuple[int, ...]
-    axes: tuple[Dim, ...]
+    axes: tuple[SharedDim, ...]
 
 
 def plan_vector(
     shape: Sequence[int],
     strides: Sequence[Sequence[int]],
     itemsizes: Sequence[int],
-    limits: Limits,
+    limits: InstructionLimits,
 ) -> list[Nest]:
     """The instructions for an elementwise operation.
 
@@ -119,7 +121,7 @@ def _planned(
     shape: tuple[int, ...],
     strides: tuple[tuple[int, ...], ...],
     itemsizes: tuple[int, ...],
-    limits: Limits,
+    limits: InstructionLimits,
 ) -> tuple[Nest, ...]:
     if 0 in shape:
         return ()
@@ -138,7 +140,7 @@ def _planned(
     return tuple(best)
 
 
-def cost_of(nests: Sequence[Nest], itemsizes: Sequence[int], limits: Limits) -> int:
+def cost_of(nests: Sequence[Nest], itemsizes: Sequence[int], limits: InstructionLimits) -> int:
     """Cycles of the instructions."""
     total = 0
     for nest in nests:
@@ -166,7 +168,7 @@ def beats(blk_stride: tuple[int, ...], itemsizes: tuple[int, ...], bank_groups: 
 
 
 def candidates(
-    outer: list[Dim], run: int, itemsizes: Sequence[int], limits: Limits
+    outer: list[SharedDim], run: int, itemsizes: Sequence[int], limits: InstructionLimits
 ) -> Iterator[list[Segment]]:
     """Ways to fill the lanes: with the contiguous run, or with units of any dimension, each a block
     of the widest or of the narrowest type."""
@@ -176,7 +178,7 @@ def candidates(
     for unit in sorted({BLOCK_BYTES // size for size in itemsizes}):
         if run > unit and run % unit:
             continue
-        dims = [*outer, Dim(run // unit, (unit,) * len(itemsizes))] if run > unit else outer
+        dims = [*outer, SharedDim(run // unit, (unit,) * len(itemsizes))] if run > unit else outer
         for i, dim in enumerate(dims):
             blk_stride, others = unit_strides(dim, unit, itemsizes), dims[:i] + dims[i + 1 :]
             if (
@@ -185,7 +187,7 @@ def candidates(
                 and all(whole_blocks(other, itemsizes) for other in others)
             ):
                 for count in unit_counts(dim.size, lanes // unit):
-                    apart = Dim(dim.size, tuple(count * s for s in dim.strides))
+                    apart = SharedDim(dim.size, tuple(count * s for s in dim.strides))
                     if count < dim.size and not whole_blocks(apart, itemsizes):
                         continue
                     masks = [
@@ -195,7 +197,7 @@ def candidates(
 
 
 def halved_blocks(
-    outer: list[Dim], run: int, itemsizes: Sequence[int], limits: Limits
+    outer: list[SharedDim], run: int, itemsizes: Sequence[int], limits: InstructionLimits
 ) -> Iterator[list[Segment]]:
     """Lanes whose runs are blocks of the wide operands and parts of one of the narrow ones, which
     another dimension goes on with, at the same distances for the wide ones.
@@ -205,7 +207,7 @@ def halved_blocks(
     wide = [run * size == BLOCK_BYTES for size in itemsizes]
     if all(wide) or run * max(itemsizes) != BLOCK_BYTES:
         return
-    alone = Dim(1, tuple(BLOCK_BYTES // size for size in itemsizes))
+    alone = SharedDim(1, tuple(BLOCK_BYTES // size for size in itemsizes))
     for inner, dim in itertools.permutations([*outer, alone], 2):
         others = [other for other in outer if other not in (inner, dim)]
         goes_on = inner is not alone and all(
@@ -217,7 +219,7 @@ def halved_blocks(
         if not goes_on or not all(whole_blocks(other, itemsizes) for other in others):
             continue
         blk_stride = in_blocks(
-            Dim(0, tuple((inner if wide[i] else dim).strides[i] for i in range(len(wide)))),
+            SharedDim(0, tuple((inner if wide[i] else dim).strides[i] for i in range(len(wide)))),
             itemsizes,
         )
         if not within(blk_stride, limits.blk_stride):
@@ -228,7 +230,7 @@ def halved_blocks(
         yield unit_segments(dim, others, count, masks, blk_stride)
 
 
-def unit_strides(dim: Dim, unit: int, itemsizes: Sequence[int]) -> tuple[int, ...]:
+def unit_strides(dim: SharedDim, unit: int, itemsizes: Sequence[int]) -> tuple[int, ...]:
     """Block strides of lanes that take `unit` elements at each point of `dim`; empty if there are
     none: an operand whose unit is not one block has to be contiguous."""
     found = []
@@ -242,7 +244,7 @@ def unit_strides(dim: Dim, unit: int, itemsizes: Sequence[int]) -> tuple[int, ..
     return tuple(found)
 
 
-def whole_blocks(dim: Dim, itemsizes: Sequence[int]) -> bool:
+def whole_blocks(dim: SharedDim, itemsizes: Sequence[int]) -> bool:
     """Says whether each step of `dim` is a whole number of blocks for every operand."""
     return all(s * size % BLOCK_BYTES == 0 for s, size in zip(dim.strides, itemsizes, strict=True))
 
@@ -254,14 +256,14 @@ def unit_counts(size: int, most: int) -> list[int]:
     return [most, *(n for n in range(most - 1, 0, -1) if size % most and size % n == 0)]
 
 
-def run_segments(outer: list[Dim], run: int, itemsizes: Sequence[int]) -> list[Segment]:
+def run_segments(outer: list[SharedDim], run: int, itemsizes: Sequence[int]) -> list[Segment]:
     """Full repeats of the run, then what is left of it under a prefix mask."""
     lanes = BLOCKS * BLOCK_BYTES // max(itemsizes)
     full, tail = divmod(run, lanes)
     ones = (1,) * len(itemsizes)
     segments = []
     if full:
-        pieces = Dim(full, (lanes,) * len(itemsizes))
+        pieces = SharedDim(full, (lanes,) * len(itemsizes))
         segments.append(Segment((0,) * len(itemsizes), FULL_MASK, ones, (*outer, pieces)))
     if tail:
         start = (full * lanes,) * len(itemsizes)
@@ -270,7 +272,11 @@ def run_segments(outer: list[Dim], run: int, itemsizes: Sequence[int]) -> list[S
 
 
 def unit_segments(
-    dim: Dim, others: list[Dim], count: int, masks: Sequence[int], blk_stride: tuple[int, ...]
+    dim: SharedDim,
+    others: list[SharedDim],
+    count: int,
+    masks: Sequence[int],
+    blk_stride: tuple[int, ...],
 ) -> list[Segment]:
     """`count` units at a time of the dimension `dim`, then what is left of it.
 
@@ -279,7 +285,7 @@ def unit_segments(
         blk_stride: in blocks, from unit to unit, or 1 inside contiguous ones.
     """
     full, tail = divmod(dim.size, count)
-    pieces = Dim(full, tuple(count * s for s in dim.strides))
+    pieces = SharedDim(full, tuple(count * s for s in dim.strides))
     start = (0,) * len(dim.strides)
     segments = [Segment(start, masks[0], blk_stride, (*others, pieces))]
     if tail:
@@ -295,7 +301,9 @@ def unit_mask(units: int, run: int, unit: int, lanes: int) -> int:
     return sum(((1 << run) - 1) << (i * unit) for i in range(units))
 
 
-def choose_repeat(segment: Segment, itemsizes: Sequence[int], limits: Limits) -> list[Nest]:
+def choose_repeat(
+    segment: Segment, itemsizes: Sequence[int], limits: InstructionLimits
+) -> list[Nest]:
     """Puts the axis that saves most instructions on the repeat; the others become loops."""
     axes = [axis for axis in segment.axes if axis.size > 1]
     best = repeat_over(segment, None, axes, limits, itemsizes)
@@ -310,9 +318,9 @@ def choose_repeat(segment: Segment, itemsizes: Sequence[int], limits: Limits) ->
 
 def repeat_over(
     segment: Segment,
-    axis: Dim | None,
-    loops: list[Dim],
-    limits: Limits,
+    axis: SharedDim | None,
+    loops: list[SharedDim],
+    limits: InstructionLimits,
     itemsizes: Sequence[int],
 ) -> list[Nest]:
     """Instructions that repeat over `axis`, cut to the largest repeat count."""
@@ -324,7 +332,7 @@ def repeat_over(
     full, tail = divmod(axis.size, limits.repeat)
     nests = []
     if full:
-        chunks = Dim(full, tuple(limits.repeat * s for s in axis.strides))
+        chunks = SharedDim(full, tuple(limits.repeat * s for s in axis.strides))
         issue = Issue(segment.offsets, limits.repeat, segment.mask, segment.blk_stride, rep_stride)
         nests.append(Nest((*loops, chunks) if full > 1 else tuple(loops), issue))
     if tail:
@@ -340,5 +348,5 @@ def within(strides: Sequence[int], largest: Sequence[int]) -> bool:
     return all(stride <= most for stride, most in zip(strides, largest, strict=True))
 
 
-def in_blocks(axis: Dim, itemsizes: Sequence[int]) -> tuple[int, ...]:
+def in_blocks(axis: SharedDim, itemsizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(s * size // BLOCK_BYTES for s, size in zip(axis.strides, itemsizes, strict=True))

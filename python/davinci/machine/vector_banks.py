@@ -37,7 +37,7 @@ class BankLayout:
         return BankLayout(vector.bank_groups, vector.bank_groups * vector.bank_bytes // BLOCK_BYTES)
 
 
-class Stream(NamedTuple):
+class OperandBlocks(NamedTuple):
     """The blocks of one operand.
 
     Attributes:
@@ -75,8 +75,8 @@ def bank_bits(address: int, span_bytes: int, layout: BankLayout) -> int:
 
 @lru_cache(maxsize=65536)
 def repeats_cycles(
-    reads: tuple[Stream, ...],
-    writes: tuple[Stream, ...],
+    reads: tuple[OperandBlocks, ...],
+    writes: tuple[OperandBlocks, ...],
     repeats: int,
     each: int,
     depth: int,
@@ -121,7 +121,7 @@ def repeats_cycles(
 
 @lru_cache(maxsize=4096)
 def _repeats(
-    streams: tuple[Stream, ...], repeats: int, layout: BankLayout
+    streams: tuple[OperandBlocks, ...], repeats: int, layout: BankLayout
 ) -> tuple[list[Banks], ...]:
     """The banks accessed in each cycle of each repeat."""
     blocks = zip(*(map(stream.of_repeat, range(repeats)) for stream in streams), strict=True)

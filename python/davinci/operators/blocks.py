@@ -24,8 +24,8 @@ from davinci.operators.constraints import require_dims
 from davinci.operators.core import Array, operator
 from davinci.operators.parts import one_each
 from davinci.operators.reduce import REDUCTIONS
-from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
-from davinci.operators.work import Work, partly_read
+from davinci.operators.windows import WindowDim, Windows, axes_of_result, in_order, whole
+from davinci.operators.work import OperatorWork, partly_read
 
 Positions = npt.NDArray[np.int64]
 
@@ -121,7 +121,9 @@ def any_block(call: Call) -> Windows:
     array, indices = call.inputs
     rank = call.outputs[0].rank
     read = tuple(map(whole, array.shape))
-    return Windows(axes_of_result(call), in_order(rank), (read, (Dim(0), whole(indices.shape[1]))))
+    return Windows(
+        axes_of_result(call), in_order(rank), (read, (WindowDim(0), whole(indices.shape[1])))
+    )
 
 
 def any_update(call: Call) -> Windows:
@@ -131,11 +133,11 @@ def any_update(call: Call) -> Windows:
     return Windows(axes_of_result(call), dims, (dims, *others))
 
 
-def written_only(call: Call) -> Work:
+def written_only(call: Call) -> OperatorWork:
     """The work of an update in place: nothing of the array is read."""
     _, updates, indices = call.inputs
     read_bytes = updates.size_bytes + indices.size_bytes
-    return Work(read_bytes=read_bytes, write_bytes=updates.size_bytes)
+    return OperatorWork(read_bytes=read_bytes, write_bytes=updates.size_bytes)
 
 
 def positions(

@@ -27,8 +27,8 @@ from davinci.operators.core import CUBE, Array, operator
 from davinci.operators.layouts import any_layout
 from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.tensors import Tensor, lanes
-from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
-from davinci.operators.work import Work
+from davinci.operators.windows import WindowDim, Windows, axes_of_result, in_order, whole
+from davinci.operators.work import OperatorWork
 from davinci.units import FRACTAL_SIDE, ceil_div
 
 MOST_KERNEL, MOST_STRIDE, MOST_DILATION, MOST_PADDING, MOST_SIDE = 255, 63, 255, 255, 32767
@@ -168,23 +168,23 @@ def padding_of_bytes(call: Call) -> None:
 def windows_of_image(call: Call) -> Windows:
     """Of the image any pixel may be read for a window."""
     x, w = call.inputs
-    image = (Dim(0), whole(x.shape[1]), whole(x.shape[2]))
+    image = (WindowDim(0), whole(x.shape[1]), whole(x.shape[2]))
     weights = (whole(w.shape[0]), whole(w.shape[1]), whole(w.shape[2]))
     if w.shape[0] == 1 and call.attributes.get(TRANSPOSE_B):
-        weights = (weights[0], Dim(2), weights[2])
+        weights = (weights[0], WindowDim(2), weights[2])
     elif w.shape[0] == 1:
-        weights = (*weights[:2], Dim(2))
+        weights = (*weights[:2], WindowDim(2))
     return Windows(axes_of_result(call), in_order(3), (image, weights))
 
 
-def multiplications(call: Call) -> Work:
+def multiplications(call: Call) -> OperatorWork:
     """Work of a convolution: products over the channels of a group; padding is read from no
     memory."""
     x, w = call.inputs
     y = call.outputs[0]
     groups = call.attributes.get("groups", w.shape[0])
     inner = x.shape[2] // groups * geometry(call.attributes).elements
-    return Work(
+    return OperatorWork(
         macs=y.count * inner,
         factor_bits=8 if x.bytes_each == 1 else 16,
         read_bytes=x.size_bytes + inner * y.shape[2] * x.bytes_each,

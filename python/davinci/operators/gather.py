@@ -9,7 +9,7 @@ import numpy as np
 from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.core import Array, operator
-from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
+from davinci.operators.windows import WindowDim, Windows, axes_of_result, in_order, whole
 from davinci.operators.work import partly_read
 
 
@@ -38,8 +38,8 @@ def any_row(call: Call) -> Windows:
     """Windows of a gather: any row of the table may be read, and of it the columns of the result's
     part."""
     rank = call.outputs[0].rank
-    rows = (whole(call.inputs[0].shape[0]), *(Dim(i) for i in range(1, rank)))
-    return Windows(axes_of_result(call), in_order(rank), (rows, (Dim(0),)))
+    rows = (whole(call.inputs[0].shape[0]), *(WindowDim(i) for i in range(1, rank)))
+    return Windows(axes_of_result(call), in_order(rank), (rows, (WindowDim(0),)))
 
 
 def wraps_or_not(call: Call) -> None:

@@ -47,7 +47,7 @@ Factors = list[list[Factor]]
 
 
 @dataclass(frozen=True)
-class Steps:
+class NeighbourSteps:
     """How far apart neighbours lie in an array, in elements.
 
     Attributes:
@@ -59,16 +59,16 @@ class Steps:
     run: int = 0
 
 
-def steps(tensor: Tensor) -> Steps:
+def steps(tensor: Tensor) -> NeighbourSteps:
     """The steps through the array that stores a value."""
     if tensor.layout == ND:
-        return Steps(row_major(tensor.shape))
+        return NeighbourSteps(row_major(tensor.shape))
     stored, batch = tensor.stored_shape, tensor.rank - 2
     *leading, column = row_major(stored)[: batch + 1]
-    return Steps((*leading, stored[-1], column), stored[-1])
+    return NeighbourSteps((*leading, stored[-1], column), stored[-1])
 
 
-def factors(shape: Sequence[int], at: Steps) -> Factors:
+def factors(shape: Sequence[int], at: NeighbourSteps) -> Factors:
     """Where the elements of a tensor of that shape lie, if it is or is part of an array."""
     found = [normal([Factor(size, step)]) for size, step in zip(shape, at.strides, strict=True)]
     if at.run:

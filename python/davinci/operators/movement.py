@@ -22,8 +22,8 @@ from davinci.operators.layouts import (
 )
 from davinci.operators.tensors import Tensor
 from davinci.operators.windows import (
-    Axis,
-    Dim,
+    WindowAxis,
+    WindowDim,
     Windows,
     along,
     axes_of_result,
@@ -92,16 +92,16 @@ def same_count(call: Call) -> None:
 
 def regrouped(call: Call) -> Windows:
     """Axes are what dimensions of operand and result are made of, as far as they divide."""
-    axes: list[Axis] = []
-    read: list[Dim] = []
-    written: list[Dim] = []
+    axes: list[WindowAxis] = []
+    read: list[WindowDim] = []
+    written: list[WindowDim] = []
     for sources, results in runs(call.inputs[0].shape, call.outputs[0].shape):
         factors = common_factors(sources, results)
         first = len(axes)
-        axes += map(Axis, results if factors is None else factors)
+        axes += map(WindowAxis, results if factors is None else factors)
         if factors is None:
             read += map(whole, sources)
-            written += (Dim(first + i) for i in range(len(results)))
+            written += (WindowDim(first + i) for i in range(len(results)))
         else:
             read += grouped(sources, factors, first)
             written += grouped(results, factors, first)
@@ -140,24 +140,24 @@ def common_factors(sources: Sizes, results: Sizes) -> Sizes | None:
     return tuple(a // b for a, b in pairwise(ordered))
 
 
-def grouped(sizes: Sizes, factors: Sizes, first: int) -> Iterator[Dim]:
+def grouped(sizes: Sizes, factors: Sizes, first: int) -> Iterator[WindowDim]:
     """Dimensions of these sizes that follow the axes `first`, `first` + 1, ... of the factors."""
     axis = 0
     for size in sizes:
-        dims: list[Dim] = []
+        dims: list[WindowDim] = []
         while size > 1:
             size //= factors[axis]
-            dims.append(Dim(first + axis, size))
+            dims.append(WindowDim(first + axis, size))
             axis += 1
         yield nested(dims)
 
 
-def nested(dims: Sequence[Dim]) -> Dim:
+def nested(dims: Sequence[WindowDim]) -> WindowDim:
     """A dimension whose place is the sum of those of others."""
-    found: Dim | None = None
+    found: WindowDim | None = None
     for dim in reversed(dims):
-        found = Dim(dim.axis, dim.stride, inner=found)
-    return found or Dim(None)
+        found = WindowDim(dim.axis, dim.stride, inner=found)
+    return found or WindowDim(None)
 
 
 @operator(
@@ -187,7 +187,7 @@ def permuted_shape(call: Call) -> None:
 def permuted(call: Call) -> Windows:
     rank = call.inputs[0].rank
     place = {p: i for i, p in enumerate(call.array("permutation"))}
-    read = tuple(Dim(place[d]) for d in range(rank))
+    read = tuple(WindowDim(place[d]) for d in range(rank))
     return Windows(axes_of_result(call), in_order(rank), (read,))
 
 

@@ -13,7 +13,7 @@ from davinci.operators.constraints import require_dim, require_length
 from davinci.operators.core import Array, operator
 from davinci.operators.layouts import joined_in_layout, one_layout
 from davinci.operators.tensors import Tensor
-from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
+from davinci.operators.windows import WindowDim, Windows, axes_of_result, in_order, whole
 from davinci.operators.work import partly_read
 from davinci.units import ceil_div
 
@@ -62,7 +62,7 @@ def sliced_shape(call: Call) -> None:
 
 
 def stepped(call: Call) -> Windows:
-    read = (Dim(i, stride, offset=start) for i, (start, _, stride) in enumerate(ranges(call)))
+    read = (WindowDim(i, stride, offset=start) for i, (start, _, stride) in enumerate(ranges(call)))
     return Windows(axes_of_result(call), in_order(call.outputs[0].rank), (tuple(read),))
 
 
@@ -109,7 +109,7 @@ def joined(call: Call) -> Windows:
     dim, dims = call.integer("dim"), in_order(call.outputs[0].rank)
     read, start = [], 0
     for operand in call.inputs:
-        read.append((*dims[:dim], Dim(dim, offset=-start), *dims[dim + 1 :]))
+        read.append((*dims[:dim], WindowDim(dim, offset=-start), *dims[dim + 1 :]))
         start += operand.shape[dim]
     return Windows(axes_of_result(call), dims, tuple(read))
 
@@ -160,7 +160,7 @@ def shifted(call: Call) -> Windows:
     (operand, _), (result,) = call.inputs, call.outputs
     places = zip(operand.shape, call.array("low"), call.array("interior"), strict=True)
     read = (
-        whole(size) if between else Dim(i, offset=-low)
+        whole(size) if between else WindowDim(i, offset=-low)
         for i, (size, low, between) in enumerate(places)
     )
     return Windows(axes_of_result(call), in_order(result.rank), (tuple(read), ()))

@@ -20,8 +20,8 @@ from davinci.operators.core import FLOATS, Array, operator
 from davinci.operators.layouts import one_layout
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.tensors import Tensor
-from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
-from davinci.operators.work import Work, traffic
+from davinci.operators.windows import WindowDim, Windows, axes_of_result, in_order, whole
+from davinci.operators.work import OperatorWork, traffic
 from davinci.units import REPEAT_BYTES, ceil_div
 
 KINDS = ("add", "max", "min")
@@ -75,15 +75,15 @@ def float_pixels(call: Call) -> None:
 
 def windows_of_image(call: Call) -> Windows:
     """Windows of a pooling: any pixel of the image may be read for a part of the result."""
-    image = (Dim(0), whole(call.inputs[0].shape[1]), Dim(2))
+    image = (WindowDim(0), whole(call.inputs[0].shape[1]), WindowDim(2))
     return Windows(axes_of_result(call), in_order(3), (image,))
 
 
-def combinations(call: Call) -> Work:
+def combinations(call: Call) -> OperatorWork:
     """Rows and columns of windows one after the other."""
     (y,), kernel = call.outputs, geometry(call.attributes).kernel
     repeats = max(1, sum(kernel) - 2) * ceil_div(y.size_bytes, REPEAT_BYTES)
-    return Work(0, 16, repeats, *traffic(call))
+    return OperatorWork(0, 16, repeats, *traffic(call))
 
 
 @operator(

@@ -17,8 +17,8 @@ from davinci.operators.call import Call
 from davinci.operators.core import CUBE, Array, operator
 from davinci.operators.layouts import any_layout
 from davinci.operators.tensors import Tensor, is_integer
-from davinci.operators.windows import Axis, Dim, Windows
-from davinci.operators.work import Work
+from davinci.operators.windows import WindowAxis, WindowDim, Windows
+from davinci.operators.work import OperatorWork
 
 CUBE_TYPES = {
     ("f16", "f16"): ("f32", "f16"),
@@ -37,7 +37,7 @@ TRANSPOSE_A, TRANSPOSE_B = "transpose_a", "transpose_b"
 
 
 @dataclass(frozen=True)
-class Product:
+class BatchedProduct:
     """The constraints and facts of products with `batch` leading dimensions."""
 
     batch: int
@@ -76,12 +76,12 @@ class Product:
 
     def windows(self, call: Call) -> Windows:
         """Axes m, n and k."""
-        front = tuple(map(Dim, range(self.batch)))
-        batch = tuple(map(Axis, call.inputs[0].shape[: self.batch]))
+        front = tuple(map(WindowDim, range(self.batch)))
+        batch = tuple(map(WindowAxis, call.inputs[0].shape[: self.batch]))
         at = self.batch
         (m, k), (_, n) = self.matrices(call)
-        axes = (*batch, Axis(m), Axis(n), Axis(k, "add"))
-        rows, columns, inner = Dim(at), Dim(at + 1), Dim(at + 2)
+        axes = (*batch, WindowAxis(m), WindowAxis(n), WindowAxis(k, "add"))
+        rows, columns, inner = WindowDim(at), WindowDim(at + 1), WindowDim(at + 2)
         a, b = (
             pair[::-1] if call.attributes.get(flag) else pair
             for pair, flag in (((rows, inner), TRANSPOSE_A), ((inner, columns), TRANSPOSE_B))
@@ -93,10 +93,10 @@ class Product:
         (m, k), (_, n) = self.matrices(call)
         return (*call.inputs[0].shape[: self.batch], m, n, k)
 
-    def work(self, call: Call) -> Work:
+    def work(self, call: Call) -> OperatorWork:
         *front, m, n, k = self.sizes(call)
         count, a, c = math.prod(front), call.inputs[0], call.outputs[0]
-        return Work(
+        return OperatorWork(
             macs=count * m * n * k,
             factor_bits=8 if a.bytes_each == 1 else 16,  # the cube has no wider factors
             read_bytes=count * (m * k + k * n) * a.bytes_each,
@@ -118,7 +118,7 @@ def multiplied(a: Array, b: Array, transpose_a: bool, transpose_b: bool, result:
     return np.matmul(left.astype(wide), right.astype(wide))
 
 
-SINGLE, BATCHED = Product(0), Product(1)
+SINGLE, BATCHED = BatchedProduct(0), BatchedProduct(1)
 PRODUCTS = {"matmul": SINGLE, "batch_matmul": BATCHED}
 
 

@@ -15,7 +15,7 @@ from davinci.operators.core import FLOATS, Array, elementwise, operator
 from davinci.operators.layouts import any_layout
 from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Value, VectorProgram
-from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
+from davinci.operators.windows import WindowDim, Windows, axes_of_result, in_order, whole
 from davinci.operators.work import computed
 
 QUANTIZED = ("i8", "ui8")
@@ -110,7 +110,7 @@ def rows_beside(call: Call) -> Windows:
     """Windows of sums with a scale and digits a column: of both those of the part's columns are
     read."""
     sums, _, digits = call.inputs
-    dims, last = in_order(sums.rank), Dim(sums.rank - 1)
+    dims, last = in_order(sums.rank), WindowDim(sums.rank - 1)
     return Windows(axes_of_result(call), dims, (dims, (last,), (last, whole(digits.shape[1]))))
 
 

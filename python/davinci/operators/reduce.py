@@ -14,7 +14,7 @@ from davinci.operators.constraints import require_dims
 from davinci.operators.core import NUMBERS, Array, operator
 from davinci.operators.layouts import rows_unless_kept
 from davinci.operators.tensors import is_float, width_of
-from davinci.operators.windows import Axis, Dim, Windows
+from davinci.operators.windows import WindowAxis, WindowDim, Windows
 from davinci.operators.work import computed
 
 
@@ -81,8 +81,10 @@ def combined(call: Call) -> Windows:
     """One axis for each dimension of the operand."""
     (operand,) = call.inputs
     dims, kind = call.array("dims"), call.choice("kind", tuple(REDUCTIONS))
-    axes = [Axis(n, kind) if i in dims else Axis(n) for i, n in enumerate(operand.shape)]
-    everything = tuple(map(Dim, range(operand.rank)))
+    axes = [
+        WindowAxis(n, kind) if i in dims else WindowAxis(n) for i, n in enumerate(operand.shape)
+    ]
+    everything = tuple(map(WindowDim, range(operand.rank)))
     kept = tuple(dim for i, dim in enumerate(everything) if i not in dims)
     return Windows(tuple(axes), kept, (everything,))
 

@@ -18,7 +18,7 @@ from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.core import Array, operator
 from davinci.operators.tensors import Tensor
-from davinci.operators.windows import Dim, Windows, axes_of_result, whole
+from davinci.operators.windows import WindowDim, Windows, axes_of_result, whole
 from davinci.operators.work import computed
 
 SIGNED, TOTAL, LARGEST = "signed", "total", "largest"
@@ -79,9 +79,9 @@ def first_pairs(call: Call) -> None:
 def whole_rows(call: Call) -> Windows:
     """A row of the result may need all of that row."""
     rank = call.outputs[0].rank
-    read: list[tuple[Dim, ...]] = [(Dim(rank - 2), whole(call.inputs[0].shape[1]))]
+    read: list[tuple[WindowDim, ...]] = [(WindowDim(rank - 2), whole(call.inputs[0].shape[1]))]
     read += [tuple(map(whole, x.shape)) for x in call.inputs[1:]]
-    return Windows(axes_of_result(call), tuple(map(Dim, range(rank))), tuple(read))
+    return Windows(axes_of_result(call), tuple(map(WindowDim, range(rank))), tuple(read))
 
 
 def ranks(keys: Array, order: str) -> Array:

@@ -47,7 +47,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Step:
+class TileStep:
     """One cce operation: its name, sources, an optional scalar, result and attributes.
 
     Attributes:
@@ -106,7 +106,7 @@ class VectorProgram:
 
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TileStep] = field(default_factory=list)
     constants: dict[tuple[str, float], Value] = field(default_factory=dict)
     wide: dict[Value, Value] = field(default_factory=dict)
     rounded: dict[Value, Value] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class VectorProgram:
     ) -> Value:
         """Records `name`; the result has the type of the first source unless `dtype` is given."""
         result = self._value(dtype or sources[0].dtype)
-        self.steps.append(Step(name, tuple(sources), scalar, result, attributes, self.serving))
+        self.steps.append(TileStep(name, tuple(sources), scalar, result, attributes, self.serving))
         return result
 
     def serve_too(self, result: Value) -> None:

@@ -25,7 +25,7 @@ PARALLEL = "parallel"
 
 
 @dataclass(frozen=True)
-class Axis:
+class WindowAxis:
     """An axis of iteration: its size, and how what lies along it is combined."""
 
     size: int
@@ -33,7 +33,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Dim:
+class WindowDim:
     """What is read of one dimension: offset + stride * i + dilation * j for all j < size.
 
     Attributes:
@@ -50,7 +50,7 @@ class Dim:
     size: int = 1
     offset: int = 0
     dilation: int = 1
-    inner: Dim | None = None
+    inner: WindowDim | None = None
 
     def positions(self, point: Sequence[int]) -> list[int]:
         """Positions at a point of the axes, also those outside the array."""
@@ -61,7 +61,7 @@ class Dim:
         return [a + b for a in own for b in more]
 
 
-Window = tuple[Dim, ...] | None
+Window = tuple[WindowDim, ...] | None
 """What is read of each dimension of an operand; None where all of it may be read for any part of
 the result."""
 
@@ -70,32 +70,32 @@ the result."""
 class Windows:
     """Axes of an operator, where its result lies on them, and the windows of its operands."""
 
-    axes: tuple[Axis, ...]
-    result: tuple[Dim, ...]
+    axes: tuple[WindowAxis, ...]
+    result: tuple[WindowDim, ...]
     operands: tuple[Window, ...]
 
 
 WindowsOf = Callable[[Call], Windows]
 
 
-def whole(size: int) -> Dim:
+def whole(size: int) -> WindowDim:
     """A dimension of which all is read for any part of the result."""
-    return Dim(None, size=size)
+    return WindowDim(None, size=size)
 
 
-def along(axis: int, size: int, result: int) -> Dim:
+def along(axis: int, size: int, result: int) -> WindowDim:
     """A dimension that follows an axis of `result` points, or stays where it has one element."""
-    return Dim(axis) if size == result else Dim(None)
+    return WindowDim(axis) if size == result else WindowDim(None)
 
 
-def axes_of_result(call: Call) -> tuple[Axis, ...]:
+def axes_of_result(call: Call) -> tuple[WindowAxis, ...]:
     """One parallel axis for each dimension of the result."""
-    return tuple(map(Axis, call.outputs[0].shape))
+    return tuple(map(WindowAxis, call.outputs[0].shape))
 
 
-def in_order(rank: int) -> tuple[Dim, ...]:
+def in_order(rank: int) -> tuple[WindowDim, ...]:
     """Dimension i follows axis i."""
-    return tuple(map(Dim, range(rank)))
+    return tuple(map(WindowDim, range(rank)))
 
 
 def same_place(call: Call) -> Windows:

@@ -10,7 +10,7 @@ from davinci.units import REPEAT_BYTES, ceil_div
 
 
 @dataclass(frozen=True)
-class Work:
+class OperatorWork:
     """Counts of one application.
 
     Attributes:
@@ -27,7 +27,7 @@ class Work:
     write_bytes: int = 0
 
 
-WorkOf = Callable[[Call], Work]
+WorkOf = Callable[[Call], OperatorWork]
 
 
 def traffic(call: Call) -> tuple[int, int]:
@@ -35,24 +35,26 @@ def traffic(call: Call) -> tuple[int, int]:
     return sum(x.size_bytes for x in call.inputs), sum(x.size_bytes for x in call.outputs)
 
 
-def moved(call: Call) -> Work:
+def moved(call: Call) -> OperatorWork:
     """The work of an operator that computes nothing: bytes read and written."""
     read_bytes, write_bytes = traffic(call)
-    return Work(read_bytes=read_bytes, write_bytes=write_bytes)
+    return OperatorWork(read_bytes=read_bytes, write_bytes=write_bytes)
 
 
-def partly_read(call: Call) -> Work:
+def partly_read(call: Call) -> OperatorWork:
     """The work of an operator that reads no more of its first operand than it returns."""
     read_bytes, write_bytes = traffic(call)
     first = call.inputs[0].size_bytes
-    return Work(read_bytes=read_bytes - first + min(first, write_bytes), write_bytes=write_bytes)
+    return OperatorWork(
+        read_bytes=read_bytes - first + min(first, write_bytes), write_bytes=write_bytes
+    )
 
 
-def computed(call: Call) -> Work:
+def computed(call: Call) -> OperatorWork:
     """The work of an operator that computes element by element."""
     read_bytes, write_bytes = traffic(call)
     widest = max((x.size_bytes for x in call.values), default=0)
-    return Work(
+    return OperatorWork(
         vector_repeats=ceil_div(widest, REPEAT_BYTES),
         read_bytes=read_bytes,
         write_bytes=write_bytes,

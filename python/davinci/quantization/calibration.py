@@ -16,7 +16,7 @@ from davinci.errors import InputError
 from davinci.frontends.onnx.model import inputs_of
 from davinci.quantization.ranges import counted, is_flat, observed
 from davinci.quantization.records import Array, Observed
-from davinci.quantization.runs import Run
+from davinci.quantization.runs import ModelRun
 
 WHERE = "calibration_data"
 
@@ -147,7 +147,7 @@ def observe(
     Raises:
         InputError: a value that is not finite.
     """
-    run = Run(model, names)
+    run = ModelRun(model, names)
     lows, highs = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
     for number, sample in enumerate(samples):
         for name, values in run(sample).items():

@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 
 from davinci.quantization.calibration import Sample
-from davinci.quantization.records import Array, Plan
-from davinci.quantization.runs import Run
+from davinci.quantization.records import Array, QuantizationPlan
+from davinci.quantization.runs import ModelRun
 from davinci.quantization.write import beside
 
 
-class Sums:
+class ErrorSums:
     """Sums of squares of a tensor's values and of their errors; of errors also for each channel."""
 
     def __init__(self, channels: int | None = None) -> None:
@@ -72,11 +72,13 @@ def decibels(signal: float, noise: float) -> float:
     return 10 * math.log10(signal / noise) if signal > 0 else -MOST_DECIBELS
 
 
-def twin_sums(model: onnx.ModelProto, plan: Plan, samples: Sequence[Sample]) -> dict[str, Sums]:
+def twin_sums(
+    model: onnx.ModelProto, plan: QuantizationPlan, samples: Sequence[Sample]
+) -> dict[str, ErrorSums]:
     """Errors of each layer alone, whose operands are those of the model of floats; by name."""
     both, twins = beside(model, plan)
-    run = Run(both, [*(layer.product for layer in plan.layers), *twins.values()])
-    sums = {layer.name: Sums(layer.channels) for layer in plan.layers}
+    run = ModelRun(both, [*(layer.product for layer in plan.layers), *twins.values()])
+    sums = {layer.name: ErrorSums(layer.channels) for layer in plan.layers}
     for sample in samples:
         values = run(sample)
         for layer in plan.layers:
@@ -88,7 +90,7 @@ def values_of(
     model: onnx.ModelProto, names: Sequence[str], samples: Sequence[Sample]
 ) -> Iterator[dict[str, Array]]:
     """Values by name, sample by sample."""
-    run = Run(model, names)
+    run = ModelRun(model, names)
     return (run(sample) for sample in samples)
 
 
@@ -97,13 +99,13 @@ def model_sums(
     quantized: onnx.ModelProto,
     names: Sequence[str],
     samples: Sequence[Sample],
-) -> dict[str, Sums]:
+) -> dict[str, ErrorSums]:
     """Errors of values of a model, by name.
 
     Args:
         wanted: the values of the model of floats, sample by sample.
     """
-    sums = {name: Sums() for name in names}
+    sums = {name: ErrorSums() for name in names}
     for right, found in zip(wanted, values_of(quantized, names, samples), strict=True):
         for name in names:
             if right[name].dtype.kind == "f":

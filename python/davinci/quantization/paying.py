@@ -17,7 +17,7 @@ import onnx
 
 from davinci import compiler
 from davinci.frontends.onnx.errors import name_of
-from davinci.quantization.records import Layer, Plan
+from davinci.quantization.records import Layer, QuantizationPlan
 from davinci.quantization.write import written
 
 ROUNDS = 3
@@ -42,7 +42,7 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Choice:
+class PayingLayers:
     """Layers that are worth it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Choice:
         time_us: time of the model with the layers of the plan.
     """
 
-    plan: Plan
+    plan: QuantizationPlan
     gains_us: Mapping[str, float]
     floats_us: float
     time_us: float
@@ -77,10 +77,10 @@ def timed(model: onnx.ModelProto, options: Mapping[str, Any]) -> Timed:
 
 def chosen(
     model: onnx.ModelProto,
-    plan: Plan,
+    plan: QuantizationPlan,
     options: Mapping[str, Any],
     progress: Callable[[str], None],
-) -> Choice:
+) -> PayingLayers:
     """The plan without layers that do not pay.
 
     Raises:
@@ -90,13 +90,13 @@ def chosen(
     progress("timing the model of floats")
     floats = timed(model, options)
     gains: dict[str, float] = {}
-    tried = [Choice(replace(plan, layers=()), gains, floats.time_us, floats.time_us)]
+    tried = [PayingLayers(replace(plan, layers=()), gains, floats.time_us, floats.time_us)]
     for _ in range(ROUNDS):
         if not plan.layers:
             break
         progress("timing the model of bytes")
         bytes_ = timed(written(model, plan), options)
-        tried.append(Choice(plan, gains, floats.time_us, bytes_.time_us))
+        tried.append(PayingLayers(plan, gains, floats.time_us, bytes_.time_us))
         found = gains_of(plan.layers, floats, bytes_)
         gains |= found
         kept = tuple(layer for layer in plan.layers if found[layer.name] > 0)

@@ -15,11 +15,11 @@ from davinci.errors import InputError, did_you_mean
 from davinci.frontends.onnx import read
 from davinci.frontends.onnx.model import check
 from davinci.quantization.calibration import Sample, observe, samples_of
-from davinci.quantization.comparison import Sums, model_sums, twin_sums, values_of
+from davinci.quantization.comparison import ErrorSums, model_sums, twin_sums, values_of
 from davinci.quantization.layers import array_of, constants_of, layers_of
 from davinci.quantization.paying import chosen
 from davinci.quantization.ranges import METHODS, scale_of
-from davinci.quantization.records import Layer, LayerError, Plan, Report
+from davinci.quantization.records import Layer, LayerError, QuantizationPlan, Report
 from davinci.quantization.weights import quantized_weight
 from davinci.quantization.write import written
 
@@ -105,7 +105,7 @@ def quantize(
     names = list(dict.fromkeys(layer.activation for layer in found_layers))
     seen = observe(proto, names, samples, counts=method != "max_min")
     constants = constants_of(proto.graph)
-    plan = Plan(
+    plan = QuantizationPlan(
         layers=found_layers,
         scales={name: scale_of(seen[name], method, central) for name in names},
         weights={
@@ -212,12 +212,14 @@ def opened(model: Any) -> tuple[onnx.ModelProto, str]:
         ) from None
 
 
-def bounded(model: onnx.ModelProto, plan: Plan, samples: Sequence[Sample], accuracy: float) -> Plan:
+def bounded(
+    model: onnx.ModelProto, plan: QuantizationPlan, samples: Sequence[Sample], accuracy: float
+) -> QuantizationPlan:
     """The plan without the layers that harm outputs most: as few as a bisection finds."""
     outputs = [value.name for value in model.graph.output]
     wanted = list(values_of(model, outputs, samples))
 
-    def errors(layers: Sequence[Layer], count: int) -> list[Sums]:
+    def errors(layers: Sequence[Layer], count: int) -> list[ErrorSums]:
         """Errors of each output over the first `count` samples, with these layers as integers."""
         quantized = written(model, replace(plan, layers=tuple(layers)))
         found = model_sums(wanted[:count], quantized, outputs, samples[:count])

@@ -68,7 +68,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Weight:
+class QuantizedWeight:
     """A weight as int8, symmetric: integers * scales along the axis of output channels."""
 
     integers: npt.NDArray[np.int8]
@@ -76,7 +76,7 @@ class Weight:
 
 
 @dataclass(frozen=True)
-class Plan:
+class QuantizationPlan:
     """How a model is quantized.
 
     Attributes:
@@ -89,7 +89,7 @@ class Plan:
 
     layers: tuple[Layer, ...]
     scales: Mapping[str, Scale]
-    weights: Mapping[str, Weight]
+    weights: Mapping[str, QuantizedWeight]
     shifts: Mapping[str, Array]
 
 

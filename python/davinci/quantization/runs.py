@@ -14,7 +14,7 @@ from davinci.quantization.records import Array
 QUIET = 3
 
 
-class Run:
+class ModelRun:
     """A model that gives the values of chosen names.
 
     Quantized nodes are computed as they are written: what onnxruntime would fuse of them rounds in

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from davinci.quantization.records import Array, Weight
+from davinci.quantization.records import Array, QuantizedWeight
 
 LARGEST = 127
 
 
-def quantized_weight(values: Array, axis: int, corrected: bool) -> Weight:
+def quantized_weight(values: Array, axis: int, corrected: bool) -> QuantizedWeight:
     """The integers of `values` and the scale of each index of `axis`."""
     rows = np.moveaxis(values, axis, 0)
     exact = rows.reshape(rows.shape[0], -1).astype(np.float64)
@@ -28,7 +28,7 @@ def quantized_weight(values: Array, axis: int, corrected: bool) -> Weight:
         integers = same_mean(steps, integers)
         scales = scales * variance_factor(steps, integers)
     back = np.moveaxis(integers.astype(np.int8).reshape(rows.shape), 0, axis)
-    return Weight(np.ascontiguousarray(back), scales.astype(np.float32))
+    return QuantizedWeight(np.ascontiguousarray(back), scales.astype(np.float32))
 
 
 def same_mean(steps: Array, integers: Array) -> Array:

@@ -15,12 +15,12 @@ import onnx
 from onnx import helper, numpy_helper
 
 from davinci.quantization.layers import array_of, captured, constants_of
-from davinci.quantization.records import Array, Layer, Plan, Scale, Weight
+from davinci.quantization.records import Array, Layer, QuantizationPlan, QuantizedWeight, Scale
 
 TWIN = "_twin"
 
 
-class Parts:
+class AddedParts:
     """Nodes and constants that are added to a graph, under names that nothing has."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
@@ -52,7 +52,7 @@ class Parts:
         ]
         return nodes, floats
 
-    def weight(self, layer: Layer, weight: Weight) -> tuple[onnx.NodeProto, str]:
+    def weight(self, layer: Layer, weight: QuantizedWeight) -> tuple[onnx.NodeProto, str]:
         """The node that makes floats of a layer's weight, and their name."""
         integers = self.constant(f"{layer.weight}_quantized", weight.integers)
         scales = self.constant(f"{layer.weight}_scale", weight.scales)
@@ -64,12 +64,12 @@ class Parts:
         ), floats
 
 
-def written(model: onnx.ModelProto, plan: Plan) -> onnx.ModelProto:
+def written(model: onnx.ModelProto, plan: QuantizationPlan) -> onnx.ModelProto:
     """The model with the layers of the plan as products of integers."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
-    parts = Parts(graph)
+    parts = AddedParts(graph)
     kept = constants_of(graph)
     activations = list(dict.fromkeys(layer.activation for layer in plan.layers))
     quantized: dict[str, str] = {}
@@ -106,7 +106,7 @@ def shifted(
     layer: Layer,
     shift: Array,
     constants: dict[str, onnx.TensorProto],
-    parts: Parts,
+    parts: AddedParts,
 ) -> list[onnx.NodeProto]:
     """Takes a shift off the results of a layer: off its bias if it has one, as a bias if it can
     have one, else by a node behind it, which is returned."""
@@ -128,7 +128,9 @@ def shifted(
     return [helper.make_node("Add", [product, added], [layer.product], name=name)]
 
 
-def beside(model: onnx.ModelProto, plan: Plan) -> tuple[onnx.ModelProto, dict[str, str]]:
+def beside(
+    model: onnx.ModelProto, plan: QuantizationPlan
+) -> tuple[onnx.ModelProto, dict[str, str]]:
     """The model of floats, in which each layer has a twin of integers that reads the same floats.
 
     Returns:
@@ -137,7 +139,7 @@ def beside(model: onnx.ModelProto, plan: Plan) -> tuple[onnx.ModelProto, dict[st
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
-    parts = Parts(graph)
+    parts = AddedParts(graph)
     through: dict[str, str] = {}
     twins: dict[str, str] = {}
     for layer in plan.layers:

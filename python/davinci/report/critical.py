@@ -1,8 +1,8 @@
 """The critical path of a block: what its last cycle waited for, and that, back to the start.
 
 Nothing is guessed: every step follows a note that the timing engine made when it took a maximum
-(`Row.issue_after`, `start_after`, `end_after`). The segments lie end to end from cycle 0 of the
-block to its last, so their lengths add up to its time.
+(`TimelineRow.issue_after`, `start_after`, `end_after`). The segments lie end to end from cycle 0 of
+the block to its last, so their lengths add up to its time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from davinci.simulator.timing.timeline import NOTHING, Row
+from davinci.simulator.timing.timeline import NOTHING, TimelineRow
 
 RUN, FLAG, BARRIER, ISSUE = "run", "flag", "barrier", "issue"
 """Kinds of segments: an instruction under way, a flag on its way, a barrier, the scalar unit."""
@@ -50,13 +50,13 @@ class PathSegment:
     index: int
 
 
-def critical_path(rows: Sequence[Row]) -> list[PathSegment]:
+def critical_path(rows: Sequence[TimelineRow]) -> list[PathSegment]:
     """The segments of a block that starts at cycle 0, first to last; none for no rows."""
     if not rows:
         return []
     by_index = {row.index: row for row in rows}
     segments: list[PathSegment] = []
-    row: Row | None = max(rows, key=lambda row: row.end)
+    row: TimelineRow | None = max(rows, key=lambda row: row.end)
     event = "end"
     while row is not None:
         step, event, row = _before(event, row, by_index)
@@ -65,7 +65,9 @@ def critical_path(rows: Sequence[Row]) -> list[PathSegment]:
     return _joined(segments[::-1])
 
 
-def _before(event: str, row: Row, by_index: dict[int, Row]) -> tuple[PathSegment, str, Row | None]:
+def _before(
+    event: str, row: TimelineRow, by_index: dict[int, TimelineRow]
+) -> tuple[PathSegment, str, TimelineRow | None]:
     """The segment that ends with an event of `row`, and the event it starts with."""
     if event == "issue":
         return _before_issue(row, by_index)
@@ -83,7 +85,9 @@ def _before(event: str, row: Row, by_index: dict[int, Row]) -> tuple[PathSegment
     return PathSegment(kind, other.end, row.end, row.index), "end", other
 
 
-def _before_issue(row: Row, by_index: dict[int, Row]) -> tuple[PathSegment, str, Row | None]:
+def _before_issue(
+    row: TimelineRow, by_index: dict[int, TimelineRow]
+) -> tuple[PathSegment, str, TimelineRow | None]:
     if row.issue_after != NOTHING:
         other = by_index[row.issue_after]
         return (
@@ -99,7 +103,7 @@ def _before_issue(row: Row, by_index: dict[int, Row]) -> tuple[PathSegment, str,
     return PathSegment(ISSUE, other_row.issued, row.issued, row.index), "issue", other_row
 
 
-def _leaving(row: Row, otherwise: str) -> str:
+def _leaving(row: TimelineRow, otherwise: str) -> str:
     """The event with which an instruction lets the ones behind it go on."""
     return "end" if row.mnemonic in SYNCHRONISATION else otherwise
 

@@ -15,7 +15,7 @@ from typing import Any
 from davinci.report.critical import SYNCHRONISATION, critical_path
 from davinci.report.program import Kernel, Member
 from davinci.simulator.timing.profile import LaunchProfile
-from davinci.simulator.timing.timeline import Row
+from davinci.simulator.timing.timeline import TimelineRow
 
 Record = dict[str, Any]
 
@@ -75,9 +75,9 @@ def drawn_launches(launches: Iterable[LaunchProfile]) -> dict[str, LaunchProfile
     return found
 
 
-def rows_of_first_block(launch: LaunchProfile) -> dict[int, list[Row]]:
+def rows_of_first_block(launch: LaunchProfile) -> dict[int, list[TimelineRow]]:
     """The rows of block 0 by core."""
-    found: dict[int, list[Row]] = defaultdict(list)
+    found: dict[int, list[TimelineRow]] = defaultdict(list)
     for row in launch.rows:
         if row.block == 0:
             found[row.core].append(row)
@@ -112,7 +112,7 @@ class Lines:
         self.names[SHARED] = (), {}
         self._count = len(self._line_of)
 
-    def parts(self, row: Row, cycles: int) -> Iterator[tuple[int, int]]:
+    def parts(self, row: TimelineRow, cycles: int) -> Iterator[tuple[int, int]]:
         """The lines that an instruction counts for, and the part that each has of `cycles`."""
         members = self._served[row.place] if row.place < len(self._served) else ()
         known = {number: self._line_of[number] for number in members if number < self._count}
@@ -126,7 +126,7 @@ class Lines:
 
 
 def path_cycles(
-    launch: LaunchProfile, cores: Mapping[int, Iterable[Row]], lines: Lines
+    launch: LaunchProfile, cores: Mapping[int, Iterable[TimelineRow]], lines: Lines
 ) -> dict[int, int]:
     """Cycles of the critical path of block 0 by line, on the core that ends last."""
     ends = {run.core: run.cycles for run in launch.per_block if run.block == 0}

@@ -13,14 +13,16 @@ import numpy as np
 
 from davinci.isa.core import Space
 from davinci.simulator.core.regions import Ints, Region
-from davinci.simulator.timing.timeline import Row
+from davinci.simulator.timing.timeline import TimelineRow
 from davinci.units import BLOCK_BYTES as GRAIN_BYTES
 from davinci.units import ceil_div
 
 Grains = slice | Ints
 
 
-def occupancy(rows: Sequence[Row], sizes: dict[Space, int]) -> dict[Space, list[tuple[int, int]]]:
+def occupancy(
+    rows: Sequence[TimelineRow], sizes: dict[Space, int]
+) -> dict[Space, list[tuple[int, int]]]:
     """(cycle, bytes) whenever the bytes in use change, for each memory that is written.
 
     Args:

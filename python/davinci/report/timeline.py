@@ -25,7 +25,7 @@ from davinci.report.trace import LANES, MEMORIES
 from davinci.report.traffic import gm_rates
 from davinci.report.waits import Wait, waits
 from davinci.simulator.timing.profile import LaunchProfile
-from davinci.simulator.timing.timeline import NOTHING, Row
+from davinci.simulator.timing.timeline import NOTHING, TimelineRow
 
 MOST_ROWS = 60_000
 """Instructions drawn on a page, longest kernels first; about 40 bytes each."""
@@ -61,7 +61,7 @@ def timelines(machine: Machine, launch: LaunchProfile, most: int) -> list[dict[s
     return found
 
 
-def timeline(rows: list[Row], cycles: int, most: int) -> dict[str, Any]:
+def timeline(rows: list[TimelineRow], cycles: int, most: int) -> dict[str, Any]:
     """Returns what the script draws of one core's part of a block of that many cycles."""
     rows = sorted(rows, key=lambda row: row.index)
     path = critical_path(rows)
@@ -96,7 +96,7 @@ def timeline(rows: list[Row], cycles: int, most: int) -> dict[str, Any]:
     }
 
 
-def levels(rows: Sequence[Row], sizes: dict[Space, int]) -> list[dict[str, Any]]:
+def levels(rows: Sequence[TimelineRow], sizes: dict[Space, int]) -> list[dict[str, Any]]:
     """What rises and falls while a block runs: bytes in use of each memory, and bytes that move
     from and to GM in a cycle. Steps are [cycle, level]."""
     found: list[dict[str, Any]] = [
@@ -131,7 +131,7 @@ class Numbers(dict[str, int]):
         return list(self)
 
 
-def steps(path: list[PathSegment], rows: dict[int, Row]) -> list[list[Any]]:
+def steps(path: list[PathSegment], rows: dict[int, TimelineRow]) -> list[list[Any]]:
     """[start, end, what, source, number of segments] of the path; equal neighbours are one."""
     found: list[list[Any]] = []
     for segment in path:
@@ -150,7 +150,7 @@ def steps(path: list[PathSegment], rows: dict[int, Row]) -> list[list[Any]]:
     return found
 
 
-def shares(path: list[PathSegment], rows: dict[int, Row]) -> list[list[Any]]:
+def shares(path: list[PathSegment], rows: dict[int, TimelineRow]) -> list[list[Any]]:
     """[what, cycles] of the path, longest first."""
     found: dict[str, int] = defaultdict(int)
     for segment in path:
@@ -158,7 +158,7 @@ def shares(path: list[PathSegment], rows: dict[int, Row]) -> list[list[Any]]:
     return sorted(([what, cycles] for what, cycles in found.items()), key=lambda x: -x[1])
 
 
-def described(segment: PathSegment, rows: dict[int, Row]) -> tuple[str, str]:
+def described(segment: PathSegment, rows: dict[int, TimelineRow]) -> tuple[str, str]:
     """A segment in words, and the source of its instruction."""
     row = rows[segment.index]
     lane = LANES[row.pipe]

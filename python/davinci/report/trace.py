@@ -35,7 +35,7 @@ from davinci.report.program import NO_FACTS, ProgramFacts
 from davinci.report.seats import core_name, seat
 from davinci.report.traffic import busy_cores, gm_rates
 from davinci.simulator.timing.profile import LaunchProfile
-from davinci.simulator.timing.timeline import Row
+from davinci.simulator.timing.timeline import TimelineRow
 
 LANES = {
     "PIPE_S": "SCALAR",
@@ -166,7 +166,7 @@ class _Writer:
             "gm_write_bytes": launch.gm_write_bytes,
         }
         self._slice(label, DEVICE, lane, self._at(0), self._at(launch.cycles), counts)
-        by_block: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        by_block: dict[tuple[int, int], list[TimelineRow]] = defaultdict(list)
         for row in launch.rows:
             by_block[row.core, row.block].append(row)
         for (core, _), rows in sorted(by_block.items()):
@@ -215,8 +215,8 @@ class _Writer:
     def _first_lane(self, process: int) -> int:
         return min(lane for owner, lane in self._lanes if owner == process)
 
-    def _block(self, kernel: str, label: str, process: int, rows: Sequence[Row]) -> None:
-        flags: dict[tuple[int, int, int], deque[Row]] = defaultdict(deque)
+    def _block(self, kernel: str, label: str, process: int, rows: Sequence[TimelineRow]) -> None:
+        flags: dict[tuple[int, int, int], deque[TimelineRow]] = defaultdict(deque)
         busy_until: list[int] = []
         ordered = sorted(rows, key=lambda row: row.index)
         sets = [row for row in ordered if row.mnemonic in (SET, SET_FOR_CORES)]
@@ -256,7 +256,9 @@ class _Writer:
             rates = _traffic(round(read * clock, 1), round(written * clock, 1))
             self._counter(process, TRAFFIC, cycle, rates)
 
-    def _row(self, kernel: str, process: int, lane: int, row: Row, start: int, end: int) -> None:
+    def _row(
+        self, kernel: str, process: int, lane: int, row: TimelineRow, start: int, end: int
+    ) -> None:
         args: Event = {
             "kernel": kernel,
             "block": row.block,
@@ -273,10 +275,12 @@ class _Writer:
                 args[name] = sum(sizes)
         self._slice(row.mnemonic, process, lane, self._at(start), self._at(end), args)
 
-    def _between_cores(self, by_block: Mapping[tuple[int, int], Sequence[Row]]) -> None:
+    def _between_cores(self, by_block: Mapping[tuple[int, int], Sequence[TimelineRow]]) -> None:
         """Arrows between the cube core of a block and its vector cores, from the last set."""
-        sets: dict[tuple[int, int], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
-        waits: dict[tuple[int, int, int], list[Row]] = defaultdict(list)
+        sets: dict[tuple[int, int], dict[int, list[TimelineRow]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        waits: dict[tuple[int, int, int], list[TimelineRow]] = defaultdict(list)
         unclear = set()
         for (core, block), rows in by_block.items():
             for row in sorted(rows, key=lambda row: row.index):
@@ -297,7 +301,7 @@ class _Writer:
                 for waiter, *parts in zip(rows, *senders, strict=False):
                     self._arrow(max(parts, key=lambda row: row.end), waiter)
 
-    def _arrow(self, sender: Row, waiter: Row) -> None:
+    def _arrow(self, sender: TimelineRow, waiter: TimelineRow) -> None:
         """Draws an arrow from the cycle in which a flag was set to the end of the wait for it."""
         self._flows += 1
         common = {"name": "flag", "cat": "flag", "id": self._flows}
@@ -337,11 +341,11 @@ def _where(process: int, lane: int) -> Event:
     return {"pid": process, "tid": LANES_OF_A_PROCESS * process + lane}
 
 
-def _place(row: Row) -> tuple[int, int, int]:
+def _place(row: TimelineRow) -> tuple[int, int, int]:
     """Returns what tells a row from all others of its launch."""
     return row.core, row.block, row.index
 
 
-def _flag(row: Row) -> tuple[int, int, int]:
+def _flag(row: TimelineRow) -> tuple[int, int, int]:
     fields = row.fields
     return fields["src_pipe"], fields["dst_pipe"], fields["event"]

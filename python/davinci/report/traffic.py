@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from davinci.isa.core import Space
 from davinci.report.launching import Sharing
-from davinci.simulator.timing.timeline import Row
+from davinci.simulator.timing.timeline import TimelineRow
 
 MOST_CHANGES = 8
 """Changes of the number of busy cores that are told apart in a launch."""
 
 
-def gm_rates(rows: Iterable[Row]) -> list[tuple[int, float, float]]:
+def gm_rates(rows: Iterable[TimelineRow]) -> list[tuple[int, float, float]]:
     """(cycle, bytes read in a cycle, bytes written) whenever the rate of GM traffic changes.
 
     A transfer moves its bytes evenly while it keeps its pipe. The scalar unit's accesses are left

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.report.critical import SYNCHRONISATION, WAIT_FOR_A_CORE
-from davinci.simulator.timing.timeline import NOTHING, Row
+from davinci.simulator.timing.timeline import NOTHING, TimelineRow
 
 SCALAR = "PIPE_S"
 
@@ -53,10 +53,10 @@ class Stall:
     start: int
     end: int
     kind: str
-    culprit: Row
+    culprit: TimelineRow
 
 
-def waits(rows: Sequence[Row], cycles: int) -> dict[Wait, int]:
+def waits(rows: Sequence[TimelineRow], cycles: int) -> dict[Wait, int]:
     """Cycles by what they are booked on, for each pipe that appears in one block's rows.
 
     Args:
@@ -65,7 +65,7 @@ def waits(rows: Sequence[Row], cycles: int) -> dict[Wait, int]:
     """
     by_index = {row.index: row for row in rows}
     stalls = _stalls(by_index)
-    lanes: dict[str, list[Row]] = defaultdict(list)
+    lanes: dict[str, list[TimelineRow]] = defaultdict(list)
     for row in rows:
         lanes[row.pipe].append(row)
     found: dict[Wait, int] = defaultdict(int)
@@ -89,7 +89,7 @@ def waits(rows: Sequence[Row], cycles: int) -> dict[Wait, int]:
     return dict(found)
 
 
-def _held(row: Row, by_index: dict[int, Row]) -> Wait:
+def _held(row: TimelineRow, by_index: dict[int, TimelineRow]) -> Wait:
     """Returns the reason for which an instruction keeps its pipe."""
     if row.mnemonic not in SYNCHRONISATION:
         return Wait(row.pipe, "run")
@@ -105,7 +105,7 @@ def _held(row: Row, by_index: dict[int, Row]) -> Wait:
     return Wait(row.pipe, "barrier", culprit.pipe, culprit.mnemonic, culprit.location)
 
 
-def _told(sender: Row, by_index: dict[int, Row]) -> Row:
+def _told(sender: TimelineRow, by_index: dict[int, TimelineRow]) -> TimelineRow:
     """The instruction that a `set_flag` came after, or the `set_flag` if there was none."""
     for before in (sender.end_after, sender.start_after):
         if before != NOTHING and by_index[before].mnemonic not in SYNCHRONISATION:
@@ -113,7 +113,7 @@ def _told(sender: Row, by_index: dict[int, Row]) -> Row:
     return sender
 
 
-def _stalls(by_index: dict[int, Row]) -> list[Stall]:
+def _stalls(by_index: dict[int, TimelineRow]) -> list[Stall]:
     """Returns the stretches in which the scalar unit was held up, in order of time."""
     found = []
     previous = 0

@@ -30,7 +30,7 @@ from davinci.machine import Machine
 from davinci.machine.reader import parse
 from davinci.report.launching import HOST, cycles_of, gap_us, gaps_us, launches_of, link_waits_us
 from davinci.simulator import LaunchProfile, Tables
-from davinci.simulator.timing.retime import Stream
+from davinci.simulator.timing.retime import IssuedStream
 
 Record = dict[str, Any]
 
@@ -286,7 +286,7 @@ class Retimed:
         changed = [combined(self._machine, own) for own in mine]
         texts = [m.model_dump_json() if m != self._machine else "" for m, _ in changed]
 
-        def setting(stream: Stream) -> tuple[Machine, Tables]:
+        def setting(stream: IssuedStream) -> tuple[Machine, Tables]:
             machine, faster = changed[stream.kernel]
             if not mine[stream.kernel]:
                 return machine, stream.tables

@@ -37,7 +37,7 @@ from davinci.runtime.module_facts import (
     symbols,
 )
 from davinci.runtime.phases import add_call, add_meeting, check_phases, without_meetings
-from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
+from davinci.simulator import Device, JoinedKernels, KernelCall, LaunchProfile
 from davinci.units import BLOCK_BYTES
 
 POISON = 0xFF
@@ -116,7 +116,7 @@ class HostProgram:
         self.outputs: list[Spec] = []
         self.input_addresses: dict[str, int] = {}
         self.output_addresses: dict[str, int] = {}
-        self.launches: list[Launch] = []
+        self.launches: list[JoinedKernels] = []
         self.operators: list[tuple[str, ...]] = []
         self.members: list[tuple[tuple[str, ...], ...]] = []
         self.volatile: list[tuple[int, int]] = []

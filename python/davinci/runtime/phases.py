@@ -11,10 +11,10 @@ from davinci.machine import Machine, blocks_a_core
 from davinci.mlir import Op
 from davinci.passes.analysis.kernels import MEETING
 from davinci.passes.pipeline.base import fail
-from davinci.simulator import KernelCall, Launch, LaunchProfile
+from davinci.simulator import JoinedKernels, KernelCall, LaunchProfile
 
 
-def add_meeting(launches: list[Launch], op: Op, call: KernelCall) -> int:
+def add_meeting(launches: list[JoinedKernels], op: Op, call: KernelCall) -> int:
     """Adds a meeting of the cores of the launch before it, which goes on behind it.
 
     Args:
@@ -37,7 +37,7 @@ def add_meeting(launches: list[Launch], op: Op, call: KernelCall) -> int:
     first = len(launches) - 1
     while launches[first].continues:
         first -= 1
-    launches.append(Launch((call,), continues=True, meeting=place))
+    launches.append(JoinedKernels((call,), continues=True, meeting=place))
     meet = [launch for launch in launches[first:] if launch.meets]
     cores = max(launch.blocks for launch in meet)
     kinds = frozenset().union(*(launch.kernels[0].programs for launch in meet))
@@ -46,7 +46,7 @@ def add_meeting(launches: list[Launch], op: Op, call: KernelCall) -> int:
     return place
 
 
-def add_call(launches: list[Launch], call: KernelCall, beside: bool) -> None:
+def add_call(launches: list[JoinedKernels], call: KernelCall, beside: bool) -> None:
     """Adds a call of a kernel.
 
     Args:
@@ -58,10 +58,10 @@ def add_call(launches: list[Launch], call: KernelCall, beside: bool) -> None:
     elif before is not None and beside:
         launches[-1] = replace(before, kernels=(*before.kernels, call))
     else:
-        launches.append(Launch((call,)))
+        launches.append(JoinedKernels((call,)))
 
 
-def check_phases(launches: Sequence[Launch], main: Op, machine: Machine) -> None:
+def check_phases(launches: Sequence[JoinedKernels], main: Op, machine: Machine) -> None:
     """Checks that all blocks of phases meet.
 
     Raises:
@@ -87,7 +87,7 @@ def check_phases(launches: Sequence[Launch], main: Op, machine: Machine) -> None
 
 
 def without_meetings(
-    launches: Sequence[Launch], profiles: Sequence[Sequence[LaunchProfile]]
+    launches: Sequence[JoinedKernels], profiles: Sequence[Sequence[LaunchProfile]]
 ) -> list[LaunchProfile]:
     """The profiles of kernels; that of a meeting is part of the one behind it."""
     found: list[LaunchProfile] = []

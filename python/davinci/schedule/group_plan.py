@@ -9,13 +9,13 @@ from davinci.schedule.moves.choice import MovePlan, is_move, move_plan
 from davinci.schedule.moves.combines import CombinePlan, combine_plan, combines_blocks
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.sorts.schedule import SortPlan, sort_plan, sorts
-from davinci.schedule.vector.schedule import Plan, plan
+from davinci.schedule.vector.schedule import VectorPlan, plan
 from davinci.schedule.vector.space import MOVES, NoSpace
 
 WIDE = "i64"
 """An element type that the vector unit has no lanes for: it would compute with halves."""
 
-GroupPlan = Plan | MovePlan | BlockPlan | CombinePlan | SortPlan
+GroupPlan = VectorPlan | MovePlan | BlockPlan | CombinePlan | SortPlan
 
 
 def moves_only(graph: Graph) -> bool:

@@ -35,7 +35,7 @@ from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.products.product import Product
 from davinci.schedule.side_by_side import partings_of, plans_of
-from davinci.schedule.stages import Way, pruned
+from davinci.schedule.stages import CoresWay, pruned
 from davinci.schedule.vector.phased_schedule import PhasedSchedule
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.tiled_schedule import VectorSchedule
@@ -93,7 +93,7 @@ def count_alone(graph: Graph, machine: Machine, cores: int) -> CoreCount | None:
 
 def ways_of_group(
     graph: Graph, machine: Machine, cores: int, alone: CoreCount, most: float
-) -> tuple[Way, ...]:
+) -> tuple[CoresWay, ...]:
     """A group on several numbers of cores, at most those that it takes with a launch of its own:
     these, and fewer as long as it takes at most `most` cycles.
 
@@ -101,7 +101,7 @@ def ways_of_group(
         alone: what `count_alone` found for as many cores.
     """
     weigh = weigher_of(graph, machine, cores, Wanted(), IMPROVED)
-    found: list[Way] = []
+    found: list[CoresWay] = []
     for count in reversed([count for count in counts(cores) if count <= alone.cores]):
         try:
             weighed = alone.tried.get(count) or weigh(count, most if found else math.inf)
@@ -109,7 +109,7 @@ def ways_of_group(
             break
         if weighed is None or (found and weighed.cycles > most):
             break
-        found.append(Way(max(1, min(count, weighed.blocks)), weighed.cycles))
+        found.append(CoresWay(max(1, min(count, weighed.blocks)), weighed.cycles))
         if weighed.cycles > SLOW * found[0].cycles:
             break
     return pruned(found)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from davinci.operators import OPERATORS
 from davinci.operators.call import Call
 from davinci.operators.tensors import Tensor
-from davinci.operators.windows import PARALLEL, Dim, Windows
+from davinci.operators.windows import PARALLEL, WindowDim, Windows
 from davinci.schedule.graph import Graph, Node, Scalar
 
 
@@ -46,10 +46,10 @@ def windows_of(node: Node, graph: Graph) -> Windows:
     return windows
 
 
-def extent_of(dim: Dim, windows: Windows) -> int:
+def extent_of(dim: WindowDim, windows: Windows) -> int:
     """Elements of a dimension that axes make up without gaps; 0 if it is none."""
     size, found = 1, []
-    part: Dim | None = dim
+    part: WindowDim | None = dim
     while part is not None:
         found.append(part)
         part = part.inner
@@ -64,7 +64,7 @@ def extent_of(dim: Dim, windows: Windows) -> int:
     return size
 
 
-def axes_of(dim: Dim) -> list[int]:
+def axes_of(dim: WindowDim) -> list[int]:
     """Numbers of the axes that the place of a dimension follows, outermost first."""
     found, part = [], dim
     while True:

@@ -26,7 +26,7 @@ from davinci.schedule.moves.choice import MovePlan, is_move
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.sorts.schedule import SortPlan, sorts
 from davinci.schedule.vector.regions import Regions, regions_of
-from davinci.schedule.vector.schedule import Plan, estimate, plan, plans
+from davinci.schedule.vector.schedule import VectorPlan, estimate, plan, plans
 from davinci.schedule.vector.space import NoSpace, space_of
 
 
@@ -275,7 +275,7 @@ def part_choice(planned: PlannedPart) -> PartChoice:
 
 
 def _choice(plan: GroupPlan, cores: int) -> PartChoice:
-    if isinstance(plan, Plan):
+    if isinstance(plan, VectorPlan):
         return PartChoice(cores=cores, choice=plan.schedule.choice)
     choice = SortChoice() if isinstance(plan, SortPlan) else MovesChoice()
     return PartChoice(cores=cores, choice=choice)
@@ -292,7 +292,7 @@ def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
     ranked: list[list[PartChoice]] = []
     for each in plans_of(partings_of(graph), machine, cores):
         best, n = each.plan, each.cores
-        if not isinstance(best, Plan):
+        if not isinstance(best, VectorPlan):
             fewer = sorted((count for count in counts(n) if count < n), reverse=True)
             ranked.append([_choice(best, count) for count in (n, *fewer)])
             continue

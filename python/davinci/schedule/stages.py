@@ -31,7 +31,7 @@ KEPT = 24
 
 
 @dataclass(frozen=True)
-class Way:
+class CoresWay:
     """A kernel on some number of cores: those that have work, and estimated cycles."""
 
     cores: int
@@ -39,7 +39,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Task:
+class StagedCall:
     """A call of a kernel.
 
     Attributes:
@@ -50,7 +50,7 @@ class Task:
         shares: whether it may share a launch.
     """
 
-    ways: tuple[Way, ...]
+    ways: tuple[CoresWay, ...]
     needs: frozenset[int] = frozenset()
     memory_bytes: int = 0
     l2_bytes: int = 0
@@ -58,7 +58,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Stage:
+class LaunchStage:
     """Tasks that are one launch.
 
     Attributes:
@@ -72,13 +72,13 @@ class Stage:
     cycles: float = 0.0
 
 
-def pruned(ways: Sequence[Way]) -> tuple[Way, ...]:
+def pruned(ways: Sequence[CoresWay]) -> tuple[CoresWay, ...]:
     """Ways of which none has more cores than another and takes as long.
 
     >>> pruned([Way(4, 50), Way(1, 90), Way(2, 90)])
     (Way(cores=1, cycles=90), Way(cores=4, cycles=50))
     """
-    found: list[Way] = []
+    found: list[CoresWay] = []
     for way in sorted(ways, key=lambda each: (each.cores, each.cycles)):
         if not found or way.cycles < found[-1].cycles:
             found.append(way)
@@ -86,7 +86,7 @@ def pruned(ways: Sequence[Way]) -> tuple[Way, ...]:
 
 
 @dataclass
-class Prices:
+class StagePrices:
     """What stages take.
 
     Attributes:
@@ -97,16 +97,16 @@ class Prices:
 
     machine: Machine
     cores: int
-    tasks: Sequence[Task]
+    tasks: Sequence[StagedCall]
     _alone: dict[int, float] = field(default_factory=dict)
-    _known: dict[tuple[int, ...], Stage | None] = field(default_factory=dict)
-    _of_kinds: dict[tuple[int, ...], Stage | None] = field(default_factory=dict)
+    _known: dict[tuple[int, ...], LaunchStage | None] = field(default_factory=dict)
+    _of_kinds: dict[tuple[int, ...], LaunchStage | None] = field(default_factory=dict)
 
     @cached_property
     def kinds(self) -> list[int]:
         """The number of the first task with the ways and bytes of each: stages of equal kernels are
         priced once."""
-        first: dict[Task, int] = {}
+        first: dict[StagedCall, int] = {}
         kinds = []
         for number, task in enumerate(self.tasks):
             kinds.append(first.setdefault(replace(task, needs=frozenset()), number))
@@ -125,10 +125,10 @@ class Prices:
             )
         return self._alone[number]
 
-    def stage(self, tasks: tuple[int, ...]) -> Stage | None:
+    def stage(self, tasks: tuple[int, ...]) -> LaunchStage | None:
         """A stage, its cores shared out as takes least time; None if there are not enough."""
         if len(tasks) == 1:
-            return Stage(tasks, (), self.alone(tasks[0]))
+            return LaunchStage(tasks, (), self.alone(tasks[0]))
         if tasks not in self._known:
             kinds = tuple(self.kinds[task] for task in tasks)
             if kinds not in self._of_kinds:
@@ -137,7 +137,7 @@ class Prices:
             self._known[tasks] = found and replace(found, tasks=tasks)
         return self._known[tasks]
 
-    def _shared(self, numbers: tuple[int, ...]) -> Stage | None:
+    def _shared(self, numbers: tuple[int, ...]) -> LaunchStage | None:
         tasks = [self.tasks[number] for number in numbers]
         if len(tasks) > self.cores or not all(task.shares for task in tasks):
             return None
@@ -146,7 +146,7 @@ class Prices:
         passing = sum(task.l2_bytes for task in tasks) / l2.read_bytes_per_cycle
         least = max(memory, passing) / self.machine.cores
         slowest = [[-way.cycles for way in task.ways] for task in tasks]
-        best = Stage(numbers, (), math.inf)
+        best = LaunchStage(numbers, (), math.inf)
         for limit in sorted({way.cycles for task in tasks for way in task.ways}):
             places = [bisect.bisect_left(each, -limit) for each in slowest]
             if any(place == len(each) for place, each in zip(places, slowest, strict=True)):
@@ -157,11 +157,11 @@ class Prices:
                 continue
             cycles = max(limit, least) + self._queued[count]
             if cycles < best.cycles:
-                best = Stage(numbers, tuple(way.cores for way in ways), cycles)
+                best = LaunchStage(numbers, tuple(way.cores for way in ways), cycles)
         return best if best.cores else None
 
 
-def fastest(prices: Prices) -> list[Stage]:
+def fastest(prices: StagePrices) -> list[LaunchStage]:
     """The stages of least estimated time that the search finds, in order."""
     tasks = prices.tasks
     readers = readers_of(tasks)
@@ -169,7 +169,9 @@ def fastest(prices: Prices) -> list[Stage]:
     after = longest_after(prices)
     alike = twins(prices, readers)
     # By the number of done tasks: sets of them, what each took, and how it came about.
-    layers: list[dict[int, tuple[float, int, Stage | None]]] = [{} for _ in range(len(tasks) + 1)]
+    layers: list[dict[int, tuple[float, int, LaunchStage | None]]] = [
+        {} for _ in range(len(tasks) + 1)
+    ]
     layers[0][0] = (0.0, 0, None)
     worth: dict[int, float] = {0: 0.0}
     ready_after = {0: [number for number, task in enumerate(tasks) if not task.needs]}
@@ -190,7 +192,7 @@ def fastest(prices: Prices) -> list[Stage]:
                 if then not in found or total < found[then][0]:
                     found[then] = (total, done, stage)
                     worth[then] = worth[done] + sum(map(prices.alone, chosen))
-    stages: list[Stage] = []
+    stages: list[LaunchStage] = []
     done = (1 << len(tasks)) - 1
     while done:
         _, done, stage = layers[done.bit_count()][done]
@@ -199,7 +201,7 @@ def fastest(prices: Prices) -> list[Stage]:
     return stages[::-1]
 
 
-def readers_of(tasks: Sequence[Task]) -> list[list[int]]:
+def readers_of(tasks: Sequence[StagedCall]) -> list[list[int]]:
     """Numbers of the tasks that wait for each, in rising order."""
     found: list[list[int]] = [[] for _ in tasks]
     for number, task in enumerate(tasks):
@@ -208,7 +210,7 @@ def readers_of(tasks: Sequence[Task]) -> list[list[int]]:
     return found
 
 
-def twins(prices: Prices, readers: Sequence[Sequence[int]]) -> list[int]:
+def twins(prices: StagePrices, readers: Sequence[Sequence[int]]) -> list[int]:
     """The number of the first task that each could change places with: one of an equal kernel that
     waits for the same tasks and that the same tasks wait for."""
     first: dict[tuple[int, frozenset[int], tuple[int, ...]], int] = {}
@@ -220,7 +222,7 @@ def twins(prices: Prices, readers: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _candidates(
-    ready: Sequence[int], prices: Prices, after: Sequence[float], alike: Sequence[int]
+    ready: Sequence[int], prices: StagePrices, after: Sequence[float], alike: Sequence[int]
 ) -> Iterator[tuple[int, ...]]:
     """Sets of ready tasks that may be the next stage; a task that shares no launch alone, and at
     once, for nothing is gained by waiting. Of tasks that could change places the first are taken.
@@ -245,7 +247,7 @@ def _candidates(
 
 
 def _choices(
-    ready: Sequence[int], prices: Prices, after: Sequence[float], alike: Sequence[int]
+    ready: Sequence[int], prices: StagePrices, after: Sequence[float], alike: Sequence[int]
 ) -> Iterator[Sequence[int]]:
     """All sets of a few tasks; of more of them neighbours in two orders, without those that differ
     from others only in tasks that could change places."""
@@ -266,7 +268,7 @@ def _choices(
                 yield ordered[first:stop]
 
 
-def longest_after(prices: Prices) -> list[float]:
+def longest_after(prices: StagePrices) -> list[float]:
     """Cycles of the longest chain of tasks that begins with each."""
     tasks = prices.tasks
     found = [prices.alone(number) for number in range(len(tasks))]
@@ -276,18 +278,18 @@ def longest_after(prices: Prices) -> list[float]:
     return found
 
 
-def sequential(prices: Prices) -> list[Stage]:
+def sequential(prices: StagePrices) -> list[LaunchStage]:
     """One launch after the other."""
-    return [Stage((n,), (), prices.alone(n)) for n in range(len(prices.tasks))]
+    return [LaunchStage((n,), (), prices.alone(n)) for n in range(len(prices.tasks))]
 
 
-def in_groups(prices: Prices, groups: int) -> list[Stage]:
+def in_groups(prices: StagePrices, groups: int) -> list[LaunchStage]:
     """Layers of tasks that wait for equally many others one after the other, each cut in so many
     groups of equal size; a group that is no stage is cut in halves until it is."""
     layer: list[int] = []
     for task in prices.tasks:
         layer.append(max((layer[need] + 1 for need in task.needs), default=0))
-    stages: list[Stage] = []
+    stages: list[LaunchStage] = []
     for level in range(max(layer, default=-1) + 1):
         numbers = [number for number, own in enumerate(layer) if own == level]
         size = -(-len(numbers) // groups)
@@ -296,7 +298,7 @@ def in_groups(prices: Prices, groups: int) -> list[Stage]:
     return stages
 
 
-def _as_stages(prices: Prices, numbers: Sequence[int]) -> list[Stage]:
+def _as_stages(prices: StagePrices, numbers: Sequence[int]) -> list[LaunchStage]:
     stage = prices.stage(tuple(numbers))
     if stage is not None:
         return [stage]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from davinci.operators import OPERATORS
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
-from davinci.operators.windows import Dim, Windows
+from davinci.operators.windows import WindowDim, Windows
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.piece_rules import RULES, pieces_of_operands
 from davinci.schedule.node_windows import WrongWindows, reduced_axes, windows_of
@@ -58,7 +58,7 @@ def _indices(windows: Windows, point: Point) -> list[Sequence[int]]:
     for i in reduced_axes(windows):
         found[i] = range(windows.axes[i].size)
     for dim, index in zip(windows.result, point, strict=True):
-        part: Dim | None = dim
+        part: WindowDim | None = dim
         while part is not None:
             if part.axis is not None:
                 found[part.axis] = (index // part.stride,)
@@ -67,7 +67,7 @@ def _indices(windows: Windows, point: Point) -> list[Sequence[int]]:
     return found
 
 
-def _holds(dim: Dim, indices: Sequence[Sequence[int]], wanted: int) -> bool:
+def _holds(dim: WindowDim, indices: Sequence[Sequence[int]], wanted: int) -> bool:
     """Whether the window of a dimension reaches the index `wanted` of the operand, for one of the
     indices of its axis."""
     for index in (0,) if dim.axis is None else _near(dim, indices[dim.axis], wanted):
@@ -81,7 +81,7 @@ def _holds(dim: Dim, indices: Sequence[Sequence[int]], wanted: int) -> bool:
     return False
 
 
-def _near(dim: Dim, indices: Sequence[int], wanted: int) -> Sequence[int]:
+def _near(dim: WindowDim, indices: Sequence[int], wanted: int) -> Sequence[int]:
     """Those indices of an axis, which may be many, at which a window may reach a position."""
     if dim.inner is not None or dim.stride < 1 or len(indices) == 1:
         return indices

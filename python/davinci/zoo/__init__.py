@@ -113,7 +113,7 @@ NETWORKS: dict[str, Callable[..., Any]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class ZooModel:
     """A network of the zoo with its parameters chosen; it is built when it is first looked at."""
 
     spec: str
@@ -156,7 +156,7 @@ class Model:
         return self.network.inputs(np.random.default_rng(seed))
 
 
-def build(spec: str) -> Model:
+def build(spec: str) -> ZooModel:
     """Builds the network that `spec`, `NAME[,key=value...]`, describes.
 
     Raises:
@@ -167,7 +167,7 @@ def build(spec: str) -> Model:
     return model
 
 
-def find(spec: str) -> Model:
+def find(spec: str) -> ZooModel:
     """The network that `spec`, `NAME[,key=value...]`, describes, not built yet.
 
     Raises:
@@ -204,4 +204,4 @@ def find(spec: str) -> Model:
                 expected="a whole number, as in seq=128",
             )
         changes[key] = int(value)
-    return Model(spec, NETWORKS[name](**changes))
+    return ZooModel(spec, NETWORKS[name](**changes))

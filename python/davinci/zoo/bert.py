@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 from davinci.zoo.graph import WEIGHT_STD, OnnxGraph, require_positive
 from davinci.zoo.transformer import (
-    Sizes,
+    SequenceSizes,
     attention,
     gelu,
     linear,
@@ -109,7 +109,7 @@ class Bert:
 
     def attention(self, graph: OnnxGraph, name: str, value: str, mask: str) -> str:
         """[batch, seq, hidden] -> the same; softmax(q k' / sqrt(d) + mask) v for each head."""
-        sizes = Sizes(self.batch, self.seq, self.hidden, self.heads)
+        sizes = SequenceSizes(self.batch, self.seq, self.hidden, self.heads)
         query = split_heads(graph, self.linear(graph, f"{name}.query", value, self.hidden), sizes)
         key = self.linear(graph, f"{name}.key", value, self.hidden)
         key = split_heads(graph, key, sizes, perm=(0, 2, 3, 1))

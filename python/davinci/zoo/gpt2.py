@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from davinci.zoo.graph import OnnxGraph, require_positive
 from davinci.zoo.transformer import (
-    Sizes,
+    SequenceSizes,
     after_past,
     attention,
     causal_mask,
@@ -63,7 +63,7 @@ class Gpt2:
 
     def _layer(self, graph: OnnxGraph, name: str, x: str, mask: str, number: int) -> str:
         hidden = self.hidden
-        sizes = Sizes(self.batch, self.seq, hidden, self.heads)
+        sizes = SequenceSizes(self.batch, self.seq, hidden, self.heads)
         normal = layer_norm(graph, f"{name}.ln_1", x, hidden)
         joined = linear(graph, f"{name}.attn.c_attn", normal, hidden, 3 * hidden)
         parts = graph.parts("Split", joined, count=3, axis=2)

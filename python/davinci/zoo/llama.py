@@ -14,7 +14,7 @@ from onnx import TensorProto
 from davinci.zoo.graph import OnnxGraph, require, require_positive
 from davinci.zoo.transformer import (
     HEADS_FIRST,
-    Sizes,
+    SequenceSizes,
     after_past,
     attention,
     causal_mask,
@@ -107,8 +107,8 @@ class Llama:
         turns: tuple[str, str],
         number: int,
     ) -> str:
-        sizes = Sizes(self.batch, self.seq, self.hidden, self.heads)
-        few = Sizes(self.batch, self.seq, sizes.head * self.kv_heads, self.kv_heads)
+        sizes = SequenceSizes(self.batch, self.seq, self.hidden, self.heads)
+        few = SequenceSizes(self.batch, self.seq, sizes.head * self.kv_heads, self.kv_heads)
         normal = rms_norm(graph, f"{name}.norm", x, self.hidden)
         query, key, value = (
             split_heads(

@@ -11,7 +11,7 @@ from davinci.zoo.graph import OnnxGraph, require
 from davinci.zoo.layers import ImageNetwork, Images, dense
 from davinci.zoo.transformer import (
     MASKED,
-    Sizes,
+    SequenceSizes,
     attention,
     feed_forward,
     layer_norm,
@@ -71,7 +71,7 @@ class Swin(ImageNetwork):
         """[batch, side, side, width] -> the same."""
         window, across = self.window, side // self.window
         tokens = window * window
-        sizes = Sizes(self.batch * across**2, tokens, width, width // HEAD or 1)
+        sizes = SequenceSizes(self.batch * across**2, tokens, width, width // HEAD or 1)
         made = layer_norm(graph, f"{name}.norm1", x, width)
         made = rolled(graph, made, side - moved) if moved else made
         parted = [self.batch, across, window, across, window, width]
@@ -86,7 +86,7 @@ class Swin(ImageNetwork):
         return feed_forward(graph, name, x, width)
 
     def _attention(
-        self, graph: OnnxGraph, name: str, x: str, sizes: Sizes, across: int, moved: int
+        self, graph: OnnxGraph, name: str, x: str, sizes: SequenceSizes, across: int, moved: int
     ) -> str:
         """Within windows, with a number for each head and each way from token to token."""
         joined = linear(graph, f"{name}.qkv", x, sizes.hidden, 3 * sizes.hidden)

@@ -17,7 +17,7 @@ MASKED = -1e4
 
 
 @dataclass(frozen=True)
-class Sizes:
+class SequenceSizes:
     """Sequences of tokens: how many, how long, numbers of a token, heads."""
 
     batch: int
@@ -56,14 +56,14 @@ def reshaped(graph: OnnxGraph, x: str, shape: Sequence[int]) -> str:
 
 
 def split_heads(
-    graph: OnnxGraph, x: str, sizes: Sizes, perm: Sequence[int] = HEADS_FIRST, seq: int = 0
+    graph: OnnxGraph, x: str, sizes: SequenceSizes, perm: Sequence[int] = HEADS_FIRST, seq: int = 0
 ) -> str:
     """[batch, seq, hidden] -> [batch, seq, heads, head], transposed."""
     split = reshaped(graph, x, [sizes.batch, seq or sizes.seq, sizes.heads, sizes.head])
     return graph.node("Transpose", split, perm=list(perm))
 
 
-def merge_heads(graph: OnnxGraph, x: str, sizes: Sizes) -> str:
+def merge_heads(graph: OnnxGraph, x: str, sizes: SequenceSizes) -> str:
     """[batch, heads, seq, head] -> [batch, seq, hidden]."""
     merged = graph.node("Transpose", x, perm=list(HEADS_FIRST))
     return reshaped(graph, merged, [sizes.batch, sizes.seq, sizes.hidden])

@@ -10,7 +10,7 @@ import numpy as np
 from davinci.zoo.graph import OnnxGraph, require
 from davinci.zoo.layers import ImageNetwork, Images, dense
 from davinci.zoo.transformer import (
-    Sizes,
+    SequenceSizes,
     attention,
     feed_forward,
     layer_norm,
@@ -45,7 +45,7 @@ class Vit(ImageNetwork):
         tokens = graph.node("Concat", graph.node("Expand", first, shape), tokens, axis=1)
         places = graph.weight("positions", 1, patches + 1, self.hidden)
         tokens = graph.node("Add", tokens, places)
-        sizes = Sizes(self.batch, patches + 1, self.hidden, self.heads)
+        sizes = SequenceSizes(self.batch, patches + 1, self.hidden, self.heads)
         for number in range(self.depth):
             with graph.scope(f"layer.{number}"):
                 tokens = encoder_layer(graph, f"layer.{number}", tokens, sizes)
@@ -54,7 +54,7 @@ class Vit(ImageNetwork):
         return dense(graph, first, self.hidden, self.classes)
 
 
-def encoder_layer(graph: OnnxGraph, name: str, x: str, sizes: Sizes) -> str:
+def encoder_layer(graph: OnnxGraph, name: str, x: str, sizes: SequenceSizes) -> str:
     """Norms stand in front of attention and of the two products behind it."""
     hidden = sizes.hidden
     normal = layer_norm(graph, f"{name}.norm1", x, hidden)

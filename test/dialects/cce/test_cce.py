@@ -341,9 +341,9 @@ INCCE = [
     ("load2d", [L0A, L0A], "", "source is in the wrong memory; found L0A; expected L1"),
     (
         "load2d",
-        [memref("2x3x16x8", "f32", "L1"), memref("2x3x16x8", "f32", "L0A")],
+        [memref("2x3x16x8", "i32", "L1"), memref("2x3x16x8", "i32", "L0A")],
         "",
-        "source has the wrong element type; found f32",
+        "source has the wrong element type; found s32",
     ),
     ("load2d", [L1, memref("2x3x16x16", "i16", "L0A")], "", "element types differ"),
     ("load2d", [L1, memref("3x2x16x16", "f16", "L0A")], "", "shapes differ"),

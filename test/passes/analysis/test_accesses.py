@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci.mlir import ir, make_context
-from davinci.passes.analysis.accesses import FORWARD, Access, Accesses
-from davinci.passes.analysis.affine import Form, Forms
+from davinci.passes.analysis.accesses import FORWARD, Accesses, ByteAccess
+from davinci.passes.analysis.affine import AffineForm, Forms
 
 TWO_LOOPS = """
 func.func @k(%x: memref<4096xi8>) {
@@ -50,17 +50,17 @@ class Nest:
             self.forms.enter_loop(loop)
         self.variables = [loop.regions[0].blocks[0].arguments[0] for loop in self.loops]
 
-    def access(self, offset: int, i: int, j: int, dims: tuple[Any, ...], run: int) -> Access:
+    def access(self, offset: int, i: int, j: int, dims: tuple[Any, ...], run: int) -> ByteAccess:
         terms = tuple((v, c) for v, c in zip(self.variables, (i, j), strict=True) if c)
-        return Access(self.argument, Form(offset, terms), dims, run, 0, None)
+        return ByteAccess(self.argument, AffineForm(offset, terms), dims, run, 0, None)
 
-    def touched(self, access: Access, i: int, j: int) -> set[int]:
+    def touched(self, access: ByteAccess, i: int, j: int) -> set[int]:
         coefficients = [dict(access.offset.terms).get(v, 0) for v in self.variables]
         base = access.offset.constant + coefficients[0] * i + coefficients[1] * j
         starts = product(*(range(0, count * stride, stride) for count, stride in access.dims))
         return {base + sum(start) + byte for start in starts for byte in range(access.run)}
 
-    def really_overlap(self, first: Access, second: Access, carrier: int) -> bool:
+    def really_overlap(self, first: ByteAccess, second: ByteAccess, carrier: int) -> bool:
         for i, j in product(range(self.n), range(self.m)):
             for k, m in product(range(self.n), range(self.m)):
                 related = {FORWARD: (i, j) == (k, m), 0: i < k, 1: i == k and j < m}[carrier]

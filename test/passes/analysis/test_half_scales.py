@@ -5,7 +5,7 @@ from __future__ import annotations
 from davinci.passes.analysis.half_scales import NO_RANGE, TOO_FAR, plan_scales
 from davinci.passes.analysis.scale_shifts import LARGEST_SCALE, LEAST, ScaledGraph
 from davinci.passes.analysis.value_bounds import Bound
-from davinci.passes.analysis.value_graph import ARGUMENT, Graph, Known, Node
+from davinci.passes.analysis.value_graph import ARGUMENT, KnownElements, ValueGraph, ValueNode
 
 SHAPE = (4, 8)
 
@@ -14,7 +14,7 @@ class Builder:
     """Builds a graph node by node."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[ValueNode] = []
         self.ranges: dict[int, tuple[float, float]] = {}
 
     def input(self, low: float | None = None, high: float = 0.0) -> int:
@@ -23,19 +23,19 @@ class Builder:
         return self.add(ARGUMENT)
 
     def number(self, value: float) -> int:
-        known = Known(value, value, abs(value), False)
-        self.nodes.append(Node("full", shape=SHAPE, known=known, fixed=True))
+        known = KnownElements(value, value, abs(value), False)
+        self.nodes.append(ValueNode("full", shape=SHAPE, known=known, fixed=True))
         return len(self.nodes) - 1
 
     def add(self, name: str, *operands: int) -> int:
-        self.nodes.append(Node(name, operands, SHAPE))
+        self.nodes.append(ValueNode(name, operands, SHAPE))
         return len(self.nodes) - 1
 
-    def graph(self, *results: int) -> Graph:
-        return Graph(self.nodes, results, self.ranges)
+    def graph(self, *results: int) -> ValueGraph:
+        return ValueGraph(self.nodes, results, self.ranges)
 
 
-def extra_scalings(graph: Graph) -> list[tuple[int, int]]:
+def extra_scalings(graph: ValueGraph) -> list[tuple[int, int]]:
     """Operands that are multiplied by a power of two on their own."""
     plan = plan_scales(graph).plan
     return [

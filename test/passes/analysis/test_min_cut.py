@@ -7,13 +7,13 @@ from itertools import pairwise, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from davinci.passes.analysis.min_cut import NEVER, Network
+from davinci.passes.analysis.min_cut import NEVER, FlowNetwork
 
 Edges = list[tuple[int, int, int]]
 
 
-def network(nodes: int, edges: Edges) -> Network:
-    found = Network()
+def network(nodes: int, edges: Edges) -> FlowNetwork:
+    found = FlowNetwork()
     for _ in range(nodes):
         found.node()
     for edge in edges:
@@ -54,8 +54,8 @@ def test_no_cut_is_cheaper(case: tuple[int, Edges]) -> None:
 
 def test_a_long_chain() -> None:
     """10,000 nodes, cut where it is cheapest."""
-    chain = Network()
-    nodes = [Network.SOURCE, *(chain.node() for _ in range(10_000)), Network.SINK]
+    chain = FlowNetwork()
+    nodes = [FlowNetwork.SOURCE, *(chain.node() for _ in range(10_000)), FlowNetwork.SINK]
     for i, (tail, head) in enumerate(pairwise(nodes)):
         chain.edge(tail, head, 3 if i == 7_000 else 5)
     assert chain.source_side() == {0, *nodes[1:7_001]}

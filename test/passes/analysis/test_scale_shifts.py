@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from davinci.passes.analysis.scale_shifts import Limits, ScaledGraph
+from davinci.passes.analysis.scale_shifts import ScaledGraph, ShiftLimits
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from davinci.passes.analysis.scale_shifts import Limits, ScaledGraph
 def test_a_constant_is_read_with_scales_within_its_limits(now: int, delta: int, may: bool) -> None:
     shifts: Any = SimpleNamespace(
         graph=SimpleNamespace(nodes=[None, SimpleNamespace(operands=(0,))]),
-        limits=[Limits(0, 3)],
+        limits=[ShiftLimits(0, 3)],
         plan=SimpleNamespace(reads={(1, 0): now}),
         is_fixed=lambda number: True,
     )

@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 from davinci.passes.analysis.bound_rules import RULES
-from davinci.passes.analysis.value_analysis import HALF_ROUNDOFF, Plan, bounds_of, overflows
+from davinci.passes.analysis.value_analysis import HALF_ROUNDOFF, ScalePlan, bounds_of, overflows
 from davinci.passes.analysis.value_bounds import UNKNOWN, Bound, aligned
-from davinci.passes.analysis.value_graph import ARGUMENT, Graph, Known, Node, Sums
+from davinci.passes.analysis.value_graph import (
+    ARGUMENT,
+    KnownElements,
+    OperandSums,
+    ValueGraph,
+    ValueNode,
+)
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], float]] = {
     "add": (np.add, -np.inf),
@@ -61,7 +67,7 @@ def test_values_and_errors_stay_in_their_bounds(name: str) -> None:
             bounds.append(Bound.of(low, high, off))
             computed.append(values)
             exact.append(np.maximum(near, least) if least > -np.inf else near)
-        found = RULES[name](Node(name, tuple(range(count))), bounds)
+        found = RULES[name](ValueNode(name, tuple(range(count))), bounds)
         given, wanted = function(*computed), function(*exact)
         slack = 1e-12 * (1 + np.abs(given).max())
         assert found.least <= given.min() + slack
@@ -72,16 +78,16 @@ def test_values_and_errors_stay_in_their_bounds(name: str) -> None:
 @pytest.mark.parametrize("name", ["div", "log", "sqrt", "rsqrt"])
 def test_what_has_no_bound_is_unknown(name: str) -> None:
     operands = [Bound.of(-1.0, 1.0)] * (2 if name == "div" else 1)
-    assert not RULES[name](Node(name, (0, 1)), operands).is_finite
+    assert not RULES[name](ValueNode(name, (0, 1)), operands).is_finite
 
 
 def test_pieces_keep_functions_of_one_value_together() -> None:
     """x / (x + 1) stays below 1, which one interval for each does not show."""
     x = Bound.of(0.0, 100.0).in_pieces(root=0)
-    apart = RULES["div"](Node("div", (0, 1)), [Bound.of(0, 100), Bound.of(1, 101)])
-    divisor = RULES["add"](Node("add", (0, 1)), [x, Bound.of(1.0, 1.0)])
+    apart = RULES["div"](ValueNode("div", (0, 1)), [Bound.of(0, 100), Bound.of(1, 101)])
+    divisor = RULES["add"](ValueNode("add", (0, 1)), [x, Bound.of(1.0, 1.0)])
     assert apart.most == 100
-    assert RULES["div"](Node("div", (0, 1)), [x, divisor]).most < 1.2
+    assert RULES["div"](ValueNode("div", (0, 1)), [x, divisor]).most < 1.2
 
 
 def test_values_of_several_roots_are_joined() -> None:
@@ -95,8 +101,10 @@ def test_rounding_keeps_signs_and_zeros() -> None:
     assert Bound.of(0.0, 0.0).rounded(0.5, 0.25).most_error == 0
 
 
-def graph(*nodes: Node, results: tuple[int, ...], **ranges: tuple[float, float]) -> Graph:
-    return Graph(list(nodes), results, {int(name[1:]): found for name, found in ranges.items()})
+def graph(*nodes: ValueNode, results: tuple[int, ...], **ranges: tuple[float, float]) -> ValueGraph:
+    return ValueGraph(
+        list(nodes), results, {int(name[1:]): found for name, found in ranges.items()}
+    )
 
 
 ROW = (4, 8)
@@ -108,14 +116,14 @@ def test_a_softmax_lies_between_0_and_1() -> None:
     sums: dict[str, Any] = {**rows, "attributes": {"dims": [1], "kind": "add"}}
     found = bounds_of(
         graph(
-            Node(ARGUMENT, **alike),
-            Node("reduce", (0,), **rows),
-            Node("broadcast", (1,), **alike, attributes={"dims": [0]}),
-            Node("sub", (0, 2), **alike),
-            Node("exp", (3,), **alike),
-            Node("reduce", (4,), **sums),
-            Node("broadcast", (5,), **alike, attributes={"dims": [0]}),
-            Node("div", (4, 6), **alike),
+            ValueNode(ARGUMENT, **alike),
+            ValueNode("reduce", (0,), **rows),
+            ValueNode("broadcast", (1,), **alike, attributes={"dims": [0]}),
+            ValueNode("sub", (0, 2), **alike),
+            ValueNode("exp", (3,), **alike),
+            ValueNode("reduce", (4,), **sums),
+            ValueNode("broadcast", (5,), **alike, attributes={"dims": [0]}),
+            ValueNode("div", (4, 6), **alike),
             results=(7,),
             x0=(-50.0, 50.0),
         )
@@ -126,12 +134,12 @@ def test_a_softmax_lies_between_0_and_1() -> None:
 
 
 def test_a_product_with_known_weights_is_bound_column_by_column() -> None:
-    sums = Sums(1, np.array([3.0, 1.0]), np.array([-1.0, -5.0]), 4)
+    sums = OperandSums(1, np.array([3.0, 1.0]), np.array([-1.0, -5.0]), 4)
     found = bounds_of(
         graph(
-            Node(ARGUMENT),
-            Node("constant", known=Known(-5, 3, 1, True)),
-            Node("matmul", (0, 1), terms=4, sums=sums),
+            ValueNode(ARGUMENT),
+            ValueNode("constant", known=KnownElements(-5, 3, 1, True)),
+            ValueNode("matmul", (0, 1), terms=4, sums=sums),
             results=(2,),
             x0=(0.0, 10.0),
         )
@@ -140,16 +148,16 @@ def test_a_product_with_known_weights_is_bound_column_by_column() -> None:
 
 
 def test_types_of_few_bits_have_a_range() -> None:
-    nodes = [Node(ARGUMENT, element=name) for name in ("ui8", "i8", "i1", "i32", "f32")]
+    nodes = [ValueNode(ARGUMENT, element=name) for name in ("ui8", "i8", "i1", "i32", "f32")]
     found = bounds_of(graph(*nodes, results=()))
     assert [(x.least, x.most) for x in found[:3]] == [(0, 255), (-128, 127), (0, 1)]
     assert [x.most for x in found[3:]] == [UNKNOWN.most] * 2
 
 
 def test_a_plan_that_overflows_is_seen() -> None:
-    tried = graph(Node(ARGUMENT), Node("mul", (0, 0)), results=(1,), x0=(0.0, 300.0))
+    tried = graph(ValueNode(ARGUMENT), ValueNode("mul", (0, 0)), results=(1,), x0=(0.0, 300.0))
     for exponent, lost in ((0, [1]), (-1, [])):
-        plan = Plan({1: exponent}, {(1, 0): 0, (1, 1): exponent})
+        plan = ScalePlan({1: exponent}, {(1, 0): 0, (1, 1): exponent})
         bounds = bounds_of(tried, plan)
         assert list(overflows(tried, plan, bounds)) == lost
         assert bounds[1].most_error >= 300**2 * HALF_ROUNDOFF
@@ -159,18 +167,20 @@ def test_a_normalised_value_is_no_larger_than_the_root_of_its_row() -> None:
     """x / sqrt(mean of x x + 1e-12), whose divisor alone tells nothing."""
     alike: dict[str, Any] = {"shape": ROW}
     rows: dict[str, Any] = {"attributes": {"dims": [1], "kind": "add"}, "terms": 8, "shape": (4,)}
-    numbers = [Node("full", shape=(4,), known=Known(x, x, x, False)) for x in (1 / 8, 1e-12)]
+    numbers = [
+        ValueNode("full", shape=(4,), known=KnownElements(x, x, x, False)) for x in (1 / 8, 1e-12)
+    ]
     found = bounds_of(
         graph(
-            Node(ARGUMENT, **alike),
-            Node("mul", (0, 0), **alike),
-            Node("reduce", (1,), **rows),
+            ValueNode(ARGUMENT, **alike),
+            ValueNode("mul", (0, 0), **alike),
+            ValueNode("reduce", (1,), **rows),
             *numbers,
-            Node("mul", (2, 3), shape=(4,)),
-            Node("add", (5, 4), shape=(4,)),
-            Node("rsqrt", (6,), shape=(4,)),
-            Node("broadcast", (7,), **alike, attributes={"dims": [0]}),
-            Node("mul", (0, 8), **alike),
+            ValueNode("mul", (2, 3), shape=(4,)),
+            ValueNode("add", (5, 4), shape=(4,)),
+            ValueNode("rsqrt", (6,), shape=(4,)),
+            ValueNode("broadcast", (7,), **alike, attributes={"dims": [0]}),
+            ValueNode("mul", (0, 8), **alike),
             results=(9,),
             x0=(-50.0, 50.0),
         )
@@ -185,10 +195,10 @@ def test_the_maximum_of_another_row_bounds_nothing() -> None:
     for dims, most in (([0], 0), ([1], 2)):
         found = bounds_of(
             graph(
-                Node(ARGUMENT, **square),
-                Node("reduce", (0,), **rows),
-                Node("broadcast", (1,), **square, attributes={"dims": dims}),
-                Node("sub", (0, 2), **square),
+                ValueNode(ARGUMENT, **square),
+                ValueNode("reduce", (0,), **rows),
+                ValueNode("broadcast", (1,), **square, attributes={"dims": dims}),
+                ValueNode("sub", (0, 2), **square),
                 results=(3,),
                 x0=(-1.0, 1.0),
             )

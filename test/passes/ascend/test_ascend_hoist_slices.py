@@ -237,10 +237,10 @@ def test_channels_of_several_groups_are_all_computed(groups: int) -> None:
 
 def test_boxes_through_reshapes() -> None:
     box = (boxes.all_of(2), *boxes.whole((56, 56)))
-    rows = (box[0], (boxes.Taken(56, range(2, 5)),), box[2])
-    columns = (box[0], box[1], (boxes.Taken(56, range(2, 5)),))
-    assert boxes.reshaped(rows, (2, 3136)) == (box[0], (boxes.Taken(3136, range(112, 280)),))
+    rows = (box[0], (boxes.TakenIndices(56, range(2, 5)),), box[2])
+    columns = (box[0], box[1], (boxes.TakenIndices(56, range(2, 5)),))
+    assert boxes.reshaped(rows, (2, 3136)) == (box[0], (boxes.TakenIndices(3136, range(112, 280)),))
     flat = boxes.reshaped(columns, (2, 3136))
     assert flat is not None and len(flat[1]) == 2
     assert boxes.reshaped(flat, (2, 56, 56)) == columns
-    assert boxes.reshaped(((boxes.Taken(12, range(1, 8)),),), (3, 4)) is None
+    assert boxes.reshaped(((boxes.TakenIndices(12, range(1, 8)),),), (3, 4)) is None

@@ -9,9 +9,9 @@ from convolution_support import Conv
 from davinci import machine
 from davinci.errors import InputError
 from davinci.operators.conv import Geometry
-from davinci.passes.ascend.ascend_winograd import Chooser
-from davinci.passes.ascend.winograd_forms import FORMS, Form
-from davinci.passes.ascend.winograd_tiles import Tiled, Windows
+from davinci.passes.ascend.ascend_winograd import FormChooser
+from davinci.passes.ascend.winograd_forms import FORMS, WinogradForm
+from davinci.passes.ascend.winograd_tiles import Tiled, WindowsConvolution
 from davinci.schedule.graph import Graph
 from random_winograd import WAYS, Layer
 from winograd_bounds import bound_of_direct, bound_of_tiles
@@ -28,7 +28,7 @@ both = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 
 @both
-def test_a_tile_is_a_convolution(form: Form) -> None:
+def test_a_tile_is_a_convolution(form: WinogradForm) -> None:
     random = np.random.default_rng(1)
     d, g = random.standard_normal((form.reach,) * 2), random.standard_normal((3, 3))
     made = form.a @ ((form.g @ g @ form.g.T) * (form.b @ d @ form.b.T)) @ form.a.T
@@ -37,7 +37,7 @@ def test_a_tile_is_a_convolution(form: Form) -> None:
 
 
 @both
-def test_f16_holds_the_transforms(form: Form) -> None:
+def test_f16_holds_the_transforms(form: WinogradForm) -> None:
     for matrix in (form.b, np.kron(form.a, form.a)):
         np.testing.assert_array_equal(matrix.astype(np.float16), matrix)
 
@@ -52,7 +52,7 @@ def test_error_is_within_its_bound(number: int) -> None:
 
 
 @both
-def test_bound_is_not_above_what_is_stated(form: Form) -> None:
+def test_bound_is_not_above_what_is_stated(form: WinogradForm) -> None:
     """Of pixels and weights that are only known to be at most 1."""
     case = Conv(1, 64, (8, 8), 1, (3, 3))
     ones = [np.ones(shape) for shape in case.shapes]
@@ -71,7 +71,7 @@ def test_error_of_random_numbers() -> None:
     assert 5 < errors[2] / errors[0] < 9
 
 
-class Best(Chooser):
+class Best(FormChooser):
     """Takes kernels to need what they need at least."""
 
     def _estimated(self, graph: Graph) -> float:
@@ -92,7 +92,9 @@ def test_choice_by_cost(
     images: int, channels: int, side: int, cores: int, wanted: str | None
 ) -> None:
     lies = Geometry((side, side), (3, 3), (1, 1), (1, 1), (1, 1, 1, 1))
-    direct = Windows(images, channels, channels, lies.image, lies.kernel, pads=lies.pads).graph()
+    direct = WindowsConvolution(
+        images, channels, channels, lies.image, lies.kernel, pads=lies.pads
+    ).graph()
     ways = [Tiled.fitted(form, lies, images, channels, channels) for form in FORMS]
     found = Best(machine.load("ascend910"), cores).least_of(direct, ways)
     assert (found and found.form.name) == wanted

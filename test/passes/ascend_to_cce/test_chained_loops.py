@@ -12,7 +12,7 @@ import pytest
 import davinci
 from davinci import zoo
 from davinci.operators import Tensor
-from davinci.passes.ascend.ascend_outline_loops import Outliner
+from davinci.passes.ascend.ascend_outline_loops import LoopKernels
 from davinci.reference import check
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.group import joined_sum
@@ -25,12 +25,12 @@ from fuzz.talking_mutation import Tally, judge_compiled
 @pytest.fixture
 def at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has loops be one kernel wherever they can, as cost would have only longer ones."""
-    weighed = Outliner.cycles
+    weighed = LoopKernels.cycles
 
-    def cycles(outliner: Outliner, loops: Any) -> float:
+    def cycles(outliner: LoopKernels, loops: Any) -> float:
         return weighed(outliner, loops) / 1000 ** (len(loops) - 1)
 
-    monkeypatch.setattr(Outliner, "cycles", cycles)
+    monkeypatch.setattr(LoopKernels, "cycles", cycles)
 
 
 def loop_kernels(executable: davinci.Executable) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from davinci import machine
 from davinci.errors import InputError
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.laid_out import can_be_laid_out, laid_out_in, layout_of
-from davinci.schedule.products.product import Operand, Product, Result
+from davinci.schedule.products.product import Product, ProductOperand, ProductResult
 from davinci.units import ceil_div
 
 PRODUCT = """
@@ -141,9 +141,9 @@ def test_given_where_it_cannot_be(tmp_path: Path) -> None:
 
 def test_which_factors_can_be() -> None:
     """Rows of floats, on cores that have a vector unit."""
-    rows, columns = Operand(False, 2, False), Operand(False, 2, True)
-    plain = Product(1, 64, 64, 64, rows, columns, Result(False, 2))
-    nz = Product(1, 64, 64, 64, Operand(True, 2, False), columns, Result(False, 2))
+    rows, columns = ProductOperand(False, 2, False), ProductOperand(False, 2, True)
+    plain = Product(1, 64, 64, 64, rows, columns, ProductResult(False, 2))
+    nz = Product(1, 64, 64, 64, ProductOperand(True, 2, False), columns, ProductResult(False, 2))
     described = machine.load("ascend910")
     assert can_be_laid_out(plain, described, "ab")
     assert can_be_laid_out(nz, described, "b")
@@ -153,11 +153,11 @@ def test_which_factors_can_be() -> None:
 
 def test_layout_of_a_factor() -> None:
     """All blocks together are the factor, and what is estimated grows with it."""
-    rows, columns = Operand(False, 2, False), Operand(False, 2, True)
+    rows, columns = ProductOperand(False, 2, False), ProductOperand(False, 2, True)
     described = machine.load("ascend910")
     cycles = []
     for n in (100, 1000, 4000):
-        made = Product(1, 64, 999, n, rows, columns, Result(False, 2))
+        made = Product(1, 64, 999, n, rows, columns, ProductResult(False, 2))
         layout = layout_of(made, "b", described, 32)
         blocks = ceil_div(63, layout.rows) * ceil_div(ceil_div(n, 16), layout.columns)
         assert layout.turns == ceil_div(blocks, 32)

@@ -22,7 +22,7 @@ from davinci.passes.ascend_to_cce.vector.row_statistics import (
 )
 from davinci.passes.builder import alloc, op
 from davinci.passes.pipeline import runner
-from davinci.schedule.vector.row_places import Places, block_lanes, places_of, with_slot
+from davinci.schedule.vector.row_places import RowPlaces, block_lanes, places_of, with_slot
 from davinci.schedule.vector.row_statistics import best_places, neutral, placing, reduction
 from davinci.schedule.vector.row_tables import TableKind, best_table
 from davinci.schedule.vector.steps import RESULT, SOURCE
@@ -190,7 +190,7 @@ def test_reduction_of_fractals(kind: str, dtype: str, slices: int, rows: int) ->
     check(kind, x, found, (0, 2))
 
 
-def combined(x: Array, dtype: str, kind: str, places: Places, first: bool) -> KernelRun:
+def combined(x: Array, dtype: str, kind: str, places: RowPlaces, first: bool) -> KernelRun:
     """x - statistic, the statistic put to `places` from a block a row."""
     rows, lanes = x.shape
     how = reduction(kind, rows, lanes, dtype, MACHINE, first=first)
@@ -231,7 +231,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("rows", "lanes", "dtype", "places"), PLACES)
 @pytest.mark.parametrize("kind", ["max", "add"])
-def test_places(rows: int, lanes: int, dtype: str, places: Places, kind: str) -> None:
+def test_places(rows: int, lanes: int, dtype: str, places: RowPlaces, kind: str) -> None:
     """Exact: the values are small whole numbers."""
     if kind == "add" and dtype == "f16":
         kind = "min"
@@ -246,7 +246,7 @@ def test_two_statistics_share_gaps(groups: int) -> None:
     """(x - max) - min, both statistics in one buffer; the last fold writes the copies."""
     rows, lanes = 16, 512
     x = np.random.default_rng(0).integers(-100, 100, (rows, lanes)).astype(np.float32)
-    places = Places(rows, 8, pitch=8, groups=groups)
+    places = RowPlaces(rows, 8, pitch=8, groups=groups)
     both = {"max": places, "min": with_slot(places, 1)}
     works = {
         kind: reduction(kind, rows, lanes, "f32", MACHINE, places=p).work
@@ -273,7 +273,7 @@ def test_statistics_of_fractals_over_their_rows() -> None:
     """Nz: x [slices, rows, 16] - its maximum, which lies in the 16 lanes of each row once."""
     slices, rows = 5, 16
     x = values((slices, rows, 16), "f32", "max")
-    places = Places(rows, 2, unit=1)
+    places = RowPlaces(rows, 2, unit=1)
     work = reduction("max", rows, 16, "f32", MACHINE, places=places, slices=slices).work
 
     def body(source: Any, result: Any) -> None:
@@ -367,15 +367,15 @@ def test_estimate(kind: str, rows: int, lanes: int, links: int, cycles: int) -> 
 def test_choice_of_places() -> None:
     """Copies where a row has many units; gaps where there is room; neither for a single unit."""
 
-    def best(rows: int, lanes: int, room: int, first: bool = False, uses: int = 1) -> Places:
+    def best(rows: int, lanes: int, room: int, first: bool = False, uses: int = 1) -> RowPlaces:
         return best_places(rows, lanes // 8, "f32", MACHINE, first=first, room=room, uses=uses)
 
-    assert best(24, 512, 0) == Places(24)
-    assert best(24, 512, 1 << 20) == Places(24, 8)
-    assert best(24, 512, 24 << 10, first=True, uses=4) == Places(24, 8, pitch=8, groups=2)
-    assert best(24, 64, 1 << 20) == Places(24)
-    assert best(100, 16, 1 << 20) == Places(100, 1, unit=2)
-    assert best(100, 16, 1 << 20, uses=4) == Places(100, 2, unit=1)
+    assert best(24, 512, 0) == RowPlaces(24)
+    assert best(24, 512, 1 << 20) == RowPlaces(24, 8)
+    assert best(24, 512, 24 << 10, first=True, uses=4) == RowPlaces(24, 8, pitch=8, groups=2)
+    assert best(24, 64, 1 << 20) == RowPlaces(24)
+    assert best(100, 16, 1 << 20) == RowPlaces(100, 1, unit=2)
+    assert best(100, 16, 1 << 20, uses=4) == RowPlaces(100, 2, unit=1)
 
 
 def test_choice_of_tables() -> None:

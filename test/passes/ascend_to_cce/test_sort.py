@@ -11,7 +11,7 @@ import pytest
 import davinci
 from davinci.machine import load
 from davinci.schedule.sorts.keys import Keys
-from davinci.schedule.sorts.network import Tile
+from davinci.schedule.sorts.network import SortTile
 from davinci.schedule.sorts.schedule import longest_row
 from random_sorts import ALIKE, Sort, differs, random_sort, sort_of
 
@@ -35,7 +35,7 @@ CASES = [
 @pytest.mark.parametrize("planes", [1, 2])
 @pytest.mark.parametrize("kept", [1, 2, 9, 64])
 def test_the_first_keys_take_less(rows: int, planes: int, kept: int) -> None:
-    whole = Tile(8192, rows, planes, ("-1", "1.0"))
+    whole = SortTile(8192, rows, planes, ("-1", "1.0"))
     keys = [
         sum(math.prod(step.operands[-1].shape) for step in tile.steps())
         for tile in (replace(whole, kept=kept), whole)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci.passes.cce.list_scheduler import (
-    Limits,
-    Plan,
-    Task,
+    PipeTask,
+    SchedulerLimits,
+    TaskOrder,
     critical_paths,
     greedy,
     in_order,
@@ -16,15 +16,15 @@ from davinci.passes.cce.list_scheduler import (
     plain,
 )
 
-FREE = Limits()
+FREE = SchedulerLimits()
 
 
-def schedule(tasks: list[Task], limits: Limits) -> Plan:
+def schedule(tasks: list[PipeTask], limits: SchedulerLimits) -> TaskOrder:
     return mixed(tasks, limits, plain(tasks, limits))
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> list[Task]:
+def lines(draw: st.DrawFn) -> list[PipeTask]:
     tasks = []
     for number in range(draw(st.integers(0, 25))):
         busy = draw(st.integers(0, 30))
@@ -32,12 +32,12 @@ def lines(draw: st.DrawFn) -> list[Task]:
         after = draw(st.lists(earlier, max_size=3 if number else 0, unique_by=lambda e: e[0]))
         result = busy + draw(st.integers(0, 20))
         blocks = draw(st.booleans())
-        tasks.append(Task(draw(st.integers(0, 2)), busy, result, 1, tuple(after), blocks))
+        tasks.append(PipeTask(draw(st.integers(0, 2)), busy, result, 1, tuple(after), blocks))
     return tasks
 
 
 @given(lines())
-def test_every_task_comes_after_those_it_follows(tasks: list[Task]) -> None:
+def test_every_task_comes_after_those_it_follows(tasks: list[PipeTask]) -> None:
     plan = schedule(tasks, FREE)
     place = {number: at for at, number in enumerate(plan.order)}
     assert sorted(plan.order) == list(range(len(tasks)))
@@ -49,8 +49,8 @@ def test_every_task_comes_after_those_it_follows(tasks: list[Task]) -> None:
 
 
 @given(lines(), st.integers(1, 5))
-def test_tasks_stay_in_their_window(tasks: list[Task], window: int) -> None:
-    order = schedule(tasks, Limits(window=window)).order
+def test_tasks_stay_in_their_window(tasks: list[PipeTask], window: int) -> None:
+    order = schedule(tasks, SchedulerLimits(window=window)).order
     assert sorted(order) == list(range(len(tasks)))
     for at, number in enumerate(order):
         first = min(set(range(len(tasks))).difference(order[:at]))
@@ -58,12 +58,12 @@ def test_tasks_stay_in_their_window(tasks: list[Task], window: int) -> None:
 
 
 @given(lines())
-def test_never_later_than_in_order(tasks: list[Task]) -> None:
+def test_never_later_than_in_order(tasks: list[PipeTask]) -> None:
     assert schedule(tasks, FREE).cycles <= in_order(tasks, FREE).cycles
 
 
 @given(lines())
-def test_the_end_is_no_earlier_than_the_work(tasks: list[Task]) -> None:
+def test_the_end_is_no_earlier_than_the_work(tasks: list[PipeTask]) -> None:
     cycles = schedule(tasks, FREE).cycles
     for pipe in range(3):
         assert cycles >= sum(task.busy for task in tasks if task.pipe == pipe)
@@ -72,9 +72,9 @@ def test_the_end_is_no_earlier_than_the_work(tasks: list[Task]) -> None:
 
 def test_two_chains_fill_each_others_latency() -> None:
     """Two chains of five tasks of 10 cycles, 30 from one link to the next."""
-    chain = [Task(0, 10, 10, 0, ()), *(Task(0, 10, 10, 0, ((i, 30),)) for i in range(4))]
+    chain = [PipeTask(0, 10, 10, 0, ()), *(PipeTask(0, 10, 10, 0, ((i, 30),)) for i in range(4))]
     moved = [
-        Task(t.pipe, t.busy, t.result, 0, tuple((e + 5, c) for e, c in t.after)) for t in chain
+        PipeTask(t.pipe, t.busy, t.result, 0, tuple((e + 5, c) for e, c in t.after)) for t in chain
     ]
     tasks = [*chain, *moved]
     assert in_order(tasks, FREE).cycles == 130 + 130
@@ -82,29 +82,29 @@ def test_two_chains_fill_each_others_latency() -> None:
 
 
 def test_the_longer_chain_goes_first() -> None:
-    short, long = Task(0, 10, 10, 0, ()), Task(0, 10, 10, 0, ())
-    tail = Task(1, 100, 100, 0, ((1, 10),))
+    short, long = PipeTask(0, 10, 10, 0, ()), PipeTask(0, 10, 10, 0, ())
+    tail = PipeTask(1, 100, 100, 0, ((1, 10),))
     assert greedy([short, long, tail], [0, 1, 2], FREE).cycles == 120
     assert schedule([short, long, tail], FREE).order[0] == 1
 
 
 @given(lines())
-def test_no_later_than_by_one_rank(tasks: list[Task]) -> None:
+def test_no_later_than_by_one_rank(tasks: list[PipeTask]) -> None:
     ranks = [range(len(tasks)), [-path for path in critical_paths(tasks)]]
     least = min(greedy(tasks, rank, FREE).cycles for rank in ranks)
     assert schedule(tasks, FREE).cycles <= least
 
 
 def test_nothing_is_issued_while_the_scalar_unit_waits() -> None:
-    tasks = [Task(0, 50, 50, 1, (), blocks=True), Task(1, 10, 10, 1, ())]
+    tasks = [PipeTask(0, 50, 50, 1, (), blocks=True), PipeTask(1, 10, 10, 1, ())]
     assert in_order(tasks, FREE).cycles == 62
 
 
 def test_the_memory_serves_one_after_the_other() -> None:
     """Loads of 10 cycles on the pipe and 30 of the memory, which catches up after a pause."""
-    load = Task(0, 10, 20, 0, (), of_memory=30)
+    load = PipeTask(0, 10, 20, 0, (), of_memory=30)
     assert in_order([load, load], FREE).cycles == 30 + 30 + 10
-    later = Task(0, 10, 20, 0, ((0, 200),), of_memory=30)
+    later = PipeTask(0, 10, 20, 0, ((0, 200),), of_memory=30)
     assert in_order([load, later, later], FREE).cycles == 220 + 30 + 30 + 10
-    assert in_order([load, later, later], Limits(credit=10)).cycles == 220 + 30 + 30
-    assert in_order([load, later, later], Limits(credit=45)).cycles == 220 + 10 + 20
+    assert in_order([load, later, later], SchedulerLimits(credit=10)).cycles == 220 + 30 + 30
+    assert in_order([load, later, later], SchedulerLimits(credit=45)).cycles == 220 + 10 + 20

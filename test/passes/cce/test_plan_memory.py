@@ -17,19 +17,22 @@ from davinci.errors import CompileError
 from davinci.machine import checks
 from davinci.machine.tables import entry_of
 from davinci.mlir import ir, make_context, operations
-from davinci.passes.cce.placement import Free, Piece, Steps, place
+from davinci.passes.cce.placement import Free, GapSteps, PlacedPiece, place
 from davinci.passes.pipeline import runner
 from random_tiles import random_inputs, random_kernel
 from tile_kernels import run_tiles, tile_loop
 
 PIECES = st.lists(
-    st.builds(Piece, st.integers(0, 20).map(lambda n: 32 * n), st.integers(0, 255)), max_size=20
+    st.builds(PlacedPiece, st.integers(0, 20).map(lambda n: 32 * n), st.integers(0, 255)),
+    max_size=20,
 )
 MACHINE = (machines.DIRECTORY / "ascend910.toml").read_text()
 
 
-@given(PIECES, st.sampled_from([Steps(32), Steps(64, 256, 2), Steps(32, 256, 2, 1024)]))
-def test_pieces_that_live_at_once_do_not_overlap(pieces: list[Piece], steps: Steps) -> None:
+@given(PIECES, st.sampled_from([GapSteps(32), GapSteps(64, 256, 2), GapSteps(32, 256, 2, 1024)]))
+def test_pieces_that_live_at_once_do_not_overlap(
+    pieces: list[PlacedPiece], steps: GapSteps
+) -> None:
     found = place(pieces, 4096, steps, Free())
     if found is None:
         assert sum(piece.size for piece in pieces) > 1024
@@ -42,14 +45,14 @@ def test_pieces_that_live_at_once_do_not_overlap(pieces: list[Piece], steps: Ste
 
 
 def test_pieces_share_what_is_free() -> None:
-    pieces = [Piece(128, 0b0011), Piece(128, 0b1100), Piece(64, 0b0110)]
-    assert place(pieces, 192, Steps(32), Free()) == [0, 0, 128]
-    assert place(pieces, 160, Steps(32), Free()) is None
+    pieces = [PlacedPiece(128, 0b0011), PlacedPiece(128, 0b1100), PlacedPiece(64, 0b0110)]
+    assert place(pieces, 192, GapSteps(32), Free()) == [0, 0, 128]
+    assert place(pieces, 160, GapSteps(32), Free()) is None
 
 
 def test_a_given_address_stays() -> None:
-    pieces = [Piece(128, 1, 32), Piece(32, 1), Piece(64, 1)]
-    assert place(pieces, 4096, Steps(32), Free()) == [32, 0, 160]
+    pieces = [PlacedPiece(128, 1, 32), PlacedPiece(32, 1), PlacedPiece(64, 1)]
+    assert place(pieces, 4096, GapSteps(32), Free()) == [32, 0, 160]
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,10 @@ from davinci.operators import OPERATORS, Tensor
 from davinci.operators.band import FIELDS, ends_of, runs_of
 from davinci.operators.vector_program import Value
 from davinci.schedule.attention import dealing, split_cost
-from davinci.schedule.attention.attention import Attention, Chain
+from davinci.schedule.attention.attention import Attention, ScoreChain
 from davinci.schedule.attention.band import KeyBand, counts_of, tiling_of
-from davinci.schedule.attention.turn import Turn
-from davinci.schedule.products.product import Operand, Result
+from davinci.schedule.attention.turn import MatrixTurn
+from davinci.schedule.products.product import ProductOperand, ProductResult
 
 MACHINE = machines.load("ascend910b")
 
@@ -50,7 +50,7 @@ def test_tiles_and_patterns_are_the_mask(runs: tuple[int, ...], rows: int, keys:
     ones = np.ones(shape, np.float32)
     wanted = OPERATORS["band"].values([ones], Tensor(shape, "f32"), {"runs": runs, "fill": 0.0})
     empty = (wanted == 0).all(-1, keepdims=True)
-    tiling = tiling_of(KeyBand(runs, Turn(1, 1), -np.inf, *shape), rows, keys)
+    tiling = tiling_of(KeyBand(runs, MatrixTurn(1, 1), -np.inf, *shape), rows, keys)
     bounds = dealing.masks_of(tiling, 0.0, keys, "f32")
     found = np.zeros(shape, np.float32)
     for block, tiles in enumerate(tiling.tiles[0]):
@@ -67,7 +67,7 @@ def test_tiles_and_patterns_are_the_mask(runs: tuple[int, ...], rows: int, keys:
     for block, count in enumerate(tiles_of_empty):
         if empty[block * rows : (block + 1) * rows].any():
             assert count == -(-300 // keys)
-    counts = counts_of(KeyBand(runs, Turn(1, 1), 0.0, *shape), rows, keys)
+    counts = counts_of(KeyBand(runs, MatrixTurn(1, 1), 0.0, *shape), rows, keys)
     assert counts.tiles[0].tolist() == tiles_of_empty
     masked = [sum(tile.pattern is not None for tile in own) for own in tiling.tiles[0]]
     assert counts.masked[0].tolist() == masked
@@ -75,10 +75,10 @@ def test_tiles_and_patterns_are_the_mask(runs: tuple[int, ...], rows: int, keys:
 
 def test_units_are_dealt_evenly() -> None:
     """Each step of each unit is done once, in its order, and no block has much more to do."""
-    band = KeyBand((4096, 0, 0, 1, 1), Turn(1, 1), -np.inf, 4096, 4096)
-    rows, columns = Operand(False, 2, False), Operand(False, 2, True)
-    operands = rows, rows, columns, Result(False, 2), *[Turn(1, 3)] * 3
-    chain = Chain(Value(0, "f32"), (), (), ())
+    band = KeyBand((4096, 0, 0, 1, 1), MatrixTurn(1, 1), -np.inf, 4096, 4096)
+    rows, columns = ProductOperand(False, 2, False), ProductOperand(False, 2, True)
+    operands = rows, rows, columns, ProductResult(False, 2), *[MatrixTurn(1, 3)] * 3
+    chain = ScoreChain(Value(0, "f32"), (), (), ())
     given = Attention(3, 4096, 4096, 128, 128, *operands, 0.125, chain, band=band)
     schedule = split_cost.ranked(given, MACHINE, 24)[0]
     steps = dealing.dealt(given, schedule, 24)

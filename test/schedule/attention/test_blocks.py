@@ -31,7 +31,7 @@ from davinci.schedule.attention.fold import (
     spread_again,
     tile_name,
 )
-from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps, View
+from davinci.schedule.vector.steps import RESULT, SOURCE, BufferStep, BufferSteps, View
 
 Array = npt.NDArray[Any]
 
@@ -46,13 +46,13 @@ def seen(buffers: dict[str, Array], view: View) -> Array:
     return np.lib.stride_tricks.as_strided(buffer, view.shape, strides)
 
 
-def perform(steps: Steps, buffers: dict[str, Array]) -> None:
+def perform(steps: BufferSteps, buffers: dict[str, Array]) -> None:
     for step in steps.steps:
         *sources, result = (seen(buffers, view) for view in step.operands)
         result[...] = computed(step, [source.copy() for source in sources])
 
 
-def computed(step: Step, sources: list[Array]) -> Array:
+def computed(step: BufferStep, sources: list[Array]) -> Array:
     if step.name in BINARY:
         return np.asarray(BINARY[step.name](*sources))
     if step.name == "vexp":
@@ -95,16 +95,16 @@ def test_the_highest_score(dtype: str, tiles: tuple[int, ...], rows: int) -> Non
         fractals = np.zeros((rows, SIDE, SIDE), TYPES[dtype])
         fractals[:, 0] = -scores.max(1).reshape(rows, SIDE)
         zeros = np.zeros_like(buffers[SPREAD_OUT])
-        perform(Steps(dtype, (negated(rows, dtype),), {}), {**buffers, SPREAD_OUT: zeros})
+        perform(BufferSteps(dtype, (negated(rows, dtype),), {}), {**buffers, SPREAD_OUT: zeros})
         np.testing.assert_array_equal(zeros[: fractals.size], fractals.reshape(-1))
-        perform(Steps(dtype, (spread_again(rows, tiles[0], dtype),), {}), buffers)
+        perform(BufferSteps(dtype, (spread_again(rows, tiles[0], dtype),), {}), buffers)
         # The same at once.
         copies = np.zeros_like(buffers[SPREAD_OUT])
         perform(fold(rows, tiles, dtype, machine, spread=True), {**buffers, SPREAD_OUT: copies})
         np.testing.assert_array_equal(copies, buffers[SPREAD_OUT])
     for number, (name, wanted) in enumerate(by_tile(less).items()):
         step = less_highest(rows, tiles[number], tiles[0], dtype)
-        perform(Steps(dtype, (step,), {}), {**buffers, SOURCE: buffers[name]})
+        perform(BufferSteps(dtype, (step,), {}), {**buffers, SOURCE: buffers[name]})
         np.testing.assert_array_equal(buffers[name], wanted)
 
 

@@ -6,19 +6,19 @@ import pytest
 
 from davinci import machine as machines
 from davinci.operators.vector_program import Value
-from davinci.schedule.attention.attention import Attention, Chain
+from davinci.schedule.attention.attention import Attention, ScoreChain
 from davinci.schedule.attention.choice import choose, quickly
 from davinci.schedule.attention.cost import estimate
-from davinci.schedule.attention.turn import Turn
-from davinci.schedule.products.product import Operand, Result
+from davinci.schedule.attention.turn import MatrixTurn
+from davinci.schedule.products.product import ProductOperand, ProductResult
 
 MACHINE = machines.load("ascend910")
 CORES = 32
 
 
 def attention(batch: int, rows: int, keys: int, depth: int) -> Attention:
-    each = Turn(1, batch)
-    in_nz = Operand(nz=True, k_rows=False, itemsize=2)
+    each = MatrixTurn(1, batch)
+    in_nz = ProductOperand(nz=True, k_rows=False, itemsize=2)
     return Attention(
         batch=batch,
         rows=rows,
@@ -27,13 +27,13 @@ def attention(batch: int, rows: int, keys: int, depth: int) -> Attention:
         columns=depth,
         q=in_nz,
         k=in_nz,
-        v=Operand(nz=True, k_rows=True, itemsize=2),
-        o=Result(nz=True, itemsize=2),
+        v=ProductOperand(nz=True, k_rows=True, itemsize=2),
+        o=ProductResult(nz=True, itemsize=2),
         of_q=each,
         of_k=each,
         of_v=each,
         scale=1.0,
-        chain=Chain(Value(0, "f32"), (), (), ()),
+        chain=ScoreChain(Value(0, "f32"), (), (), ()),
     )
 
 

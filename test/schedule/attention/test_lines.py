@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from davinci.schedule.attention.lines import Line, Part, lines_of
+from davinci.schedule.attention.lines import LinesOfUnits, UnitRows, lines_of
 
 
-def rows_of(line: Line, number: int) -> list[tuple[int, int]]:
+def rows_of(line: LinesOfUnits, number: int) -> list[tuple[int, int]]:
     """Matrices and rows that a line of a form takes, in its order."""
     first, at = divmod(number, line.each)
     return [
@@ -56,9 +56,9 @@ def test_the_last_rows_have_one_place_in_lines_of_a_form() -> None:
 
 
 def test_units_of_one_block_of_matrices() -> None:
-    parts = (Part(0, 6, 1), Part(0, 7, 1), Part(1, 6, 1))
-    assert not Line(4, 1, 2, parts).alike(1)
-    assert Line(4, 1, 2, parts).alike(12)
-    assert not Line(4, 1, 2, parts).alike(3), "the second line has matrices 2 and 3"
-    assert Line(1, 1, 1, parts).alike(2)
-    assert Line(4, 2, 1, parts[:2]).alike(1)
+    parts = (UnitRows(0, 6, 1), UnitRows(0, 7, 1), UnitRows(1, 6, 1))
+    assert not LinesOfUnits(4, 1, 2, parts).alike(1)
+    assert LinesOfUnits(4, 1, 2, parts).alike(12)
+    assert not LinesOfUnits(4, 1, 2, parts).alike(3), "the second line has matrices 2 and 3"
+    assert LinesOfUnits(1, 1, 1, parts).alike(2)
+    assert LinesOfUnits(4, 2, 1, parts[:2]).alike(1)

@@ -10,10 +10,10 @@ import pytest
 from davinci import machine as machines
 from davinci.operators.vector_program import Value
 from davinci.schedule.attention import split, split_cost
-from davinci.schedule.attention.attention import Attention, Chain
+from davinci.schedule.attention.attention import Attention, ScoreChain
 from davinci.schedule.attention.fold import FIRST, fold_in_place
-from davinci.schedule.attention.turn import Turn
-from davinci.schedule.products.product import Operand, Result
+from davinci.schedule.attention.turn import MatrixTurn
+from davinci.schedule.products.product import ProductOperand, ProductResult
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.steps import RESULT, SOURCE, View
 
@@ -23,10 +23,10 @@ MACHINE = machines.load("ascend910b")
 def attention(
     rows: int, keys: int, depth: int = 128, batch: int = 1, dtype: str = "f32"
 ) -> Attention:
-    chain = Chain(Value(0, dtype), (), (), ())
-    q, k, v = (Operand(False, 2, k_rows) for k_rows in (False, False, True))
-    turn = Turn(1, batch)
-    out = Result(False, 2)
+    chain = ScoreChain(Value(0, dtype), (), (), ())
+    q, k, v = (ProductOperand(False, 2, k_rows) for k_rows in (False, False, True))
+    turn = MatrixTurn(1, batch)
+    out = ProductResult(False, 2)
     return Attention(batch, rows, keys, depth, depth, q, k, v, out, turn, turn, turn, 0.125, chain)
 
 
@@ -57,8 +57,8 @@ def test_what_no_schedule_has() -> None:
     given = attention(64, 64)
     for other, reason in (
         (replace(given, depth=40), "whole fractals"),
-        (replace(given, q=Operand(True, 2, False)), "rows of f16"),
-        (replace(given, k=Operand(False, 4, False)), "rows of f16"),
+        (replace(given, q=ProductOperand(True, 2, False)), "rows of f16"),
+        (replace(given, k=ProductOperand(False, 4, False)), "rows of f16"),
         (replace(given, scale=-1.0), "turns the order"),
         (replace(given, depth=4096), "no schedule fits"),
     ):

@@ -7,9 +7,9 @@ import pytest
 from davinci import machine as machines
 from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.choice import candidates, choose
-from davinci.schedule.products.cost import Costs, footprint
+from davinci.schedule.products.cost import ProductCosts, footprint
 from davinci.schedule.products.estimate import estimate_of, least_of
-from davinci.schedule.products.product import Operand, Product, Result, Share, Tile
+from davinci.schedule.products.product import Product, ProductOperand, ProductResult, Share, Tile
 
 
 def small(ub: int, l1: int) -> machines.Machine:
@@ -31,8 +31,8 @@ def test_deep_products_fit_small_memories(
 ) -> None:
     """Of rows of f32 of all of a deep mad there is no room in UB, so a mad takes less."""
     m, k, n = sizes
-    rows = Operand(False, itemsize, False), Operand(False, itemsize, True)
-    product = Product(1, m, k, n, *rows, Result(False, 4))
+    rows = ProductOperand(False, itemsize, False), ProductOperand(False, itemsize, True)
+    product = Product(1, m, k, n, *rows, ProductResult(False, 4))
     machine = small(ub, 131072)
     for cores in (1, 32):
         schedule = choose(product, machine, cores, Wanted())
@@ -44,7 +44,13 @@ def test_deep_products_fit_small_memories(
 def test_last_columns_of_ragged_rows_leave_with_others(columns: int, cores: int) -> None:
     """Less than a block of them would leave element by element."""
     product = Product(
-        1, 384, 196, columns, Operand(True, 2, False), Operand(True, 2, True), Result(False, 2)
+        1,
+        384,
+        196,
+        columns,
+        ProductOperand(True, 2, False),
+        ProductOperand(True, 2, True),
+        ProductResult(False, 2),
     )
     schedule = choose(product, machines.load("ascend910"), cores, Wanted())
     cuts = schedule.share.n, schedule.tile.n, schedule.part[0]
@@ -54,9 +60,9 @@ def test_last_columns_of_ragged_rows_leave_with_others(columns: int, cores: int)
 @pytest.mark.parametrize("cores", [2, 32])
 def test_what_is_left_out_early_is_not_among_the_best(cores: int) -> None:
     machine = machines.load("ascend910")
-    rows = Operand(False, 2, False), Operand(False, 2, True)
-    given = Product(1, 768, 640, 512, *rows, Result(False, 2))
-    costs, every = Costs(given, machine), Candidates(given, machine, cores, Wanted()).all()
+    rows = ProductOperand(False, 2, False), ProductOperand(False, 2, True)
+    given = Product(1, 768, 640, 512, *rows, ProductResult(False, 2))
+    costs, every = ProductCosts(given, machine), Candidates(given, machine, cores, Wanted()).all()
     cycles = {schedule: estimate_of(costs, schedule, cores) for schedule in every}
     assert all(least_of(costs, each, cores) <= found for each, found in cycles.items())
     all_of_them, _ = candidates(given, machine, cores, Wanted(), len(cycles))
@@ -69,7 +75,13 @@ def test_tiles_that_share_what_comes_are_kept() -> None:
     """Of three rows of fractals and sixteen columns: four tiles beside each other read each block
     of A once, and no tile by itself would be among the best."""
     product = Product(
-        1, 512, 4096, 512, Operand(False, 2, False), Operand(False, 2, True), Result(False, 2)
+        1,
+        512,
+        4096,
+        512,
+        ProductOperand(False, 2, False),
+        ProductOperand(False, 2, True),
+        ProductResult(False, 2),
     )
     ways = Candidates(product, machines.load("ascend910"), 32, Wanted())
     assert Tile(3, 16, 4) in ways.tiles(Share(1, 3, 16))

@@ -19,10 +19,10 @@ from davinci.schedule.products.choice import choose, ranked
 from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import (
     DENSE,
-    Operand,
     Product,
+    ProductOperand,
+    ProductResult,
     ProductSchedule,
-    Result,
     Share,
     Tile,
 )
@@ -39,7 +39,15 @@ SIZES = [(1, 1, 1), (100, 40, 13), (257, 300, 100), (64, 1024, 512), (1, 4096, 1
 
 
 def rows(m: int, k: int, n: int) -> Product:
-    return Product(1, m, k, n, Operand(False, 2, False), Operand(False, 2, True), Result(False, 2))
+    return Product(
+        1,
+        m,
+        k,
+        n,
+        ProductOperand(False, 2, False),
+        ProductOperand(False, 2, True),
+        ProductResult(False, 2),
+    )
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

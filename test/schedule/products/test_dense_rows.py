@@ -17,7 +17,7 @@ from davinci.schedule.products.dense_rows import (
     parting_of,
     scratch_bytes,
 )
-from davinci.schedule.vector.steps import RESULT, SOURCE, TRANSPOSITION, Steps, View
+from davinci.schedule.vector.steps import RESULT, SOURCE, TRANSPOSITION, BufferSteps, View
 from davinci.units import ceil_div
 
 Array = npt.NDArray[Any]
@@ -31,7 +31,7 @@ def view_of(held: Array, view: View) -> Array:
     return np.lib.stride_tricks.as_strided(held[view.offset :], view.shape, strides)
 
 
-def run(work: Steps, source: Array, result: Array) -> None:
+def run(work: BufferSteps, source: Array, result: Array) -> None:
     """The steps, as the vector unit takes them; words are bits, not numbers."""
     held = {name: np.full(count, 0x5A5A, source.dtype) for name, count in work.scratch.items()}
     held |= {SOURCE: source, RESULT: result}

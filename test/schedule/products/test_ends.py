@@ -13,10 +13,10 @@ from davinci.schedule.products.events import (
     ROWS,
     Add,
     Ask,
+    FractalSpan,
     Leave,
-    Span,
     TileOfC,
-    Turn,
+    TurnRows,
 )
 from davinci.schedule.products.extras import BUFFERS, Company
 
@@ -28,7 +28,7 @@ def tiles(columns: int, rows: int) -> list[TileOfC]:
     """Of 8 rows and 8 columns of fractals, those of a column one after the other."""
     places = [(i * 8, j * 8) for j in range(columns) for i in range(rows)]
     return [
-        TileOfC(0, Span(m, m + 8), Span(n, n + 8), number % 2)
+        TileOfC(0, FractalSpan(m, m + 8), FractalSpan(n, n + 8), number % 2)
         for number, (m, n) in enumerate(places)
     ]
 
@@ -78,10 +78,10 @@ def test_all_of_a_tile_leaves_once_and_complete(company: Company, part: int) -> 
 
 @pytest.mark.parametrize("company", COMPANIES, ids=str)
 def test_what_is_used_has_come_and_is_not_overwritten(company: Company) -> None:
-    rows: dict[int, Span] = {}
-    turned: dict[int, Span] = {}
+    rows: dict[int, FractalSpan] = {}
+    turned: dict[int, FractalSpan] = {}
     matrices: dict[int, TileOfC] = {}
-    parts: dict[int, tuple[TileOfC, Span]] = {}
+    parts: dict[int, tuple[TileOfC, FractalSpan]] = {}
     for _, event in flow(company):
         if isinstance(event, Ask):
             tile, part = event.part.tile, event.part
@@ -92,7 +92,7 @@ def test_what_is_used_has_come_and_is_not_overwritten(company: Company) -> None:
             else:
                 assert event.kind == PART
                 parts[part.slot] = tile, part.n
-        elif isinstance(event, Turn):
+        elif isinstance(event, TurnRows):
             assert rows[event.part.turn] == event.part.tile.n
             turned[event.part.turn] = event.part.tile.n
         elif isinstance(event, Add):

@@ -9,17 +9,17 @@ import pytest
 from davinci import machine
 from davinci.machine import Machine
 from davinci.operators.vector_program import VectorProgram
-from davinci.schedule.products.cost import Costs
+from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.epilogue import Epilogue
-from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
+from davinci.schedule.products.estimate import CoreTraffic, tiles_of, traffic_of
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.memory import goes_backwards
 from davinci.schedule.products.product import (
-    Operand,
     Pieces,
     Product,
+    ProductOperand,
+    ProductResult,
     ProductSchedule,
-    Result,
     Share,
     Tile,
 )
@@ -27,7 +27,14 @@ from davinci.schedule.products.product import (
 ASCEND310 = machine.load("ascend310")
 CORES = 2
 IMAGES = Product(
-    16, 784, 512, 512, Operand(True, 2, False), Operand(True, 2, True), Result(True, 2), matrices=1
+    16,
+    784,
+    512,
+    512,
+    ProductOperand(True, 2, False),
+    ProductOperand(True, 2, True),
+    ProductResult(True, 2),
+    matrices=1,
 )
 MEGABYTE = 1 << 20
 A, B, C = (size / MEGABYTE for size in (16 * 784 * 512 * 2, 512 * 512 * 2, 16 * 784 * 512 * 2))
@@ -43,8 +50,8 @@ SCHEDULE = ProductSchedule(
 )
 
 
-def traffic(schedule: ProductSchedule, described: Machine = ASCEND310) -> Traffic:
-    costs = Costs(IMAGES, described)
+def traffic(schedule: ProductSchedule, described: Machine = ASCEND310) -> CoreTraffic:
+    costs = ProductCosts(IMAGES, described)
     return traffic_of(costs, schedule, CORES, tiles_of(IMAGES, schedule))
 
 

@@ -11,19 +11,27 @@ from davinci import arrays, machine
 from davinci.operators.vector_program import VectorProgram
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import candidates, choose
-from davinci.schedule.products.cost import Costs
+from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.epilogue import Epilogue, Extra
 from davinci.schedule.products.estimate import estimate, tiles_of, traffic_of
 from davinci.schedule.products.order import order
-from davinci.schedule.products.play import CERTAIN, Flags, Player, by_play, fastest, played
-from davinci.schedule.products.product import Operand, Pieces, Product, Result
+from davinci.schedule.products.play import CERTAIN, PieceFlags, Player, by_play, fastest, played
+from davinci.schedule.products.product import Pieces, Product, ProductOperand, ProductResult
 
 ASCEND910 = machine.load("ascend910")
 
 
 def product(m: int, k: int, n: int) -> Product:
     """Of rows of f16."""
-    return Product(1, m, k, n, Operand(False, 2, False), Operand(False, 2, True), Result(False, 2))
+    return Product(
+        1,
+        m,
+        k,
+        n,
+        ProductOperand(False, 2, False),
+        ProductOperand(False, 2, True),
+        ProductResult(False, 2),
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,8 +69,8 @@ def with_residual(m: int, k: int, n: int) -> Product:
     extra = Extra(residual, row=False, batch=True, finite=True)
     end = Epilogue.of(program, sums, [extra], nz=True, cube=True)
     assert end.matrices
-    operands = Operand(True, 2, False), Operand(True, 2, True)
-    return Product(1, m, k, n, *operands, Result(True, 2), epilogue=end)
+    operands = ProductOperand(True, 2, False), ProductOperand(True, 2, True)
+    return Product(1, m, k, n, *operands, ProductResult(True, 2), epilogue=end)
 
 
 @pytest.mark.parametrize("given", [product(40, 700, 300), with_residual(200, 64, 256)])
@@ -70,7 +78,7 @@ def test_nothing_is_over_before_it_is_expected_at_the_earliest(given: Product) -
     ways, count = candidates(given, ASCEND910, 2, Wanted(), 16)
     for schedule in ways[:count]:
         tiles = tiles_of(given, schedule)
-        player = Player(schedule, traffic_of(Costs(given, ASCEND910), schedule, 2, tiles))
+        player = Player(schedule, traffic_of(ProductCosts(given, ASCEND910), schedule, 2, tiles))
         work = order(schedule.share, given, schedule)
         player.expect(work)
         least = 0.0
@@ -99,7 +107,7 @@ def test_the_worst_core_reads_more_lines() -> None:
 
     def longer(columns: int) -> float:
         pieces, shares = Pieces(8, columns, 1, 8, 4), 48 // columns
-        own, worst = (Costs(given, ASCEND910, shares={"b": n}) for n in (1, shares))
+        own, worst = (ProductCosts(given, ASCEND910, shares={"b": n}) for n in (1, shares))
         return worst.fill("b", pieces, 8, columns).mte2 / own.fill("b", pieces, 8, columns).mte2
 
     assert longer(3) > 1.5
@@ -107,14 +115,14 @@ def test_the_worst_core_reads_more_lines() -> None:
 
 
 def test_flags_of_places_that_are_filled_again_are_known_to_be_clear() -> None:
-    flags = Flags(ASCEND910)
+    flags = PieceFlags(ASCEND910)
     for turn in range(20):
         place = "a", turn % ASCEND910.sync.event_ids
         assert flags.load(place, flags.fill(place, 1.0)) == 0
 
 
 def test_more_flags_than_event_ids() -> None:
-    flags, count = Flags(ASCEND910), ASCEND910.sync.event_ids
+    flags, count = PieceFlags(ASCEND910), ASCEND910.sync.event_ids
     fills = [flags.fill(("a", slot), slot) for slot in range(count + 2)]
     found = [flags.load(("a", slot), fill) for slot, fill in enumerate(fills)]
     # One that is asked for tells of all that came before.
@@ -122,7 +130,7 @@ def test_more_flags_than_event_ids() -> None:
 
 
 def test_a_flag_that_is_set_by_a_later_fill() -> None:
-    flags, count = Flags(ASCEND910), ASCEND910.sync.event_ids
+    flags, count = PieceFlags(ASCEND910), ASCEND910.sync.event_ids
     fills = [flags.fill(("a", slot), slot) for slot in range(count + 1)]
     found = [flags.load(("a", slot), fill) for slot, fill in enumerate(fills[:-1])]
     flags.fill(("a", 0), 77.0)
@@ -130,6 +138,6 @@ def test_a_flag_that_is_set_by_a_later_fill() -> None:
 
 
 def test_one_flag_for_what_came_before_it() -> None:
-    flags, count = Flags(ASCEND910), 2 * ASCEND910.sync.event_ids
+    flags, count = PieceFlags(ASCEND910), 2 * ASCEND910.sync.event_ids
     fills = [flags.fill(("a", slot), slot) for slot in range(count)]
     assert not any(flags.load(("a", slot), fills[slot]) for slot in reversed(range(count)))

@@ -8,11 +8,11 @@ import pytest
 
 from davinci.schedule.products.order import order
 from davinci.schedule.products.product import (
-    Operand,
     Pieces,
     Product,
+    ProductOperand,
+    ProductResult,
     ProductSchedule,
-    Result,
     Share,
     Tile,
 )
@@ -32,8 +32,8 @@ SCHEDULE = ProductSchedule(
 
 
 def product(m: int, k: int, n: int, direct: bool = True) -> Product:
-    a, b = (Operand(False, 2, k_rows, direct) for k_rows in (False, True))
-    return Product(1, m, k, n, a, b, Result(False, 2))
+    a, b = (ProductOperand(False, 2, k_rows, direct) for k_rows in (False, True))
+    return Product(1, m, k, n, a, b, ProductResult(False, 2))
 
 
 def test_what_is_read_often_is_begun_at_several_places() -> None:

@@ -10,19 +10,19 @@ import pytest
 from davinci.schedule.products.events import Event
 from davinci.schedule.products.order import order
 from davinci.schedule.products.product import (
-    Operand,
     Pieces,
     Product,
+    ProductOperand,
+    ProductResult,
     ProductSchedule,
-    Result,
     Share,
     Tile,
 )
 from davinci.schedule.products.rolls import (
     WRITTEN,
     Edges,
-    Line,
-    Loop,
+    EventLine,
+    RolledLoop,
     form,
     lines_of,
     mads_of,
@@ -44,16 +44,22 @@ SCHEDULE = ProductSchedule(
 
 def product(m: int, k: int, n: int, batch: int = 1) -> Product:
     return Product(
-        batch, m, k, n, Operand(False, 2, False), Operand(False, 2, True), Result(False, 2)
+        batch,
+        m,
+        k,
+        n,
+        ProductOperand(False, 2, False),
+        ProductOperand(False, 2, True),
+        ProductResult(False, 2),
     )
 
 
 def written_out(
-    lines: Sequence[Line | Loop], turns: tuple[int, ...] = ()
+    lines: Sequence[EventLine | RolledLoop], turns: tuple[int, ...] = ()
 ) -> Iterator[tuple[Event, tuple[int, ...]]]:
     """Events and where they are at work."""
     for line in lines:
-        if isinstance(line, Loop):
+        if isinstance(line, RolledLoop):
             for turn in range(line.count):
                 yield from written_out(line.body, (*turns, turn))
             continue

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci import machine as machines
-from davinci.schedule.vector.row_places import Places, places_of
+from davinci.schedule.vector.row_places import RowPlaces, places_of
 from davinci.schedule.vector.row_statistics import neutral, reduction
 from davinci.schedule.vector.row_steps import Digits
 from davinci.schedule.vector.steps import OF_BLOCKS, RESULT, SOURCE, SPREAD
@@ -31,7 +31,7 @@ def test_digits_cover_all_rows_and_no_others(count: int, digits: int) -> None:
 @given(rows=st.sampled_from([8, 16, 24, 40]), groups=st.sampled_from([1, 2, 4, 8]))
 def test_rows_lie_where_their_digits_lead(rows: int, groups: int) -> None:
     """Blocks of a row are the sum of those that its digits stand for, over groups too."""
-    places = Places(rows, 3, pitch=8, groups=groups)
+    places = RowPlaces(rows, 3, pitch=8, groups=groups)
     digits = Digits.of(rows, 4)
     for start in itertools.product(*((0, s) for s in digits.strides)):
         for t in range(digits.repeats):

@@ -18,7 +18,7 @@ from davinci import machine as machines
 from davinci import zoo
 from davinci.errors import DeviceFault, InputError
 from davinci.isa import Pipe
-from davinci.simulator import Device, KernelCall, Launch
+from davinci.simulator import Device, JoinedKernels, KernelCall
 
 BYTES = 32
 """Of each block's part of a buffer."""
@@ -48,16 +48,20 @@ class Buffers:
         asm.emit("copy_ubuf_to_gm", dst=y + block * BYTES, src=64, n_burst=1, len_burst=1)
         core.consume(asm.array())
 
-    def chain(self, program: Program | None = None, alone: int | None = None) -> list[Launch]:
+    def chain(
+        self, program: Program | None = None, alone: int | None = None
+    ) -> list[JoinedKernels]:
         """Each launch reads what the one before it wrote; the second may be of this program."""
         programs = [self.add_one, program or self.add_one, self.add_one]
-        return [Launch((self._call(i, each, i == alone),)) for i, each in enumerate(programs)]
+        return [
+            JoinedKernels((self._call(i, each, i == alone),)) for i, each in enumerate(programs)
+        ]
 
     def _call(self, number: int, program: Program, alone: bool) -> KernelCall:
         places = self.places[number : number + 2]
         return KernelCall(f"k{number}", {"AICORE": program}, places, BLOCKS, [""], alone)
 
-    def run(self, launches: list[Launch], count: int) -> Any:
+    def run(self, launches: list[JoinedKernels], count: int) -> Any:
         kept = [[1]] + [[0]] * (len(launches) - 1)
         found = self.device.run(launches, kept, count)
         return found and [profile for profiles in found for profile in profiles]

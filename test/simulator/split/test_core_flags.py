@@ -15,10 +15,10 @@ from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.core import header
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.forms import Decoder
-from davinci.simulator.core.launch import KernelCall, Launch
+from davinci.simulator.core.launch import JoinedKernels, KernelCall
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.tables import Tables
-from davinci.simulator.split.cross_core import Count, Flags, Link, Seat
+from davinci.simulator.split.cross_core import Count, CrossCoreFlags, Link, Seat
 from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import rates_of
 from davinci.simulator.timing.timeline import Timeline
@@ -81,7 +81,7 @@ def test_cores_without_a_block_in_a_phase_set_no_flags(split: Split) -> None:
         core.consume(asm.array())
 
     call = KernelCall("meet", {"AIV": program}, [], 3, (), alone=True)
-    whole = Launch((call,), launch_cores=3, launch_kinds=frozenset({"AIV"}))
+    whole = JoinedKernels((call,), launch_cores=3, launch_kinds=frozenset({"AIV"}))
     ((profile,),) = split.device.run([whole], [[0]]) or [[]]
     assert (profile.launch_cores, profile.cores) == (3, 3)
     with pytest.raises(DeviceFault, match=r"AIV 0 of block 2 set, but not .*block 3.* has ended"):
@@ -252,7 +252,7 @@ def test_a_replay_that_stops_names_the_cores_that_wait() -> None:
         tables = Tables(chip, Decoder(chip, "AIC"))
         core = Core(chip, "AIC", GlobalMemory(chip, 0), tables, checks=False, data=False)
         seat = Seat(number, "AIC", number, 0, number, 3 * number)
-        link = Link(Flags([seat], limits), seat, 0, lambda: None)
+        link = Link(CrossCoreFlags([seat], limits), seat, 0, lambda: None)
         link.wait_flag = lambda *_: Count(0, {})  # type: ignore[method-assign]
         core.begin("k", number, rates_of(chip, 2), [], False, link)
         words = INSTRUCTIONS["wait_flag_dev"].encode({"flag": flag})

@@ -8,7 +8,7 @@ from davinci import machine
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.timing.gm_model import Rates, competing, nearest, rates_of
-from davinci.simulator.timing.l2 import UNCACHED, Traffic
+from davinci.simulator.timing.l2 import UNCACHED, LaunchTraffic
 from davinci.simulator.timing.layout import LIBRARY, MISSING
 from davinci.simulator.timing.timeline import Timeline
 
@@ -41,8 +41,8 @@ class Share:
         return int(LIBRARY.call(name, timeline.state, timeline.doubles, *arguments))
 
 
-HITS = Traffic(1, 1, 0, 0, missing=0)
-READS_MISS = Traffic(1, 1, 1, 0)
+HITS = LaunchTraffic(1, 1, 0, 0, missing=0)
+READS_MISS = LaunchTraffic(1, 1, 1, 0)
 
 
 def test_idle_time_is_caught_up_with_but_not_all_of_it() -> None:
@@ -98,7 +98,7 @@ def test_a_transfer_in_several_parts() -> None:
 
 
 def test_what_leaves_for_reads_is_written_meanwhile() -> None:
-    both = Traffic(512, 0, 512, 512, 512)
+    both = LaunchTraffic(512, 0, 512, 512, 512)
     (part,) = rates_of(MACHINE, WHOLE, both).parts
     assert part.memory == (1 / 32 + 1 / 32, 0)
 
@@ -106,13 +106,13 @@ def test_what_leaves_for_reads_is_written_meanwhile() -> None:
 def test_parts_without_reads_or_writes_have_the_rates_beside_them() -> None:
     assert nearest([False, True, False, False, True]) == [1, 1, 1, 1, 4]
     assert nearest([False, False]) == [0, 1]
-    reads, writes = Traffic(1, 0, 1, 0), Traffic(0, 1, 0, 0.5)
+    reads, writes = LaunchTraffic(1, 0, 1, 0), LaunchTraffic(0, 1, 0, 0.5)
     first, second = rates_of(MACHINE, WHOLE, UNCACHED, [writes, reads], 100).parts
     assert first.memory == second.memory == (1 / 32, 0.5 / 32)
 
 
 def test_cores_that_read_the_same_lines_wait_for_each_other() -> None:
-    three = rates_of(MACHINE, WHOLE, Traffic(1, 1, 0, 0, others=3))
+    three = rates_of(MACHINE, WHOLE, LaunchTraffic(1, 1, 0, 0, others=3))
     assert three.stretch == pytest.approx(1 + 3 * MACHINE.gm.same_line_percent / 100)
 
 

@@ -10,7 +10,7 @@ import pytest
 import davinci
 from davinci import machine
 from davinci.simulator import Device
-from davinci.simulator.timing.l2 import DIRECT, L2, WRITTEN, Touched, Traffic
+from davinci.simulator.timing.l2 import DIRECT, L2, WRITTEN, LaunchTraffic, Touched
 from encoded import encoded
 
 MACHINE = machine.load("ascend910")
@@ -36,7 +36,7 @@ def l2() -> L2:
     return L2(MACHINE, 1 << 28)
 
 
-def pass_through(l2: L2, *blocks: Touched) -> Traffic:
+def pass_through(l2: L2, *blocks: Touched) -> LaunchTraffic:
     return l2.launch([blocks]).traffic
 
 

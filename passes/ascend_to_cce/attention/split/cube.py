@@ -27,8 +27,8 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     matrix_of,
     only_if,
 )
-from davinci.passes.ascend_to_cce.attention.units import Buffers
-from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
+from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.ascend_to_cce.serving import serving
@@ -53,8 +53,8 @@ from davinci.schedule.attention.split import (
     factor_slots,
     ways_of_scores,
 )
-from davinci.schedule.products.events import Block, Fill, Held, Span
-from davinci.schedule.products.product import Operand, Pieces
+from davinci.schedule.products.events import Block, Fill, FractalSpan, Held
+from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import FRACTAL_SIDE as SIDE
 
 ONE = 0x3C00
@@ -75,7 +75,7 @@ class AttentionCubeCore:
         self,
         attention: Attention,
         schedule: SplitAttentionSchedule,
-        gm: Buffers,
+        gm: AttentionArrays,
         rings: Rings,
         steps: BlockSteps,
         block: ir.Value,
@@ -89,7 +89,7 @@ class AttentionCubeCore:
         self.depth, self.columns = sizes.depth, sizes.columns
 
         def feed(source: ir.Value, k_rows: bool, pieces: Pieces) -> Feed:
-            return Feed(source, Operand(False, 2, k_rows, direct=True), pieces, None)
+            return Feed(source, ProductOperand(False, 2, k_rows, direct=True), pieces, None)
 
         self.q = feed(gm.q, False, Pieces(self.depth, rows, 1, rows, QUARTERS))
         self.k = feed(gm.k, False, Pieces(self.depth, part, 1, part, parts))
@@ -165,8 +165,10 @@ class AttentionCubeCore:
                 if there <= 0:
                     break
                 start = add(mul(place.block, unit), quarter * self.schedule.rows)
-                whole = Block(0, Span(0, self.depth), Span(0, self.schedule.rows))
-                region = Region(matrix, Range(0, attention.depth, True), Range(start, there, True))
+                whole = Block(0, FractalSpan(0, self.depth), FractalSpan(0, self.schedule.rows))
+                region = ShareRegion(
+                    matrix, Range(0, attention.depth, True), Range(start, there, True)
+                )
                 self.q.fill(Fill("", Held(whole, quarter), whole), region)
 
         left = attention.rows - last * unit * SIDE
@@ -198,13 +200,13 @@ class AttentionCubeCore:
     def bring_k(self, place: StepPlace, part: int) -> None:
         """A part of K of a step."""
         attention = self.attention
-        piece = Block(0, Span(0, self.depth), Span(0, self.schedule.part))
+        piece = Block(0, FractalSpan(0, self.depth), FractalSpan(0, self.schedule.part))
         matrix = matrix_of(place, attention.of_k, attention.batch)
 
         def keys(count: int) -> None:
             if count:
                 other = Range(self.start_of(place, part), count, True)
-                region = Region(matrix, Range(0, attention.depth, True), other)
+                region = ShareRegion(matrix, Range(0, attention.depth, True), other)
                 self.k.fill(Fill("", Held(piece, part), piece), region)
 
         whole, left = self.keys_of(part)
@@ -214,7 +216,7 @@ class AttentionCubeCore:
     def bring_v(self, place: StepPlace, part: int) -> None:
         """A part of V of a step; zeros behind the last key."""
         attention = self.attention
-        piece = Block(0, Span(0, self.schedule.part), Span(0, self.columns))
+        piece = Block(0, FractalSpan(0, self.schedule.part), FractalSpan(0, self.columns))
         matrix = matrix_of(place, attention.of_v, attention.batch)
 
         def keys(count: int) -> None:
@@ -222,7 +224,7 @@ class AttentionCubeCore:
                 self.clear([self.v.l1[part]])
             if count:
                 k = Range(self.start_of(place, part), count, True)
-                region = Region(matrix, k, Range(0, attention.columns, True))
+                region = ShareRegion(matrix, k, Range(0, attention.columns, True))
                 self.v.fill(Fill("", Held(piece, part), piece), region)
 
         whole, left = self.keys_of(part)
@@ -293,7 +295,7 @@ class AttentionCubeCore:
                 )
             self.bring_k(self.next_k, part)
         q = self.l0b_q[number % len(self.l0b_q)]
-        whole = Block(0, Span(0, self.depth), Span(0, rows))
+        whole = Block(0, FractalSpan(0, self.depth), FractalSpan(0, rows))
         with serving(*members.q):
             self.q.load(Held(whole, quarter), whole, q, k_first=True)
         own = keys // self.pieces
@@ -339,9 +341,11 @@ class AttentionCubeCore:
         v = self.l0b_v[number % len(self.l0b_v)]
         cce.load2d(self.fractals(self.p[number % len(self.p)], height, keys), p, transpose=True)
         part, first = divmod(cut, self.cuts)
-        whole = Block(0, Span(0, self.schedule.part), Span(0, self.columns))
+        whole = Block(0, FractalSpan(0, self.schedule.part), FractalSpan(0, self.columns))
         for k in range(keys):
-            row = Block(0, Span(first * keys + k, first * keys + k + 1), Span(0, self.columns))
+            row = Block(
+                0, FractalSpan(first * keys + k, first * keys + k + 1), FractalSpan(0, self.columns)
+            )
             ((_, source),) = self.v.loads(Held(whole, part), row, k_first=True)
             place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
             cce.load2d(source, place, transpose=True)

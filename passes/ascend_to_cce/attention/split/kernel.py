@@ -17,7 +17,7 @@ from davinci.mlir import Op, func, ir
 from davinci.passes.ascend_to_cce.attention.split.cube import AttentionCubeCore
 from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, ListedSteps, Rings
 from davinci.passes.ascend_to_cce.attention.split.vector import AttentionVectorCore
-from davinci.passes.ascend_to_cce.attention.units import Buffers
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
 from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import as_attribute
@@ -54,7 +54,7 @@ def build_programs(
     attention: Attention,
     schedule: SplitAttentionSchedule,
     kernel: Op,
-    buffers: Callable[[Callable[[ir.Value], ir.Value]], Buffers],
+    buffers: Callable[[Callable[[ir.Value], ir.Value]], AttentionArrays],
     members: Members,
     machine: Machine,
     blocks: int,

@@ -19,8 +19,8 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     choose,
     matrix_of,
 )
-from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_rows
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
 from davinci.passes.builder import (
@@ -35,7 +35,7 @@ from davinci.passes.builder import (
     subview,
     viewed,
 )
-from davinci.schedule.attention.attention import Attention, Extra
+from davinci.schedule.attention.attention import Attention, ScoreOperand
 from davinci.schedule.attention.split import (
     MASK_SLOTS,
     SplitAttentionSchedule,
@@ -70,21 +70,21 @@ class ChunkMasks:
     ) -> None:
         self.attention, self.schedule, self.steps = attention, schedule, steps
         self.machine = machine
-        self._whole: dict[Value, Ring] = {}
+        self._whole: dict[Value, RowRing] = {}
         self._raw: dict[Value, ir.Value] = {}
         self._spread: dict[Value, ir.Value] = {}
         self._gm = dict(zip((x.value for x in attention.chain.extras), gm, strict=True))
         keys = schedule.tile * SIDE
         self._patterns = patterns
-        self._bounds: Ring | None = None
+        self._bounds: RowRing | None = None
         dtype = schedule.dtype(attention)
         if patterns is not None and bounds_apart(attention, schedule, machine):
-            self._bounds = Ring(1, slot_bytes(schedule, DTYPES[dtype].itemsize))
+            self._bounds = RowRing(1, slot_bytes(schedule, DTYPES[dtype].itemsize))
         for extra in attention.chain.extras:
             element, item = element_type(extra.value.dtype), DTYPES[extra.value.dtype].itemsize
             if extra.whole:
                 size = schedule.chunk * keys * SIDE * item
-                self._whole[extra.value] = Ring(MASK_SLOTS, size)
+                self._whole[extra.value] = RowRing(MASK_SLOTS, size)
                 if attention.fractals.keys % schedule.tile:
                     # What lies behind the last key is read, though what is made of it is not.
                     for buffer in self._whole[extra.value].buffers:
@@ -139,11 +139,11 @@ class ChunkMasks:
                 dtype: str = dtype,
                 row: IndexLike = row,
                 first: IndexLike = first,
-                extra: Extra = extra,
+                extra: ScoreOperand = extra,
             ) -> None:
                 if count < keys:
                     cce.vector_dup(scalar(dtype, 0.0), raw)
-                piece = Piece(self._gm[extra.value], 0, row, first, 1, count)
+                piece = MatrixPiece(self._gm[extra.value], 0, row, first, 1, count)
                 load_rows(piece, reshaped(raw, [1, keys]))
 
             self._whole_or_left(place, keys, self.left, load)
@@ -161,7 +161,7 @@ class ChunkMasks:
         else:
             choose(place.tile, last, lambda: load(left), lambda: load(whole))
 
-    def operand(self, extra: Extra, place: StepPlace, start: IndexLike, rows: int) -> View:
+    def operand(self, extra: ScoreOperand, place: StepPlace, start: IndexLike, rows: int) -> View:
         """The numbers for a chunk; `start`: fractals of rows of the matrix before it."""
         value = extra.value
         item = DTYPES[value.dtype].itemsize

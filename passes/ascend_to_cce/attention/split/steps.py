@@ -25,7 +25,7 @@ from davinci.passes.cce.unroll import mark
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.dealing import WIDTHS
 from davinci.schedule.attention.split import SplitAttentionSchedule
-from davinci.schedule.attention.turn import Turn
+from davinci.schedule.attention.turn import MatrixTurn
 
 SCORES, WEIGHTS, RESULTS = 1, 2, 3
 """Flags: of scores, from the cube core; of weights, from its vector cores; of P V, again from the
@@ -175,7 +175,7 @@ class ListedSteps(BlockSteps):
         return StepPlace(first=first, last=last, **fields)
 
 
-def matrix_of(place: StepPlace, turn: Turn, batch: int) -> IndexLike:
+def matrix_of(place: StepPlace, turn: MatrixTurn, batch: int) -> IndexLike:
     """Which matrix of an array a step takes."""
     if turn.count == 1:
         return 0

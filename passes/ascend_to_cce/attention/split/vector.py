@@ -34,9 +34,9 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     is_equal,
     only_if,
 )
-from davinci.passes.ascend_to_cce.attention.units import Buffers
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
 from davinci.passes.ascend_to_cce.products.feed import expanded
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
@@ -88,7 +88,7 @@ class AttentionVectorCore:
         self,
         attention: Attention,
         schedule: SplitAttentionSchedule,
-        gm: Buffers,
+        gm: AttentionArrays,
         rings: Rings,
         steps: BlockSteps,
         block: ir.Value,
@@ -108,9 +108,9 @@ class AttentionVectorCore:
         f32, item = ir.F32Type.get(), ir.FloatType(self.element).width // 8
         rows, self.columns = schedule.rows, attention.fractals.columns + 1
         self.lanes, self.wide = result_lanes(self.dtype), repeat_lanes(self.dtype)
-        self.scores = Ring(score_slots(self.dtype), slot_bytes(schedule, item))
+        self.scores = RowRing(score_slots(self.dtype), slot_bytes(schedule, item))
         first = scratch_bytes(schedule, item)
-        self.shared = Ring(
+        self.shared = RowRing(
             weight_slots(self.dtype) or 1,
             shared_bytes(attention, schedule, self.dtype)
             if weight_slots(self.dtype)
@@ -118,10 +118,10 @@ class AttentionVectorCore:
         )
         self.first = first // item
         self.sums = [alloc([self.columns * rows * FRACTAL], f32, "UB") for _ in range(SUBS)]
-        self.pieces = Ring(PIECE_SLOTS, schedule.piece * self.columns * FRACTAL * 4)
+        self.pieces = RowRing(PIECE_SLOTS, schedule.piece * self.columns * FRACTAL * 4)
         apart = COPIES * self.wide
         self.lowest = [alloc([rows * apart], self.element, "UB") for _ in range(SUBS)]
-        self.small = Ring(2 * CHUNKS_AT_ONCE, schedule.chunk * apart * item)
+        self.small = RowRing(2 * CHUNKS_AT_ONCE, schedule.chunk * apart * item)
         self.changes = alloc([schedule.ring, SUBS, rows * SIDE], f32, "UB")
         self.spread = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
         self.inverse = alloc([rows * SIDE * F32_BLOCK], f32, "UB")

@@ -2,8 +2,8 @@
 
 `model.py` reads and checks the file, `importer.py` walks the graph, `operators/` holds a lowering
 for each operator that is not defined by others, written in the functions of `ops.py` on the
-`Tensor`s of `tensor.py`. All shapes are known while the graph is walked. A location names the ONNX
-node, so that reports and errors can; weights are resources, never copied.
+`OnnxTensor`s of `tensor.py`. All shapes are known while the graph is walked. A location names the
+ONNX node, so that reports and errors can; weights are resources, never copied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from davinci.frontends.composites import wrap_chlo
 from davinci.frontends.onnx.errors import HINT, describe, name_of
 from davinci.frontends.onnx.importer import Importer, Scope
 from davinci.frontends.onnx.model import check, inputs_of, read, weights_of
-from davinci.frontends.onnx.tensor import Refused, Tensor
+from davinci.frontends.onnx.tensor import OnnxTensor, Refused
 from davinci.frontends.own_kernels import OwnKernel
 from davinci.frontends.scopes import mark_scopes
 from davinci.mlir import func, ir, run_pipeline
@@ -72,7 +72,7 @@ def build(
         main = func.FuncOp("main", ([x.type for x in inputs], []))
     block = main.add_entry_block([ir.Location.name(name) for name in names])
     scope: Scope = {
-        name: Tensor(x.dtype, x.shape, value)
+        name: OnnxTensor(x.dtype, x.shape, value)
         for name, x, value in zip(names, inputs, block.arguments, strict=True)
     }
     with ir.InsertionPoint(block):
@@ -88,11 +88,11 @@ def build(
     main.attributes["res_attrs"] = named([value.name for value in model.graph.output])
 
 
-def input_of(value: onnx.ValueInfoProto, graph: onnx.GraphProto, where: str) -> Tensor:
+def input_of(value: onnx.ValueInfoProto, graph: onnx.GraphProto, where: str) -> OnnxTensor:
     """The type of an input, as a tensor without a value; a refusal names the node that takes it."""
     kind = value.type.tensor_type
     dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
-    tensor = Tensor(dtype, tuple(dim.dim_value for dim in kind.shape.dim))
+    tensor = OnnxTensor(dtype, tuple(dim.dim_value for dim in kind.shape.dim))
     try:
         tensor.type  # noqa: B018  refused if no tensor has such elements
     except Refused as refused:
@@ -116,8 +116,8 @@ def taker_of(name: str, graph: onnx.GraphProto) -> str:
     return next(takers, "")
 
 
-def result_of(value: Any, name: str, where: str) -> Tensor:
-    if not isinstance(value, Tensor):
+def result_of(value: Any, name: str, where: str) -> OnnxTensor:
+    if not isinstance(value, OnnxTensor):
         found = "a sequence" if isinstance(value, list) else "an optional value left out"
         raise CompileError(
             f"output {name!r} is not a tensor", where=where, found=found, expected="a tensor"

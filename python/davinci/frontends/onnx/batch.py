@@ -50,7 +50,7 @@ def batched(model: onnx.ModelProto, count: int, where: str) -> onnx.ModelProto:
     for value in made.graph.output:
         value.type.tensor_type.shape.Clear()
     del made.graph.value_info[:]
-    one, many = Facts(model), Facts(made)
+    one, many = ModelFacts(model), ModelFacts(made)
     declared = result_types(model)
     for node in model.graph.node:
         one.infer(node, declared)
@@ -61,7 +61,7 @@ def batched(model: onnx.ModelProto, count: int, where: str) -> onnx.ModelProto:
     return made
 
 
-class Facts:
+class ModelFacts:
     """What is known of the values of a model without running it.
 
     Attributes:
@@ -174,7 +174,7 @@ class Facts:
         return str(made.name)
 
 
-def _samples_axis(name: str, one: Facts, many: Facts, count: int) -> int | None:
+def _samples_axis(name: str, one: ModelFacts, many: ModelFacts, count: int) -> int | None:
     """The dimension of a value that is longer with several samples."""
     alone, together = one.shape(name), many.shape(name)
     if len(alone) != len(together):
@@ -185,7 +185,7 @@ def _samples_axis(name: str, one: Facts, many: Facts, count: int) -> int | None:
     )
 
 
-def _reshape(node: onnx.NodeProto, one: Facts, many: Facts, count: int) -> None:
+def _reshape(node: onnx.NodeProto, one: ModelFacts, many: ModelFacts, count: int) -> None:
     """A shape that is the same for several samples gets a dimension that takes what is left.
 
     before: [9, 1, 2, 32] to [9, 1, 64]
@@ -218,7 +218,7 @@ def _axis_behind(before: tuple[int, ...], axis: int, after: tuple[int, ...]) -> 
     return next((i for i in places if after[i] == 1), (*places, 0)[0])
 
 
-def _gather(node: onnx.NodeProto, one: Facts, many: Facts, count: int) -> None:
+def _gather(node: onnx.NodeProto, one: ModelFacts, many: ModelFacts, count: int) -> None:
     """Indices along the dimension of samples count on from each sample to the next.
 
     before: GatherND of the mask [1, 128] at [[[[0, 0], [0, 1], ..]]]
@@ -240,7 +240,7 @@ def _gather(node: onnx.NodeProto, one: Facts, many: Facts, count: int) -> None:
     node.input[1] = many.constant(parts)
 
 
-def _join(node: onnx.NodeProto, one: Facts, many: Facts, count: int) -> None:
+def _join(node: onnx.NodeProto, one: ModelFacts, many: ModelFacts, count: int) -> None:
     """What is the same for every sample, as a class token, is repeated for each.
 
     before: Concat of a constant [1, 1, 64] and patches [1, 16, 64] along 1
@@ -254,7 +254,7 @@ def _join(node: onnx.NodeProto, one: Facts, many: Facts, count: int) -> None:
         _repeat(node, range(len(node.input)), axis, one, many, count)
 
 
-def _recurrent(node: onnx.NodeProto, one: Facts, many: Facts, count: int) -> None:
+def _recurrent(node: onnx.NodeProto, one: ModelFacts, many: ModelFacts, count: int) -> None:
     """The state in which sequences begin is repeated: [1, 1, 64] becomes [1, 4, 64]."""
     layout = next((entry.i for entry in node.attribute if entry.name == "layout"), 0)
     if _samples_axis(node.input[0], one, many, count) == 1 - layout:
@@ -262,7 +262,7 @@ def _recurrent(node: onnx.NodeProto, one: Facts, many: Facts, count: int) -> Non
 
 
 def _repeat(
-    node: onnx.NodeProto, operands: range, axis: int, one: Facts, many: Facts, count: int
+    node: onnx.NodeProto, operands: range, axis: int, one: ModelFacts, many: ModelFacts, count: int
 ) -> None:
     """Repeats constant operands of length 1 along an axis for each sample."""
     for i in operands:
@@ -271,7 +271,7 @@ def _repeat(
             node.input[i] = many.constant(np.repeat(found, count, axis))
 
 
-_RULES: dict[str, Callable[[onnx.NodeProto, Facts, Facts, int], None]] = {
+_RULES: dict[str, Callable[[onnx.NodeProto, ModelFacts, ModelFacts, int], None]] = {
     "Concat": _join,
     "GRU": _recurrent,
     "Gather": _gather,

@@ -15,7 +15,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from davinci.frontends.onnx.node import OnnxNode
-from davinci.frontends.onnx.tensor import ELEMENTS, Array, Tensor
+from davinci.frontends.onnx.tensor import ELEMENTS, Array, OnnxTensor
 
 KNOWN_ELEMENTS = 1 << 16
 """Larger values are not computed here: they are weights, not shapes or masks."""
@@ -45,7 +45,7 @@ GROWING = {
 """Operators whose result may be much larger than their operands, and which of these say so."""
 
 
-def evaluate(node: OnnxNode, operands: list[Tensor | None], opsets: Mapping[str, int]) -> Any:
+def evaluate(node: OnnxNode, operands: list[OnnxTensor | None], opsets: Mapping[str, int]) -> Any:
     """Arrays of the results of `node`, or None if an operand is not known, or it is too large."""
     given = [x for x in operands if x is not None]
     if node.op_type in NOT_EVALUATED or not given:
@@ -103,7 +103,7 @@ def _window(node: OnnxNode) -> int:
     return math.prod(sizes)
 
 
-def _is_large(count: Tensor | None) -> bool:
+def _is_large(count: OnnxTensor | None) -> bool:
     """Whether the numbers of a shape, or a number of repetitions, come to too many elements."""
     if count is None or count.known is None:
         return False

@@ -22,7 +22,7 @@ from davinci.frontends.onnx.evaluate import evaluate
 from davinci.frontends.onnx.model import check_size, is_elsewhere
 from davinci.frontends.onnx.node import MAIN_DOMAINS, OnnxNode
 from davinci.frontends.onnx.operators import INPUTS, LOWERINGS
-from davinci.frontends.onnx.tensor import BadNode, Flowing, Refused, Tensor, constant, emit_all
+from davinci.frontends.onnx.tensor import BadNode, Flowing, OnnxTensor, Refused, constant, emit_all
 from davinci.frontends.own_kernels import OwnKernel
 from davinci.mlir import ir
 from davinci.stand_ins import stand_in
@@ -138,7 +138,7 @@ class Importer:
             outputs = called(kernel, node.tensors())
             node.check_all_asked(len(outputs))
             return outputs
-        if all(x is None or isinstance(x, Tensor) for x in operands):
+        if all(x is None or isinstance(x, OnnxTensor) for x in operands):
             values = evaluate(node, operands, opsets)  # type: ignore[arg-type]
             if values is not None:
                 return [constant(array) for array in values]
@@ -149,7 +149,7 @@ class Importer:
         if lowering is not None:
             node.input_names = INPUTS.get((node.domain, node.op_type), [])
             node.check_types()
-            made = lowering(Call(node, self, scope))
+            made = lowering(NodeCall(node, self, scope))
             results = list(made) if isinstance(made, tuple) else [made]
             node.check_all_asked(len(results))
             return results
@@ -183,7 +183,7 @@ class Importer:
         return [scope.get(name) for name in function.output]
 
 
-class Call(OnnxNode):
+class NodeCall(OnnxNode):
     """A node with what lowerings need of the importer: graphs that the node holds."""
 
     def __init__(self, node: OnnxNode, importer: Importer, scope: Scope) -> None:
@@ -211,7 +211,7 @@ class Call(OnnxNode):
         return [scope[name] for name in outputs]
 
 
-def called(kernel: OwnKernel, operands: Sequence[Tensor]) -> list[Tensor]:
+def called(kernel: OwnKernel, operands: Sequence[OnnxTensor]) -> list[OnnxTensor]:
     """The results of a kernel of the user's own."""
     results = [(DTYPES[output.element], output.shape) for output in kernel.outputs]
     return emit_all("custom_call", operands, results, call_target_name=kernel.name)
@@ -222,7 +222,7 @@ def versions_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return {"" if x.domain in MAIN_DOMAINS else x.domain: x.version for x in entries}
 
 
-def weight(tensor: onnx.TensorProto, where: str) -> Tensor:
+def weight(tensor: onnx.TensorProto, where: str) -> OnnxTensor:
     """An initializer; its bytes are used in place where they can be.
 
     Raises:
@@ -236,7 +236,7 @@ def weight(tensor: onnx.TensorProto, where: str) -> Tensor:
     return constant(array, name=tensor.name)
 
 
-def without_values(tensor: onnx.TensorProto, where: str) -> Tensor:
+def without_values(tensor: onnx.TensorProto, where: str) -> OnnxTensor:
     """An initializer for whose values others stand in.
 
     Raises:
@@ -247,7 +247,7 @@ def without_values(tensor: onnx.TensorProto, where: str) -> Tensor:
     return constant(stand_in(tuple(tensor.dims), dtype), name=tensor.name)
 
 
-def dense(sparse: onnx.SparseTensorProto) -> Tensor:
+def dense(sparse: onnx.SparseTensorProto) -> OnnxTensor:
     """A sparse initializer, spelt out."""
     values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
     array = np.zeros(tuple(sparse.dims), values.dtype)
@@ -259,7 +259,7 @@ def dense(sparse: onnx.SparseTensorProto) -> Tensor:
 
 def named(value: Flowing, name: str) -> Flowing:
     """A constant takes the name of the value that it is."""
-    if isinstance(value, Tensor) and value.known is not None and value.name == "constant":
+    if isinstance(value, OnnxTensor) and value.known is not None and value.name == "constant":
         return constant(value.known, name=name)
     return value
 

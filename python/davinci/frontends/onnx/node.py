@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper, numpy_helper
 
-from davinci.frontends.onnx.tensor import Array, BadNode, Flowing, Refused, Tensor
+from davinci.frontends.onnx.tensor import Array, BadNode, Flowing, OnnxTensor, Refused
 
 MAIN_DOMAINS = ("", "ai.onnx")
 
@@ -59,14 +59,14 @@ class OnnxNode:
         """Whether operand `number` is given."""
         return number < self.count and self._operands[number] is not None
 
-    def take(self, number: int) -> Tensor:
+    def take(self, number: int) -> OnnxTensor:
         """Operand `number`, which must be given and a tensor."""
         found = self.optional(number)
         if found is None:
             raise Refused(f"{self._input_label(number)} is missing")
         return found
 
-    def optional(self, number: int) -> Tensor | None:
+    def optional(self, number: int) -> OnnxTensor | None:
         """Operand `number`, None if it is left out."""
         found = self.flowing(number)
         if isinstance(found, list):
@@ -78,7 +78,7 @@ class OnnxNode:
         self._taken.add(number)
         return self._operands[number] if number < self.count else None
 
-    def tensors(self, first: int = 0) -> list[Tensor]:
+    def tensors(self, first: int = 0) -> list[OnnxTensor]:
         """The operands from number `first` on, none of which may be left out."""
         return [self.take(i) for i in range(first, self.count)]
 
@@ -178,7 +178,7 @@ class OnnxNode:
         newest = onnx.defs.get_schema(self.op_type, domain=self.domain)
         kinds: dict[str, np.dtype[Any]] = {}
         for number, operand in enumerate(self._operands):
-            if not isinstance(operand, Tensor):
+            if not isinstance(operand, OnnxTensor):
                 continue
             formal = _formal(self.schema, number)
             allowed = formal.types | getattr(_formal(newest, number), "types", set())

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import Tensor, convert
+from davinci.frontends.onnx.tensor import OnnxTensor, convert
 
-Outside = Callable[[Tensor, int], Tensor]
+Outside = Callable[[OnnxTensor, int], OnnxTensor]
 """Brings the index along an axis (rounded, but a float) into the image."""
 
 
@@ -26,19 +26,19 @@ Outside = Callable[[Tensor, int], Tensor]
 class ImageTable:
     """A table of elements, and the number of the first row for each place."""
 
-    table: Tensor
+    table: OnnxTensor
     sizes: Sequence[int]
-    first: Tensor
+    first: OnnxTensor
 
     @staticmethod
-    def of(x: Tensor, numbers: Tensor) -> ImageTable:
+    def of(x: OnnxTensor, numbers: OnnxTensor) -> ImageTable:
         """`x` [N, C, ..sizes]; `numbers` says which of the N each place is in."""
         sizes = x.shape[2:]
         rows = ops.move_axis(x, 1, -1)
         table = ops.reshape(rows, [x.shape[0] * math.prod(sizes), x.shape[1]])
         return ImageTable(ops.pad(table, [0, 0], [1, 0]), sizes, numbers * math.prod(sizes))
 
-    def at(self, indices: Sequence[Tensor], inside: Tensor | None = None) -> Tensor:
+    def at(self, indices: Sequence[OnnxTensor], inside: OnnxTensor | None = None) -> OnnxTensor:
         """[..places, C]; indices are whole floats within the image, zeros where not `inside`."""
         whole = [convert(index, np.int32) for index in indices]
         rows = self.first + ops.row_numbers(whole, self.sizes)
@@ -47,21 +47,21 @@ class ImageTable:
         return ops.take_rows(self.table, rows)
 
 
-def clamp(index: Tensor, size: int) -> Tensor:
+def clamp(index: OnnxTensor, size: int) -> OnnxTensor:
     return ops.clip(index, 0, size - 1)
 
 
-def is_inside(index: Tensor, size: int) -> Tensor:
+def is_inside(index: OnnxTensor, size: int) -> OnnxTensor:
     return ops.compare("GE", index, 0) & ops.compare("LE", index, size - 1)
 
 
 def sample(
     image: ImageTable,
-    places: Sequence[Tensor],
+    places: Sequence[OnnxTensor],
     offsets: Sequence[int],
-    weights: Callable[[Tensor], Sequence[Tensor]],
+    weights: Callable[[OnnxTensor], Sequence[OnnxTensor]],
     outside: Outside | None,
-) -> Tensor:
+) -> OnnxTensor:
     """Weighted sums of the neighbours of each place: [..places, C].
 
     Args:
@@ -74,7 +74,7 @@ def sample(
         list(zip(offsets, weights(place - before), strict=True))
         for place, before in zip(places, befores, strict=True)
     ]
-    total: Tensor | None = None
+    total: OnnxTensor | None = None
     for chosen in itertools.product(*axes):
         indices = [before + float(o) for before, (o, _) in zip(befores, chosen, strict=True)]
         weight = functools.reduce(lambda a, b: a * b, [w for _, w in chosen])
@@ -84,7 +84,9 @@ def sample(
     return total
 
 
-def value_at(image: ImageTable, indices: Sequence[Tensor], outside: Outside | None) -> Tensor:
+def value_at(
+    image: ImageTable, indices: Sequence[OnnxTensor], outside: Outside | None
+) -> OnnxTensor:
     """The elements at indices that may be outside."""
     pairs = list(zip(indices, image.sizes, strict=True))
     if outside is not None:
@@ -93,11 +95,13 @@ def value_at(image: ImageTable, indices: Sequence[Tensor], outside: Outside | No
     return image.at([clamp(*pair) for pair in pairs], inside)
 
 
-def linear(image: ImageTable, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+def linear(
+    image: ImageTable, places: Sequence[OnnxTensor], outside: Outside | None = None
+) -> OnnxTensor:
     return sample(image, places, (0, 1), lambda r: (1 - r, r), outside)
 
 
-def corners(image: ImageTable, places: Sequence[Tensor]) -> list[Tensor]:
+def corners(image: ImageTable, places: Sequence[OnnxTensor]) -> list[OnnxTensor]:
     """The elements around places, each times its weight.
 
     Places are brought inside, but those more than an element away count nothing.
@@ -117,16 +121,20 @@ def corners(image: ImageTable, places: Sequence[Tensor]) -> list[Tensor]:
     ]
 
 
-def is_within(place: Tensor, size: int) -> Tensor:
+def is_within(place: OnnxTensor, size: int) -> OnnxTensor:
     """Whether a place is in the image or at most one element outside."""
     return ops.compare("GE", place, -1) & ops.compare("LE", place, size)
 
 
-def cubic(image: ImageTable, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+def cubic(
+    image: ImageTable, places: Sequence[OnnxTensor], outside: Outside | None = None
+) -> OnnxTensor:
     return sample(image, places, (-1, 0, 1, 2), cubic_weights, outside)
 
 
-def nearest(image: ImageTable, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+def nearest(
+    image: ImageTable, places: Sequence[OnnxTensor], outside: Outside | None = None
+) -> OnnxTensor:
     """Halves go to the even element."""
     return value_at(image, [ops.round_half_even(place) for place in places], outside)
 
@@ -134,14 +142,14 @@ def nearest(image: ImageTable, places: Sequence[Tensor], outside: Outside | None
 CUBIC_SLOPE = -0.75
 
 
-def cubic_weights(r: Tensor) -> list[Tensor]:
+def cubic_weights(r: OnnxTensor) -> list[OnnxTensor]:
     """Weights of the elements at -1, 0, 1 and 2 in cubic interpolation (Keys, 1981)."""
     a = CUBIC_SLOPE
 
-    def near(d: Tensor) -> Tensor:
+    def near(d: OnnxTensor) -> OnnxTensor:
         return ((a + 2) * d - (a + 3)) * d * d + 1
 
-    def far(d: Tensor) -> Tensor:
+    def far(d: OnnxTensor) -> OnnxTensor:
         return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
     return [far(r + 1), near(r), near(1 - r), far(2 - r)]

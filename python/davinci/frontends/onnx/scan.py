@@ -11,24 +11,26 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, emit
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, constant, emit
 
 UNROLLED_STEPS = 128
 """A longer loop is kept as one."""
 
-Step = Callable[[Tensor, list[Tensor], list[Tensor]], tuple[list[Tensor], list[Tensor]]]
+Step = Callable[
+    [OnnxTensor, list[OnnxTensor], list[OnnxTensor]], tuple[list[OnnxTensor], list[OnnxTensor]]
+]
 """From the number of the step (int64, rank 0), the states and the slices of the inputs to the next
 states and the slices of the outputs."""
 
 
 def scan(
     step: Step,
-    states: Sequence[Tensor],
-    inputs: Sequence[Tensor],
+    states: Sequence[OnnxTensor],
+    inputs: Sequence[OnnxTensor],
     count: int,
     backwards: bool = False,
     kept: bool = False,
-) -> tuple[list[Tensor], list[Tensor]]:
+) -> tuple[list[OnnxTensor], list[OnnxTensor]]:
     """Final states, and outputs stacked along a new first axis.
 
     Args:
@@ -47,7 +49,7 @@ def scan(
     return _kept(step, states, inputs, numbers)
 
 
-def slice_of(x: Tensor, number: Tensor) -> Tensor:
+def slice_of(x: OnnxTensor, number: OnnxTensor) -> OnnxTensor:
     """Slice `number` of the first axis, without it."""
     if number.known is not None:
         at = int(number.known)
@@ -59,7 +61,7 @@ def slice_of(x: Tensor, number: Tensor) -> Tensor:
     return ops.squeeze(cut, [0])
 
 
-def with_slice(x: Tensor, number: Tensor, part: Tensor) -> Tensor:
+def with_slice(x: OnnxTensor, number: OnnxTensor, part: OnnxTensor) -> OnnxTensor:
     """`x` with slice `number` of the first axis replaced."""
     zero = constant(np.array(0, number.dtype))
     starts = [number, *[zero] * (x.rank - 1)]
@@ -68,8 +70,8 @@ def with_slice(x: Tensor, number: Tensor, part: Tensor) -> Tensor:
 
 
 def _unrolled(
-    step: Step, states: Sequence[Tensor], inputs: Sequence[Tensor], numbers: range
-) -> tuple[list[Tensor], list[Tensor]]:
+    step: Step, states: Sequence[OnnxTensor], inputs: Sequence[OnnxTensor], numbers: range
+) -> tuple[list[OnnxTensor], list[OnnxTensor]]:
     current, made = list(states), {}
     for i in numbers:
         number = constant(np.array(i, np.int64))
@@ -79,8 +81,8 @@ def _unrolled(
 
 
 def _kept(
-    step: Step, states: Sequence[Tensor], inputs: Sequence[Tensor], numbers: range
-) -> tuple[list[Tensor], list[Tensor]]:
+    step: Step, states: Sequence[OnnxTensor], inputs: Sequence[OnnxTensor], numbers: range
+) -> tuple[list[OnnxTensor], list[OnnxTensor]]:
     """The first step is built apart for the shapes of the outputs; nobody needs its values."""
     first = constant(np.array(numbers[0], np.int64))
     _, parts = step(first, list(states), [slice_of(x, first) for x in inputs])
@@ -88,10 +90,10 @@ def _kept(
     buffers = [ops.full((len(numbers), *part.shape), part.dtype, 0) for part in parts]
     limit = numbers.stop
 
-    def holds(number: Tensor, *carried: Tensor) -> Tensor:
+    def holds(number: OnnxTensor, *carried: OnnxTensor) -> OnnxTensor:
         return ops.compare("NE", number, limit)
 
-    def body(number: Tensor, *carried: Tensor) -> list[Tensor]:
+    def body(number: OnnxTensor, *carried: OnnxTensor) -> list[OnnxTensor]:
         given = [slice_of(x, number) for x in inputs]
         following, made = step(number, list(carried[:count]), given)
         for old, new in zip(carried, following, strict=False):

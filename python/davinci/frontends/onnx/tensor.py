@@ -1,8 +1,8 @@
 """What flows along the edges of an ONNX graph: tensors of static shape, or sequences of them.
 
-A `Tensor` knows its NumPy element type and shape. It is a value of the function under construction,
-or a constant, whose array is known and which becomes a `stablehlo.constant` at its first use.
-Python's operators build StableHLO with NumPy's broadcasting: `alpha * matmul(a, b) + c`.
+A `OnnxTensor` knows its NumPy element type and shape. It is a value of the function under
+construction, or a constant, whose array is known and which becomes a `stablehlo.constant` at its
+first use. Python's operators build StableHLO with NumPy's broadcasting: `alpha * matmul(a, b) + c`.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Dequantized:
         zero: the same; None: 0.
     """
 
-    integers: Tensor
-    scale: Tensor
-    zero: Tensor | None
+    integers: OnnxTensor
+    scale: OnnxTensor
+    zero: OnnxTensor | None
     axis: int
 
 
-class Tensor:
+class OnnxTensor:
     """A tensor of static shape.
 
     Attributes:
@@ -94,7 +94,7 @@ class Tensor:
         self.dtype, self.shape = np.dtype(dtype), tuple(int(size) for size in shape)
         self.known, self.name = known, name
         self.dequantized: Dequantized | None = None
-        self.shifted: Tensor | None = None
+        self.shifted: OnnxTensor | None = None
         self._value = value
 
     @property
@@ -134,62 +134,62 @@ class Tensor:
     def __repr__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
 
-    def __add__(self, other: Operand) -> Tensor:
+    def __add__(self, other: Operand) -> OnnxTensor:
         return binary("add", self, other)
 
-    def __radd__(self, other: Operand) -> Tensor:
+    def __radd__(self, other: Operand) -> OnnxTensor:
         return binary("add", other, self)
 
-    def __sub__(self, other: Operand) -> Tensor:
+    def __sub__(self, other: Operand) -> OnnxTensor:
         return binary("subtract", self, other)
 
-    def __rsub__(self, other: Operand) -> Tensor:
+    def __rsub__(self, other: Operand) -> OnnxTensor:
         return binary("subtract", other, self)
 
-    def __mul__(self, other: Operand) -> Tensor:
+    def __mul__(self, other: Operand) -> OnnxTensor:
         return binary("multiply", self, other)
 
-    def __rmul__(self, other: Operand) -> Tensor:
+    def __rmul__(self, other: Operand) -> OnnxTensor:
         return binary("multiply", other, self)
 
-    def __truediv__(self, other: Operand) -> Tensor:
+    def __truediv__(self, other: Operand) -> OnnxTensor:
         return binary("divide", self, other)
 
-    def __rtruediv__(self, other: Operand) -> Tensor:
+    def __rtruediv__(self, other: Operand) -> OnnxTensor:
         return binary("divide", other, self)
 
-    def __and__(self, other: Operand) -> Tensor:
+    def __and__(self, other: Operand) -> OnnxTensor:
         return binary("and", self, other)
 
-    def __or__(self, other: Operand) -> Tensor:
+    def __or__(self, other: Operand) -> OnnxTensor:
         return binary("or", self, other)
 
-    def __xor__(self, other: Operand) -> Tensor:
+    def __xor__(self, other: Operand) -> OnnxTensor:
         return binary("xor", self, other)
 
-    def __neg__(self) -> Tensor:
+    def __neg__(self) -> OnnxTensor:
         return unary("negate", self)
 
-    def __invert__(self) -> Tensor:
+    def __invert__(self) -> OnnxTensor:
         return unary("not", self)
 
 
-Operand = Tensor | bool | int | float
-"""What the operators of `Tensor` take: numbers take the element type of the tensor."""
+Operand = OnnxTensor | bool | int | float
+"""What the operators of `OnnxTensor` take: numbers take the element type of the tensor."""
 
-Flowing = Tensor | list[Tensor] | None
+Flowing = OnnxTensor | list[OnnxTensor] | None
 """What a name of the graph stands for: a tensor, a sequence, or an optional value left out."""
 
-Compute = Callable[..., Sequence[Tensor]]
+Compute = Callable[..., Sequence[OnnxTensor]]
 """Builds what a region computes of its arguments."""
 
 Body = tuple[Sequence[tuple[Any, Sequence[int]]], Compute]
 
 
-def constant(array: npt.ArrayLike, dtype: Any = None, name: str = "constant") -> Tensor:
+def constant(array: npt.ArrayLike, dtype: Any = None, name: str = "constant") -> OnnxTensor:
     """A tensor of known values."""
     values = np.asarray(array, dtype)
-    return Tensor(values.dtype, values.shape, known=values, name=name)
+    return OnnxTensor(values.dtype, values.shape, known=values, name=name)
 
 
 def element_of(dtype: Any) -> Any:
@@ -229,19 +229,19 @@ def type_name(dtype: Any) -> str:
 
 
 def emit(
-    name: str, operands: Sequence[Tensor], dtype: Any, shape: Sequence[int], **attributes: Any
-) -> Tensor:
+    name: str, operands: Sequence[OnnxTensor], dtype: Any, shape: Sequence[int], **attributes: Any
+) -> OnnxTensor:
     """Builds an operation of StableHLO with one result; `name` without the dialect's."""
     return emit_all(name, operands, [(dtype, shape)], **attributes)[0]
 
 
 def emit_all(
     name: str,
-    operands: Sequence[Tensor],
+    operands: Sequence[OnnxTensor],
     results: Sequence[tuple[Any, Sequence[int]]],
     regions: Sequence[Body] = (),
     **attributes: Any,
-) -> list[Tensor]:
+) -> list[OnnxTensor]:
     """Builds an operation with any results.
 
     Args:
@@ -250,7 +250,7 @@ def emit_all(
         regions: for each the (element type, shape) of its arguments and what computes its results.
         attributes: Python values as `davinci.passes.builder.as_attribute` takes, or attributes.
     """
-    wanted = [Tensor(dtype, tuple(shape)) for dtype, shape in results]
+    wanted = [OnnxTensor(dtype, tuple(shape)) for dtype, shape in results]
     built = ir.Operation.create(
         name if "." in name else f"stablehlo.{name}",
         [t.type for t in wanted],
@@ -260,15 +260,17 @@ def emit_all(
     )
     for region, (arguments, compute) in zip(built.regions, regions, strict=True):
         _fill(region, arguments, compute)
-    return [Tensor(t.dtype, t.shape, value) for t, value in zip(wanted, built.results, strict=True)]
+    return [
+        OnnxTensor(t.dtype, t.shape, value) for t, value in zip(wanted, built.results, strict=True)
+    ]
 
 
-def unary(name: str, x: Tensor) -> Tensor:
+def unary(name: str, x: OnnxTensor) -> OnnxTensor:
     """An elementwise operation of StableHLO or CHLO: `exponential`, `chlo.erf`."""
     return emit(name, [x], x.dtype, x.shape)
 
 
-def binary(name: str, a: Operand, b: Operand) -> Tensor:
+def binary(name: str, a: Operand, b: Operand) -> OnnxTensor:
     """An elementwise operation with NumPy's broadcasting; numbers take the other's type.
 
     Raises:
@@ -278,16 +280,16 @@ def binary(name: str, a: Operand, b: Operand) -> Tensor:
     return emit(name, [a, b], a.dtype, a.shape)
 
 
-def typed(*operands: Operand) -> list[Tensor]:
+def typed(*operands: Operand) -> list[OnnxTensor]:
     """Numbers become tensors of rank 0 of the element type that the tensors have."""
-    tensors = [x for x in operands if isinstance(x, Tensor)]
+    tensors = [x for x in operands if isinstance(x, OnnxTensor)]
     kinds = {x.dtype for x in tensors}
     if len(kinds) != 1:
         raise BadNode(f"element types differ: {', '.join(sorted(map(str, kinds)))}")
-    return [x if isinstance(x, Tensor) else number(x, tensors[0].dtype) for x in operands]
+    return [x if isinstance(x, OnnxTensor) else number(x, tensors[0].dtype) for x in operands]
 
 
-def number(value: float, dtype: Any) -> Tensor:
+def number(value: float, dtype: Any) -> OnnxTensor:
     """A tensor of rank 0.
 
     Raises:
@@ -298,7 +300,7 @@ def number(value: float, dtype: Any) -> Tensor:
     return constant(np.asarray(value).astype(dtype))
 
 
-def spread(*tensors: Tensor) -> list[Tensor]:
+def spread(*tensors: OnnxTensor) -> list[OnnxTensor]:
     """The tensors, broadcast to their common shape."""
     try:
         shape = np.broadcast_shapes(*(t.shape for t in tensors))
@@ -308,7 +310,7 @@ def spread(*tensors: Tensor) -> list[Tensor]:
     return [broadcast(t, shape) for t in tensors]
 
 
-def broadcast(x: Tensor, shape: Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+def broadcast(x: OnnxTensor, shape: Sequence[int], dims: Sequence[int] | None = None) -> OnnxTensor:
     """`x` repeated to `shape`.
 
     Args:
@@ -321,7 +323,7 @@ def broadcast(x: Tensor, shape: Sequence[int], dims: Sequence[int] | None = None
     return emit("broadcast_in_dim", [x], x.dtype, shape, broadcast_dimensions=places)
 
 
-def convert(x: Tensor, dtype: Any) -> Tensor:
+def convert(x: OnnxTensor, dtype: Any) -> OnnxTensor:
     """StableHLO's conversion of element types; `x` itself where nothing changes."""
     return x if x.dtype == np.dtype(dtype) else emit("convert", [x], dtype, x.shape)
 
@@ -341,12 +343,12 @@ def _attribute(value: Any) -> Any:
 
 def _fill(region: Any, arguments: Sequence[tuple[Any, Sequence[int]]], compute: Compute) -> None:
     """Builds the only block of a region, which ends in `stablehlo.return`."""
-    wanted = [Tensor(dtype, tuple(shape)) for dtype, shape in arguments]
+    wanted = [OnnxTensor(dtype, tuple(shape)) for dtype, shape in arguments]
     locations = [ir.Location.current] * len(wanted)
     block = region.blocks.append(*(t.type for t in wanted), arg_locs=locations)
     with ir.InsertionPoint(block):
         values = [
-            Tensor(t.dtype, t.shape, value)
+            OnnxTensor(t.dtype, t.shape, value)
             for t, value in zip(wanted, block.arguments, strict=True)
         ]
         results = [result.value for result in compute(*values)]

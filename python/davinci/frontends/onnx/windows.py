@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import BadNode, Operand, Tensor
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, Operand
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 SAME = ("SAME_UPPER", "SAME_LOWER")
 
@@ -48,7 +48,9 @@ class SpatialWindows:
         return (self.counts[axis] - 1) * self.strides[axis] + self.extents[axis]
 
 
-def windows_of(node: Call, x: Tensor, kernel: Sequence[int] | None = None) -> SpatialWindows:
+def windows_of(
+    node: NodeCall, x: OnnxTensor, kernel: Sequence[int] | None = None
+) -> SpatialWindows:
     """The windows of a node on `x`; `kernel` where there is no `kernel_shape`."""
     rank = x.rank - 2
     sizes = node.attr("kernel_shape", None) or list(kernel or [])
@@ -67,7 +69,7 @@ def windows_of(node: Call, x: Tensor, kernel: Sequence[int] | None = None) -> Sp
 
 
 def paddings(
-    node: Call, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int]
+    node: NodeCall, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """What stands before and behind each spatial axis."""
     rank, mode = len(sizes), node.attr("auto_pad", "NOTSET")
@@ -100,7 +102,7 @@ def count(padded: int, inside: int, extent: int, stride: int, ceil: bool) -> int
     return max(0, number)
 
 
-def fold(x: Tensor, windows: SpatialWindows, kind: str) -> Tensor:
+def fold(x: OnnxTensor, windows: SpatialWindows, kind: str) -> OnnxTensor:
     """Combines the elements of each window: [N, C, ..counts].
 
     Args:
@@ -120,7 +122,7 @@ def fold(x: Tensor, windows: SpatialWindows, kind: str) -> Tensor:
     )
 
 
-def padded(x: Tensor, windows: SpatialWindows, value: Operand) -> Tensor:
+def padded(x: OnnxTensor, windows: SpatialWindows, value: Operand) -> OnnxTensor:
     """`x` with its padding, up to the end of the last window."""
     sizes = x.shape[2:]
     high = [
@@ -130,7 +132,7 @@ def padded(x: Tensor, windows: SpatialWindows, value: Operand) -> Tensor:
     return ops.pad(x, [0, 0, *windows.low], [0, 0, *high], value)
 
 
-def shifted(x: Tensor, at: int, windows: SpatialWindows, i: int) -> list[Tensor]:
+def shifted(x: OnnxTensor, at: int, windows: SpatialWindows, i: int) -> list[OnnxTensor]:
     """The elements number 0, 1, .. of all windows along axis i, which is dimension `at` of `x`."""
     stride, dilation, number = windows.strides[i], windows.dilations[i], windows.counts[i]
     reach = (number - 1) * stride + 1

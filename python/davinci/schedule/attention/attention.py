@@ -31,12 +31,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from davinci.isa.core import DTYPES
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.attention.band import KeyBand
-from davinci.schedule.attention.lines import Line, lines_of
-from davinci.schedule.attention.turn import Turn
+from davinci.schedule.attention.lines import LinesOfUnits, lines_of
+from davinci.schedule.attention.turn import MatrixTurn
 from davinci.schedule.plain_data import CONFIG
-from davinci.schedule.products.product import Operand, Result
+from davinci.schedule.products.product import ProductOperand, ProductResult
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
@@ -52,7 +52,7 @@ STAGES = 2
 
 
 @dataclass(frozen=True)
-class Extra:
+class ScoreOperand:
     """An array that scores are combined with.
 
     Attributes:
@@ -64,11 +64,11 @@ class Extra:
 
     value: Value
     whole: bool
-    turn: Turn
+    turn: MatrixTurn
 
 
 @dataclass(frozen=True)
-class Chain:
+class ScoreChain:
     """What is done to scores before their maximum is taken, in place.
 
     Attributes:
@@ -79,8 +79,8 @@ class Chain:
     """
 
     scores: Value
-    steps: tuple[Step, ...]
-    extras: tuple[Extra, ...]
+    steps: tuple[TileStep, ...]
+    extras: tuple[ScoreOperand, ...]
     numbers: tuple[tuple[Value, float], ...]
 
     @property
@@ -120,7 +120,7 @@ class Attention:
         q, k, v, o: in GM.
         of_q, of_k, of_v: their matrices.
         scale: a power of two that Q is multiplied with.
-        chain: see `Chain`.
+        chain: see `ScoreChain`.
         guarded: whether a row of scores that are all minus infinity gives a row of zeros.
         band: which scores are a number instead, behind the chain, if that is known.
     """
@@ -130,15 +130,15 @@ class Attention:
     keys: int
     depth: int
     columns: int
-    q: Operand
-    k: Operand
-    v: Operand
-    o: Result
-    of_q: Turn
-    of_k: Turn
-    of_v: Turn
+    q: ProductOperand
+    k: ProductOperand
+    v: ProductOperand
+    o: ProductResult
+    of_q: MatrixTurn
+    of_k: MatrixTurn
+    of_v: MatrixTurn
     scale: float
-    chain: Chain
+    chain: ScoreChain
     guarded: bool = False
     band: KeyBand | None = None
 
@@ -148,12 +148,14 @@ class Attention:
         return sum(extra.whole for extra in self.chain.extras)
 
     @cached_property
-    def fractals(self) -> Sizes:
-        return Sizes(*(ceil_div(n, SIDE) for n in (self.rows, self.keys, self.depth, self.columns)))
+    def fractals(self) -> AttentionSizes:
+        return AttentionSizes(
+            *(ceil_div(n, SIDE) for n in (self.rows, self.keys, self.depth, self.columns))
+        )
 
 
 @dataclass(frozen=True)
-class Sizes:
+class AttentionSizes:
     """Rows, keys, depth and columns in fractals."""
 
     rows: int
@@ -238,7 +240,7 @@ class AttentionSchedule:
         """How many blocks the keys are cut in."""
         return ceil_div(attention.fractals.keys, self.block)
 
-    def lines(self, attention: Attention) -> list[Line]:
+    def lines(self, attention: Attention) -> list[LinesOfUnits]:
         """What cores do, see `lines`."""
         ragged = attention.rows % SIDE > 0
         rows = attention.fractals.rows

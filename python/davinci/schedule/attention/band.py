@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.operators.band import FIELDS, ends_of
-from davinci.schedule.attention.turn import Turn
+from davinci.schedule.attention.turn import MatrixTurn
 from davinci.units import ceil_div
 
 Integers = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class KeyBand:
     """
 
     runs: tuple[int, ...]
-    turn: Turn
+    turn: MatrixTurn
     fill: float
     rows: int
     keys: int
@@ -43,7 +43,7 @@ class KeyBand:
     ) -> KeyBand:
         """The band of an operator on `batch` matrices of scores of that shape."""
         count = sum(runs[::FIELDS]) // shape[0]
-        return KeyBand(runs, Turn(each if count > 1 else batch, count), fill, *shape)
+        return KeyBand(runs, MatrixTurn(each if count > 1 else batch, count), fill, *shape)
 
     @cached_property
     def ends(self) -> tuple[Integers, Integers]:

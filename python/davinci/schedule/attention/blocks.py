@@ -19,7 +19,7 @@ from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.schedule.attention.fold import MAXIMUM, result_lanes
 from davinci.schedule.vector.row_packing import unpacking
-from davinci.schedule.vector.steps import Step, Steps, View, copy_of
+from davinci.schedule.vector.steps import BufferStep, BufferSteps, View, copy_of
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -39,7 +39,7 @@ LOWEST = {"f16": -65504.0, "f32": -3.4028234663852886e38}
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenSteps:
     """Steps that take in a block.
 
     Attributes:
@@ -48,12 +48,12 @@ class Taken:
         sums: on f32, after its part of O.
     """
 
-    maxima: Steps
-    spread: Steps
-    sums: Steps
+    maxima: BufferSteps
+    spread: BufferSteps
+    sums: BufferSteps
 
 
-def taking(rows: int, columns: int, dtype: str, machine: Machine) -> Taken:
+def taking(rows: int, columns: int, dtype: str, machine: Machine) -> TakenSteps:
     """The steps.
 
     Args:
@@ -68,9 +68,9 @@ def taking(rows: int, columns: int, dtype: str, machine: Machine) -> Taken:
     old, new = (View(name, shape, (lanes, 1)) for name in (BEFORE, HIGHEST))
     factor = View(FACTOR, shape, (SIDE, 1))
     maxima = (
-        Step(MAXIMUM, (before, whole, whole)),
-        Step("vsub", (old, new, factor)),
-        Step("vexp", (factor, factor)),
+        BufferStep(MAXIMUM, (before, whole, whole)),
+        BufferStep("vsub", (old, new, factor)),
+        BufferStep("vexp", (factor, factor)),
         copy_of(whole, before, dtype),
     )
     spread = unpacking("f32", rows * SIDE, SIDE, machine)
@@ -80,5 +80,5 @@ def taking(rows: int, columns: int, dtype: str, machine: Machine) -> Taken:
     kept = View(KEPT, wide, (rows * SIDE * SIDE, SIDE, block, 1))
     factors = View(SPREAD, wide, (0, block, 0, 1))
     flat, part = View(KEPT, (size,), (1,)), View(PART, (size,), (1,))
-    sums = Step("vmul", (kept, factors, kept)), Step("vadd", (flat, part, flat))
-    return Taken(Steps(dtype, maxima, {}), spread, Steps("f32", sums, {}))
+    sums = BufferStep("vmul", (kept, factors, kept)), BufferStep("vadd", (flat, part, flat))
+    return TakenSteps(BufferSteps(dtype, maxima, {}), spread, BufferSteps("f32", sums, {}))

@@ -172,19 +172,19 @@ def require_no_band(attention: Attention) -> None:
 
 
 @dataclass(frozen=True)
-class Way:
+class AttentionWay:
     """Fields of a schedule that nothing else follows from."""
 
     twice: bool
     windows: bool
 
 
-def ways(attention: Attention, machine: Machine) -> list[Way]:
+def ways(attention: Attention, machine: Machine) -> list[AttentionWay]:
     """Those that there are for some attention."""
     # A column beside K hides by a finite number, which empties no row.
     twice = (False, True) if attention.chain.differences and not attention.guarded else (False,)
     windows = (True, False) if takes_windows(attention, machine) else (False,)
-    return [Way(*each) for each in product(twice, windows)]
+    return [AttentionWay(*each) for each in product(twice, windows)]
 
 
 def candidates(
@@ -209,7 +209,7 @@ def with_tiles(
     rows: int,
     tile: int,
     buffers: tuple[Pair, Pair],
-    way: Way,
+    way: AttentionWay,
     machine: Machine,
     cores: int,
 ) -> Iterator[AttentionSchedule]:

@@ -27,10 +27,10 @@ from davinci.schedule.attention.fold import (
     spread_again,
 )
 from davinci.schedule.products.cost import Busy, crossing_bytes
-from davinci.schedule.products.product import Operand, Pieces
+from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.schedule.vector.row_packing import unpacking
 from davinci.schedule.vector.row_statistics import KEPT
-from davinci.schedule.vector.steps import Step, View, cost_of
+from davinci.schedule.vector.steps import BufferStep, View, cost_of
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -69,7 +69,7 @@ def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pi
     """The pieces in which Q, K and V come to L1."""
     sizes, tile, block = attention.fractals, schedule.tile, schedule.block
 
-    def rows(operand: Operand, k: int, other: int) -> int:
+    def rows(operand: ProductOperand, k: int, other: int) -> int:
         along = k if operand.k_rows else other
         return along if operand.nz else min(along, schedule.feed)
 
@@ -107,7 +107,7 @@ def staged_bytes(
 def is_direct(attention: Attention, name: str) -> bool:
     """Whether rows of Q, K or V, `name`, need no vector unit on their way: their fractals are
     picked out by what brings them to L1."""
-    operand: Operand = getattr(attention, name)
+    operand: ProductOperand = getattr(attention, name)
     width = attention.columns if name == "v" else attention.depth
     other = {"q": attention.rows, "k": attention.keys, "v": attention.keys}[name]
     stored = width if operand.k_rows == (name == "v") else other
@@ -218,7 +218,7 @@ def chain_cycles(
     scores = View("scores", shape, (keys * SIDE, SIDE, lanes, 1))
     mask = View("mask", shape, (0, lanes, 0, 1)) if masked else scores
     operands = (scores, scores) if scaled else (scores, mask, scores)
-    return cost_of(Step(name, operands, 1.0 if scaled else None), dtype, machine)[1]
+    return cost_of(BufferStep(name, operands, 1.0 if scaled else None), dtype, machine)[1]
 
 
 @lru_cache(maxsize=KEPT)
@@ -237,7 +237,7 @@ def spread_cost(dtype: str, count: int, machine: Machine) -> tuple[int, int]:
     return work.scratch_bytes, work.estimate(machine).cycles
 
 
-class Costs:
+class UnitCosts:
     """Cycles of what one core does for a unit."""
 
     def __init__(self, attention: Attention, schedule: AttentionSchedule, machine: Machine) -> None:
@@ -329,9 +329,9 @@ class Costs:
                 found += chain_cycles(step.name, rows, keys, dtype, masked, scaled, machine)
         return found
 
-    def _operand(self, name: str) -> tuple[Operand, int]:
+    def _operand(self, name: str) -> tuple[ProductOperand, int]:
         sizes = self.attention.fractals
-        operand: Operand = getattr(self.attention, name)
+        operand: ProductOperand = getattr(self.attention, name)
         return operand, sizes.columns if name == "v" else sizes.depth
 
     def _mte2(self) -> float:
@@ -428,7 +428,7 @@ def estimate(
 ) -> float:
     """Cycles on that many cores."""
     lines = schedule.lines(attention)
-    costs = Costs(attention, schedule, machine)
+    costs = UnitCosts(attention, schedule, machine)
     lines_each = ceil_div(sum(line.count for line in lines), cores)
     rounds = lines_each * costs.units
     busy, tiles = costs.unit(), costs.tiles()

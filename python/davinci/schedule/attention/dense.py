@@ -14,14 +14,14 @@ from davinci.schedule.products.dense_rows import (
     parting_of,
     scratch_bytes,
 )
-from davinci.schedule.products.product import Operand, Pieces
+from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
 def is_dense(attention: Attention, name: str) -> bool:
     """Whether whole rows of Q, K or V, `name`, come as runs."""
-    operand: Operand = getattr(attention, name)
+    operand: ProductOperand = getattr(attention, name)
     width = attention.columns if name == "v" else attention.depth
     whole = operand.k_rows == (name == "v")
     return not operand.nz and whole and width * operand.itemsize % BLOCK_BYTES != 0

@@ -15,7 +15,15 @@ from collections.abc import Sequence
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps, View, copy_of, cost_of
+from davinci.schedule.vector.steps import (
+    RESULT,
+    SOURCE,
+    BufferStep,
+    BufferSteps,
+    View,
+    copy_of,
+    cost_of,
+)
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -85,7 +93,7 @@ def fold(
     machine: Machine,
     spread: bool = False,
     bounded: bool = False,
-) -> Steps:
+) -> BufferSteps:
     """The steps from the buffers of tiles to `RESULT`.
 
     Args:
@@ -118,10 +126,10 @@ def fold(
     if bounded:
         steps.append(no_less(name, 2 * rows * SIDE, dtype))
     steps.append(spread_out(name, rows, tiles[0], dtype) if spread else last(name, rows, dtype))
-    return Steps(dtype, tuple(steps), scratch_lanes(rows, tiles, dtype))
+    return BufferSteps(dtype, tuple(steps), scratch_lanes(rows, tiles, dtype))
 
 
-def fold_in_place(rows: int, keys: int, dtype: str) -> Steps:
+def fold_in_place(rows: int, keys: int, dtype: str) -> BufferSteps:
     """The steps from one tile in `SOURCE`, [rows][keys][16], to `RESULT`, by way of `FIRST`.
 
     Repeats of a half are combined with those of the other that lie in other bank groups, so that
@@ -142,20 +150,22 @@ def fold_in_place(rows: int, keys: int, dtype: str) -> Steps:
             for half in (0, lanes):
                 a = View(name, shape, (pitch, 2 * lanes, 1), half)
                 b = View(name, shape, (pitch, 2 * lanes, 1), behind + lanes - half)
-                steps.append(Step(MAXIMUM, (a, b, View(FIRST, shape, (room, 2 * lanes, 1), half))))
+                steps.append(
+                    BufferStep(MAXIMUM, (a, b, View(FIRST, shape, (room, 2 * lanes, 1), half)))
+                )
         else:
             a, b = (View(name, (rows, width), (pitch, 1), first) for first in (0, behind))
-            steps.append(Step(MAXIMUM, (a, b, View(FIRST, (rows, width), (room, 1)))))
+            steps.append(BufferStep(MAXIMUM, (a, b, View(FIRST, (rows, width), (room, 1)))))
         name, pitch, keys = FIRST, room, size
     block, copies = block_lanes(dtype), result_lanes(dtype) // SIDE
     spread = (SIDE // block, rows, COPIES, copies, block)
     a, b = (View(name, spread, (block, pitch, 0, 0, 1), first) for first in (0, SIDE))
     there = (block, COPIES * lanes, lanes, SIDE, 1)
-    steps.append(Step(MAXIMUM, (a, b, View(RESULT, spread, there))))
-    return Steps(dtype, tuple(steps), {FIRST: rows * room})
+    steps.append(BufferStep(MAXIMUM, (a, b, View(RESULT, spread, there))))
+    return BufferSteps(dtype, tuple(steps), {FIRST: rows * room})
 
 
-def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[Step]:
+def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[BufferStep]:
     """The largest score of all tiles for each key of the first, in `FIRST`; none for one tile."""
     if len(tiles) == 1:
         return []
@@ -172,74 +182,74 @@ def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[Step]:
     def flat(name: str) -> View:
         return View(name, (size,), (1,))
 
-    steps: list[Step] = []
+    steps: list[BufferStep] = []
     if tiles[1] < tiles[0]:
         width = tiles[1] * SIDE
         rest = place(a, 0, width, pitch)
         steps = [
-            Step(MAXIMUM, tuple(place(*x, 0, width) for x in ((a, 0), (b, 1), (FIRST, 0)))),
-            Step(MAXIMUM, (rest, rest, place(FIRST, 0, width, pitch))),
+            BufferStep(MAXIMUM, tuple(place(*x, 0, width) for x in ((a, 0), (b, 1), (FIRST, 0)))),
+            BufferStep(MAXIMUM, (rest, rest, place(FIRST, 0, width, pitch))),
         ]
     elif size // lanes > WORTH:
         # Keys of a repeat further in the second tile lie in the other half of the bank groups.
         shape, strides = (size // lanes // 2, lanes), (2 * lanes, 1)
         for half in (0, lanes):
             views = [View(a, shape, strides, half), View(b, shape, strides, lanes - half)]
-            steps.append(Step(MAXIMUM, (*views, View(FIRST, shape, strides, half))))
+            steps.append(BufferStep(MAXIMUM, (*views, View(FIRST, shape, strides, half))))
     else:
-        steps = [Step(MAXIMUM, (flat(a), flat(b), flat(FIRST)))]
+        steps = [BufferStep(MAXIMUM, (flat(a), flat(b), flat(FIRST)))]
     for tile in range(2, len(tiles)):
         if tiles[tile] == tiles[0]:
-            steps.append(Step(MAXIMUM, (flat(FIRST), flat(tile_name(tile)), flat(FIRST))))
+            steps.append(BufferStep(MAXIMUM, (flat(FIRST), flat(tile_name(tile)), flat(FIRST))))
         else:
             part = place(FIRST, 0, 0, tiles[tile] * SIDE)
             source = place(tile_name(tile), tile, 0, tiles[tile] * SIDE)
-            steps.append(Step(MAXIMUM, (part, source, part)))
+            steps.append(BufferStep(MAXIMUM, (part, source, part)))
     return steps
 
 
-def halves(source: str, result: str, rows: int, keys: int) -> Step:
+def halves(source: str, result: str, rows: int, keys: int) -> BufferStep:
     """The first keys with the last ones, the largest power of two of each."""
     size = kept(keys)
     shape, strides = (rows, size * SIDE), (keys * SIDE, 1)
     a, b = (View(source, shape, strides, first * SIDE) for first in (0, keys - size))
-    return Step(MAXIMUM, (a, b, View(result, shape, (size * SIDE, 1))))
+    return BufferStep(MAXIMUM, (a, b, View(result, shape, (size * SIDE, 1))))
 
 
-def neighbours(source: str, result: str, keys: int, dtype: str) -> Step:
+def neighbours(source: str, result: str, keys: int, dtype: str) -> BufferStep:
     """Keys 0, 2, 4, .. with keys 1, 3, 5, ..; `keys` are left."""
     lanes = block_lanes(dtype)
     shape = (SIDE // lanes, keys, lanes)
     pair = (lanes, 2 * SIDE, 1)
     a, b = View(source, shape, pair), View(source, shape, pair, SIDE)
-    return Step(MAXIMUM, (a, b, View(result, shape, (lanes, SIDE, 1))))
+    return BufferStep(MAXIMUM, (a, b, View(result, shape, (lanes, SIDE, 1))))
 
 
-def no_less(name: str, count: int, dtype: str) -> Step:
+def no_less(name: str, count: int, dtype: str) -> BufferStep:
     """The first elements of a buffer, or the lowest number where they are minus infinity."""
     lanes = block_lanes(dtype)
     values = View(name, (count // lanes, lanes), (lanes, 1))
-    return Step(MAXIMUM, (values, View(LEAST, values.shape, (0, 1)), values))
+    return BufferStep(MAXIMUM, (values, View(LEAST, values.shape, (0, 1)), values))
 
 
-def last(source: str, rows: int, dtype: str) -> Step:
+def last(source: str, rows: int, dtype: str) -> BufferStep:
     """The larger of two keys to all of its copies."""
     lanes, room = block_lanes(dtype), result_lanes(dtype)
     shape = (SIDE // lanes, rows, room // SIDE, lanes)
     pair = (lanes, 2 * SIDE, 0, 1)
     a, b = View(source, shape, pair), View(source, shape, pair, SIDE)
-    return Step(MAXIMUM, (a, b, View(RESULT, shape, (lanes, room, SIDE, 1))))
+    return BufferStep(MAXIMUM, (a, b, View(RESULT, shape, (lanes, room, SIDE, 1))))
 
 
-def spread_out(source: str, rows: int, keys: int, dtype: str) -> Step:
+def spread_out(source: str, rows: int, keys: int, dtype: str) -> BufferStep:
     """The larger of two keys to one a repeat of a tile of so many keys."""
     lanes, repeats = repeat_lanes(dtype), keys * SIDE // repeat_lanes(dtype)
     shape = (rows, repeats, SIDE)
     a, b = (View(source, shape, (2 * SIDE, 0, 1), first) for first in (0, SIDE))
-    return Step(MAXIMUM, (a, b, View(SPREAD_OUT, shape, (repeats * lanes, lanes, 1))))
+    return BufferStep(MAXIMUM, (a, b, View(SPREAD_OUT, shape, (repeats * lanes, lanes, 1))))
 
 
-def spread_again(rows: int, keys: int, dtype: str) -> Step:
+def spread_again(rows: int, keys: int, dtype: str) -> BufferStep:
     """The maxima of rows, in `RESULT`, to where `spread_out` has them."""
     lanes, repeats = repeat_lanes(dtype), keys * SIDE // repeat_lanes(dtype)
     shape = (rows, repeats, SIDE)
@@ -247,7 +257,7 @@ def spread_again(rows: int, keys: int, dtype: str) -> Step:
     return copy_of(source, View(SPREAD_OUT, shape, (repeats * lanes, lanes, 1)), dtype)
 
 
-def less_highest(rows: int, keys: int, first: int, dtype: str) -> Step:
+def less_highest(rows: int, keys: int, first: int, dtype: str) -> BufferStep:
     """Scores of a tile, in `SOURCE`, less the highest of their rows, in place.
 
     Args:
@@ -261,11 +271,11 @@ def less_highest(rows: int, keys: int, first: int, dtype: str) -> Step:
         maxima = View(SPREAD_OUT, shape, (first * SIDE, lanes, 0, 1))
     else:
         maxima = View(RESULT, shape, (run, 0, 0, 1))
-    return Step("vsub", (scores, maxima, scores))
+    return BufferStep("vsub", (scores, maxima, scores))
 
 
-def negated(rows: int, dtype: str) -> Step:
+def negated(rows: int, dtype: str) -> BufferStep:
     """Less the maxima of rows, in `RESULT`, as the first rows of fractals in `SPREAD_OUT`."""
     shape = (rows, SIDE)
     source = View(RESULT, shape, (SIDE, 1))
-    return Step("vmuls", (source, View(SPREAD_OUT, shape, (SIDE * SIDE, 1))), -1.0)
+    return BufferStep("vmuls", (source, View(SPREAD_OUT, shape, (SIDE * SIDE, 1))), -1.0)

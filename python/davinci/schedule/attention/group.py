@@ -21,28 +21,28 @@ from davinci.operators import OPERATORS, Tensor
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
-from davinci.schedule.attention.attention import Attention, Chain, Extra
+from davinci.schedule.attention.attention import Attention, ScoreChain, ScoreOperand
 from davinci.schedule.attention.band import KeyBand
 from davinci.schedule.attention.members import Found, Members
 from davinci.schedule.attention.steps import may_come_last, power_of_two, renamed
 from davinci.schedule.attention.terms import (
     LEAST,
+    AttentionResult,
     Difference,
     Empty,
-    Flags,
     Known,
-    Result,
     Row,
+    ScoreBooleans,
     Seen,
     Selection,
     Statistic,
     Weight,
     turn_of,
 )
-from davinci.schedule.attention.turn import Turn
+from davinci.schedule.attention.turn import MatrixTurn
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.products.product import Operand as Factor
-from davinci.schedule.products.product import Result as Leaving
+from davinci.schedule.products.product import ProductOperand as Factor
+from davinci.schedule.products.product import ProductResult as Leaving
 from davinci.schedule.vector.space import NoSpace
 
 SCORES = ("f16", "f32")
@@ -102,7 +102,7 @@ class _Reader:
     graph: Graph
     known: dict[int, Known] = field(default_factory=dict)
     program: VectorProgram = field(default_factory=VectorProgram)
-    extras: dict[tuple[int, bool], Extra] = field(default_factory=dict)
+    extras: dict[tuple[int, bool], ScoreOperand] = field(default_factory=dict)
     products: list[tuple[Node, tuple[Seen, ...]]] = field(default_factory=list)
     upright: list[int] = field(default_factory=list)
     selections: list[Selection] = field(default_factory=list)
@@ -133,7 +133,7 @@ class _Reader:
             else:
                 self.found.note(node.members, self.known[node.result])
         (output,) = self.graph.outputs
-        if not isinstance(self.known[output], Result):
+        if not isinstance(self.known[output], AttentionResult):
             raise NoSpace("an output of attention that is not its last product")
         return self._group(output)
 
@@ -174,7 +174,7 @@ class _Reader:
         if node.attributes.get(TRANSPOSE_A):
             raise NoSpace("weights that are turned")
         self.products.append((node, (b,)))
-        return Result()
+        return AttentionResult()
 
     @property
     def scores(self) -> Tensor:
@@ -200,7 +200,7 @@ class _Reader:
             return replace(operand, shape=shape, matrices=operand.matrices.reshape(shape[:-2]))
         if isinstance(operand, Statistic):
             return replace(operand, shape=shape)
-        if isinstance(operand, Result):
+        if isinstance(operand, AttentionResult):
             of = self.graph.arrays[self.products[1][0].result]
             if shape[-2:] != of.shape[-2:] or math.prod(shape) != of.count:
                 raise NoSpace("a result with another shape")
@@ -240,7 +240,7 @@ class _Reader:
             raise NoSpace("a mask of repeated rows")
         turn = turn_of(spread)
         if self.graph.arrays[operand.number].element == BOOLEAN:
-            return Flags(operand.number, whole=False, turn=turn)
+            return ScoreBooleans(operand.number, whole=False, turn=turn)
         return self._extra(operand.number, whole=False, turn=turn)
 
     def _spread(self, operand: Seen, dims: list[int], result: Tensor) -> Seen:
@@ -262,14 +262,14 @@ class _Reader:
             raise NoSpace("a transpose in attention")
         return replace(operand, shape=result.shape, turned=not operand.turned)
 
-    def _extra(self, number: int, whole: bool, turn: Turn) -> Value:
+    def _extra(self, number: int, whole: bool, turn: MatrixTurn) -> Value:
         array, dtype = self.graph.arrays[number], self.program.inputs[0].dtype
         ready = DTYPE_OF.get(array.element) == dtype and array.layout == (NZ if whole else ND)
         if not ready and number not in self.made_ready:
             raise NoSpace(f"{array} beside scores of {self.scores.element}")
         key = number, whole
         if key not in self.extras:
-            self.extras[key] = Extra(self.program.input(dtype), whole, turn)
+            self.extras[key] = ScoreOperand(self.program.input(dtype), whole, turn)
         if self.extras[key].turn != turn:
             raise NoSpace("a mask that is used in two ways")
         return self.extras[key].value
@@ -358,7 +358,7 @@ class _Reader:
             flags = self._flags(flags)
         kept = isinstance(first, Value)
         scores, fill = (first, second) if kept else (second, first)
-        if not (isinstance(flags, Flags) and isinstance(scores, Value)):
+        if not (isinstance(flags, ScoreBooleans) and isinstance(scores, Value)):
             raise NoSpace("a selection of something else than scores by flags")
         if not isinstance(fill, float | int) or fill > LEAST[scores.dtype]:
             raise NoSpace("a selection between scores and what may be among them")
@@ -378,13 +378,13 @@ class _Reader:
         self.band, self.banded = KeyBand.of(*ends, math.prod(lead), shape), scores
         return scores
 
-    def _flags(self, seen: Seen) -> Flags:
+    def _flags(self, seen: Seen) -> ScoreBooleans:
         rows, keys = self.scores.shape[-2:]
         if self.graph.arrays[seen.number].element != BOOLEAN or seen.turned:
             raise NoSpace("a selection by something else than flags")
         if seen.shape[-2:] != (rows, keys) or not self._is_scores(seen.shape):
             raise NoSpace(f"flags of {seen.shape} beside scores")
-        return Flags(seen.number, rows > 1, turn_of(seen.matrices.reshape(-1)))
+        return ScoreBooleans(seen.number, rows > 1, turn_of(seen.matrices.reshape(-1)))
 
     def _mask(self, mask: Seen) -> Value:
         """A mask with a number for each score; of scores of one row, for each key."""
@@ -402,7 +402,7 @@ class _Reader:
             self.made_ready.add(mask.number)
         return self._extra(mask.number, whole=True, turn=turn)
 
-    def _chain(self) -> tuple[Chain, float]:
+    def _chain(self) -> tuple[ScoreChain, float]:
         """The steps as a line, and a scale that is taken to Q."""
         scores, scale = self.program.inputs[0], 1.0
         if self.highest is None:
@@ -437,7 +437,7 @@ class _Reader:
                 scale, self.scaling = 1.0, ()
         extras = tuple(self.extras.values())
         pairs = tuple((value, number) for (_, number), value in self.program.constants.items())
-        return Chain(scores, tuple(steps), extras, pairs), scale
+        return ScoreChain(scores, tuple(steps), extras, pairs), scale
 
     # The group.
 

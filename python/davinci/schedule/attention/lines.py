@@ -18,7 +18,7 @@ from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
-class Part:
+class UnitRows:
     """Rows of a unit; sizes in fractals.
 
     Attributes:
@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Line:
+class LinesOfUnits:
     """`count` lines of one form.
 
     Attributes:
@@ -43,7 +43,7 @@ class Line:
     count: int
     each: int
     step: int
-    parts: tuple[Part, ...]
+    parts: tuple[UnitRows, ...]
 
     @property
     def rows(self) -> int:
@@ -64,7 +64,7 @@ class Line:
 
 def lines_of(
     rows: int, batch: int, length: int, most: int, ragged: bool = False, mixed: bool = True
-) -> list[Line]:
+) -> list[LinesOfUnits]:
     """Lines of `length`, in units of at most `most` rows; sizes in fractals.
 
     Args:
@@ -83,17 +83,19 @@ def lines_of(
     alone = int(ragged and not left and whole > 0)
     found = []
     if whole > alone:
-        found.append(Line(batch * (whole - alone), whole - alone, 1, _units(0, 0, length, most)))
+        found.append(
+            LinesOfUnits(batch * (whole - alone), whole - alone, 1, _units(0, 0, length, most))
+        )
     if alone:
-        found.append(Line(batch, 1, 1, _units(0, rows - length, length, most)))
+        found.append(LinesOfUnits(batch, 1, 1, _units(0, rows - length, length, most)))
     if not left:
         return found
     if not mixed:
-        return [*found, Line(batch, 1, 1, _units(0, rows - left, left, most))]
+        return [*found, LinesOfUnits(batch, 1, 1, _units(0, rows - left, left, most))]
     step = length // math.gcd(left, length)
     times, rest = divmod(batch, step)
 
-    def line(start: int, stop: int) -> tuple[Part, ...]:
+    def line(start: int, stop: int) -> tuple[UnitRows, ...]:
         """What is left of matrices, from one number of rows of that to another; most of a matrix
         comes first, so that there is time for the next one's K."""
         spans = []
@@ -105,25 +107,25 @@ def lines_of(
         spans.sort(key=lambda span: -span[2])
         return tuple(part for span in spans for part in _units(*span, most))
 
-    def cut(total: int) -> list[tuple[Part, ...]]:
+    def cut(total: int) -> list[tuple[UnitRows, ...]]:
         starts = range(0, total, length)
         return [line(start, min(total, start + length)) for start in starts]
 
     if times:
-        found += [Line(times, 1, step, parts) for parts in cut(step * left)]
+        found += [LinesOfUnits(times, 1, step, parts) for parts in cut(step * left)]
     found += [_moved(parts, times * step) for parts in cut(rest * left)]
     return found
 
 
-def _units(matrix: int, start: int, size: int, most: int) -> tuple[Part, ...]:
+def _units(matrix: int, start: int, size: int, most: int) -> tuple[UnitRows, ...]:
     """Rows of a matrix in units, as even as can be."""
     count = ceil_div(size, most)
     cuts = pairwise(size * i // count for i in range(count + 1))
-    return tuple(Part(matrix, start + a, b - a) for a, b in cuts)
+    return tuple(UnitRows(matrix, start + a, b - a) for a, b in cuts)
 
 
-def _moved(parts: tuple[Part, ...], matrices: int) -> Line:
+def _moved(parts: tuple[UnitRows, ...], matrices: int) -> LinesOfUnits:
     """One line, some matrices further on."""
-    return Line(
-        1, 1, 1, tuple(Part(part.matrix + matrices, part.start, part.rows) for part in parts)
+    return LinesOfUnits(
+        1, 1, 1, tuple(UnitRows(part.matrix + matrices, part.start, part.rows) for part in parts)
     )

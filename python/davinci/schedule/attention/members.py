@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from davinci.operators.vector_program import joined
 from davinci.schedule.attention.terms import (
+    AttentionResult,
     Difference,
     Empty,
-    Flags,
     Known,
-    Result,
     Row,
+    ScoreBooleans,
     Seen,
     Statistic,
     Weight,
@@ -68,7 +68,7 @@ class Found:
 
     def note(self, members: Numbers, result: Known) -> None:
         """Notes what an operator between the products has made."""
-        if isinstance(result, Seen | Flags):
+        if isinstance(result, Seen | ScoreBooleans):
             self.inputs[result.number] = joined(self.inputs[result.number], members)
         elif isinstance(result, Statistic):
             self.add(STATISTICS[result.kind], members)
@@ -80,7 +80,7 @@ class Found:
             self.add("quotient" if result.divided else "exponential", members)
         elif isinstance(result, Empty):
             self.add("quotient", members)
-        elif isinstance(result, Result):
+        elif isinstance(result, AttentionResult):
             self.add("leaving", members)
 
     def add(self, part: str, members: Numbers) -> None:

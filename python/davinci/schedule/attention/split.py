@@ -285,7 +285,7 @@ def ways_of_scores(
 
 
 @dataclass(frozen=True)
-class Factors:
+class FactorBuffers:
     """Buffers in L0A for tiles of K and P, and in L0B for those of Q and V.
 
     Attributes:
@@ -339,14 +339,17 @@ def ways_of_right_factors(
 
 def factor_slots(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
-) -> Factors:
+) -> FactorBuffers:
     """Two buffers of P and of V where there is room, so that one comes while another is used, and
     then of K and Q; the keys of a part are cut in halves where these then have two buffers and
     whole ones have not."""
     left = ways_of_left_factors(attention, schedule, machine)
     right = ways_of_right_factors(attention, schedule, machine)
     ways = [
-        Factors(k, p, q, v, cuts) for k, p, cuts in left for q, v, other in right if cuts == other
+        FactorBuffers(k, p, q, v, cuts)
+        for k, p, cuts in left
+        for q, v, other in right
+        if cuts == other
     ]
     return max(ways, key=lambda way: (min(way.p, way.v), way.v, -way.cuts, way.q + way.k))
 

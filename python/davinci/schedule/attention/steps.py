@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from davinci.operators.arithmetic import is_power_of_two
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 
 
-def is_linear(step: Step) -> bool:
+def is_linear(step: TileStep) -> bool:
     """Whether a step of the chain multiplies all scores by a number, or adds one, which changes no
     weight."""
     return step.scalar is not None and (
@@ -18,12 +18,12 @@ def is_linear(step: Step) -> bool:
     )
 
 
-def keeps_order(step: Step) -> bool:
+def keeps_order(step: TileStep) -> bool:
     """Whether it also leaves larger scores larger."""
     return is_linear(step) and not (step.name == "vmuls" and (step.scalar or 0.0) <= 0)
 
 
-def may_come_last(value: Value, steps: Sequence[Step]) -> bool:
+def may_come_last(value: Value, steps: Sequence[TileStep]) -> bool:
     """Whether what hides elements of a value of a chain may hide them behind all of its steps."""
     at = next((i + 1 for i, step in enumerate(steps) if step.result is value), 0)
     return all(map(keeps_order, steps[at:]))
@@ -39,6 +39,6 @@ def power_of_two(number: float) -> float:
     return found if is_power_of_two(found) else 1.0
 
 
-def renamed(step: Step, old: Value, new: Value) -> Step:
+def renamed(step: TileStep, old: Value, new: Value) -> TileStep:
     """A step that reads another value in place of `old`."""
     return replace(step, sources=tuple(new if value is old else value for value in step.sources))

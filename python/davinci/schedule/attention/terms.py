@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.operators.vector_program import Operand
-from davinci.schedule.attention.turn import Turn
+from davinci.schedule.attention.turn import MatrixTurn
 from davinci.schedule.vector.space import NoSpace
 
 LEAST = {"f16": -65504.0, "f32": -1e13}
@@ -68,17 +68,17 @@ class Empty:
 
 
 @dataclass(frozen=True)
-class Result:
+class AttentionResult:
     """O."""
 
 
 @dataclass(frozen=True)
-class Flags:
+class ScoreBooleans:
     """Booleans for scores: an input, whether there is one for each score, and its matrices."""
 
     number: int
     whole: bool
-    turn: Turn
+    turn: MatrixTurn
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,12 @@ class Selection:
     kept: bool
 
 
-Known = Operand | Seen | Flags | Statistic | Row | Difference | Weight | Empty | Result
+Known = (
+    Operand | Seen | ScoreBooleans | Statistic | Row | Difference | Weight | Empty | AttentionResult
+)
 
 
-def turn_of(matrices: Indices) -> Turn:
+def turn_of(matrices: Indices) -> MatrixTurn:
     """i // each % count as the rule of a list of matrices.
 
     Raises:
@@ -116,4 +118,4 @@ def turn_of(matrices: Indices) -> Turn:
     found = np.arange(matrices.size) // each % count
     if not np.array_equal(found, matrices):
         raise NoSpace("matrices in another order")
-    return Turn(each, count)
+    return MatrixTurn(each, count)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Turn:
+class MatrixTurn:
     """Which matrix of an array belongs to matrix i of the scores: i // each % count."""
 
     each: int

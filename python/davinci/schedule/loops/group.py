@@ -20,12 +20,12 @@ from typing import Literal
 from davinci.machine import Machine
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.graph import Graph, Node, Scalar, Window
 from davinci.schedule.loops.short_forms import with_short_forms
 from davinci.schedule.loops.step_form import StepForm, step_form
 from davinci.schedule.vector.regions import regions_of
-from davinci.schedule.vector.space import NoSpace, Space, space_of
+from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
 from davinci.schedule.vector.tile_program import TileProgram, program_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
@@ -251,7 +251,7 @@ def _used(graph: Graph) -> Graph:
 
 
 @dataclass(frozen=True)
-class Factors:
+class StepProduct:
     """A product of a step in its graph: numbers of the output A and of the input C.
 
     Attributes:
@@ -276,7 +276,7 @@ class Factors:
         return -(-self.k // SIDE) * -(-self.n // SIDE)
 
     @property
-    def terms(self) -> tuple[Factors, ...]:
+    def terms(self) -> tuple[StepProduct, ...]:
         """The products whose sum C is, in the order in which they are added."""
         own = replace(self, first=None)
         if self.first is None:
@@ -300,9 +300,9 @@ class LoopGroup:
     graph: Graph
     steps: int
     roles: dict[int, Role]
-    products: tuple[Factors, ...]
+    products: tuple[StepProduct, ...]
     source: int | None = None
-    space: Space = field(init=False)
+    space: IterationSpace = field(init=False)
     program: TileProgram = field(init=False)
     forms: dict[tuple[str, bool], StepForm] = field(init=False, default_factory=dict)
 
@@ -320,7 +320,7 @@ class LoopGroup:
     def _copy_states(self) -> None:
         """Copies outputs that are states before the step, as its first steps, since these may be
         written over; and states after it that are inputs, as its last ones."""
-        program, first = self.program, list[Step]()
+        program, first = self.program, list[TileStep]()
         old = {program.loads[n] for n in self.inputs("state")}
         for number in self.graph.outputs:
             value, kind = program.stores[number], self.roles[number].kind
@@ -331,7 +331,7 @@ class LoopGroup:
                 first.append(program.steps.pop())
         program.steps[:0] = first
 
-    def _in_order(self) -> tuple[Factors, ...]:
+    def _in_order(self) -> tuple[StepProduct, ...]:
         """The products, of those with one left factor first that which most steps wait for one
         after the other; and the steps of the program in the order in which the products allow them,
         so that the vector unit works on the first while the cube computes the next."""
@@ -436,7 +436,7 @@ def read_loop(
         if product.first is not None:
             first = places[product.first], graph.arrays[product.first].shape[1]
         place, result = places[product.b], results[index]
-        products.append(Factors(number, place, result, k, n, product.members, first))
+        products.append(StepProduct(number, place, result, k, n, product.members, first))
     return LoopGroup(made, steps, roles, tuple(products), next(iter(sources), None))
 
 

@@ -17,15 +17,15 @@ from functools import cached_property
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Step, Value
-from davinci.schedule.loops.group import HANDED, Factors, LoopGroup
+from davinci.operators.vector_program import TileStep, Value
+from davinci.schedule.loops.group import HANDED, LoopGroup, StepProduct
 from davinci.schedule.loops.step_form import StepForm, fixed_values
 from davinci.schedule.loops.turned_results import MOST_ROWS, scratch_elements, turning_cycles
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
-from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, Buffer, assigned
-from davinci.schedule.vector.tile_layout import Tile, TileLayout
+from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, TileBuffer, assigned
+from davinci.schedule.vector.tile_layout import TileLayout, VectorTile
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import REPEAT_BYTES, ceil_div, round_up
 
@@ -51,7 +51,7 @@ class LoopLayout(TileLayout):
     """
 
     def __init__(
-        self, group: LoopGroup, form: StepForm, tile: Tile, machine: Machine, turned: bool
+        self, group: LoopGroup, form: StepForm, tile: VectorTile, machine: Machine, turned: bool
     ) -> None:
         program = form.program
         super().__init__(group.space, program, tile, machine, beside=form.rows)
@@ -81,13 +81,13 @@ class LoopLayout(TileLayout):
         return not moved and rows and whole and self.tile.pitch == fractals
 
     @cached_property
-    def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
+    def buffers(self) -> tuple[list[TileBuffer], dict[Value, int]]:
         """As of tiles; a state is computed in its own buffer where its last use allows that."""
         program = self.program
         lasting = frozenset(self.fixed | set(self.states))
 
-        def kind(value: Value) -> Buffer:
-            return Buffer(value.dtype, self.held_shape(value), value in self.fixed)
+        def kind(value: Value) -> TileBuffer:
+            return TileBuffer(value.dtype, self.held_shape(value), value in self.fixed)
 
         found, of = assigned(program, lasting, kind, self.beside)
         of = dict(of)
@@ -185,7 +185,9 @@ class BlockOfB:
     rows: int
 
 
-def products_of(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> tuple[Factors, ...]:
+def products_of(
+    group: LoopGroup, schedule: LoopSchedule, machine: Machine
+) -> tuple[StepProduct, ...]:
     """The products of a core, in the order in which they are multiplied: of all columns of right
     factors, or of those of its lanes. Those whose results come to the vector unit together are one,
     whose right factor is theirs side by side."""
@@ -197,12 +199,14 @@ def products_of(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> t
     return tuple(found)
 
 
-def terms_of(products: Sequence[Factors]) -> list[Factors]:
+def terms_of(products: Sequence[StepProduct]) -> list[StepProduct]:
     """The products of which the results of products are sums."""
     return [term for product in products for term in product.terms]
 
 
-def depth_of(products: Sequence[Factors], a: int, schedule: LoopSchedule, machine: Machine) -> int:
+def depth_of(
+    products: Sequence[StepProduct], a: int, schedule: LoopSchedule, machine: Machine
+) -> int:
     """Fractals along k of the blocks of right factors of a left one: whole rows of them lie beside
     each other, or whole columns if they are the cube's left operand."""
     most = most_fractals(schedule, machine)
@@ -220,7 +224,7 @@ def most_fractals(schedule: LoopSchedule, machine: Machine) -> int:
 
 
 def blocks_of(
-    product: Factors, depth: int, schedule: LoopSchedule, machine: Machine
+    product: StepProduct, depth: int, schedule: LoopSchedule, machine: Machine
 ) -> list[BlockOfB]:
     """A right factor of one left factor in blocks, one of which fills half of its memory of the
     cube at most, unless all of it is resident there; in the order of k."""
@@ -297,7 +301,9 @@ def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Mach
         sizes[schedule.axis] = rows
     sizes[group.program.lane] = schedule.lanes
     form = group.form(machine, schedule.joined)
-    return LoopLayout(group, form, Tile(tuple(sizes), schedule.pitch), machine, schedule.turned)
+    return LoopLayout(
+        group, form, VectorTile(tuple(sizes), schedule.pitch), machine, schedule.turned
+    )
 
 
 def parts_of(group: LoopGroup, schedule: LoopSchedule) -> list[tuple[int, int, int]]:
@@ -383,7 +389,7 @@ def _require_rows(group: LoopGroup) -> None:
                 raise NoSpace("a part of an array that is no columns")
 
 
-def barriers_of(steps: Sequence[Step]) -> int:
+def barriers_of(steps: Sequence[TileStep]) -> int:
     """How many barriers stand between steps, in front of each one that reads the result of another
     behind the last barrier; and one behind the last step."""
     count, fresh = 1, set[Value]()
@@ -442,7 +448,7 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
         if group.program.loads[part[0].c] not in layout.direct:
             vector += prices.vector(machine, "vadds", "f32", 0) + machine.sync.barrier_cycles
     start = prices.ends(machine)
-    factors: Mapping[int, Factors] = {term.b: term for term in terms}
+    factors: Mapping[int, StepProduct] = {term.b: term for term in terms}
     filled = sum(p.fractals for p in factors.values()) * FRACTAL_BYTES
     once = start + filled / machine.l2.read_bytes_per_cycle
     parts = max(1, len(layout.arrivals))

@@ -26,13 +26,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from davinci.machine import Machine
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.multiply_adds import fuse_late_products
 from davinci.schedule.vector.row_siblings import Beside, Siblings
 from davinci.schedule.vector.tile_program import TileProgram
 
 if TYPE_CHECKING:
-    from davinci.schedule.loops.group import Factors, LoopGroup
+    from davinci.schedule.loops.group import LoopGroup, StepProduct
 
 FILLED = {"vmuls": "vmul", "vadds": "vadd", "vaxpy": "vmla"}
 """Steps with a number, and what does the same with an array that holds numbers."""
@@ -50,7 +50,7 @@ class StepForm:
 
     program: TileProgram
     rows: tuple[Beside, ...]
-    arrivals: tuple[tuple[Factors, ...], ...]
+    arrivals: tuple[tuple[StepProduct, ...], ...]
 
 
 def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
@@ -84,9 +84,9 @@ def fixed_values(group: LoopGroup, program: TileProgram) -> set[Value]:
     return fixed
 
 
-def _readers(program: TileProgram) -> dict[Value, list[Step]]:
+def _readers(program: TileProgram) -> dict[Value, list[TileStep]]:
     """The steps that read each value."""
-    found: dict[Value, list[Step]] = defaultdict(list)
+    found: dict[Value, list[TileStep]] = defaultdict(list)
     for step in program.steps:
         for value in dict.fromkeys(step.sources):
             found[value].append(step)
@@ -219,8 +219,8 @@ def _make_alike(program: TileProgram, row: Sequence[Value], machine: Machine) ->
 
 
 def _with_arrays(
-    program: TileProgram, row: Sequence[Value], steps: Sequence[Step], machine: Machine
-) -> list[Step] | None:
+    program: TileProgram, row: Sequence[Value], steps: Sequence[TileStep], machine: Machine
+) -> list[TileStep] | None:
     """Steps on the values of a row that differ in numbers at most, with arrays of these where they
     do; None if they differ otherwise."""
     names = {step.name for step in steps}
@@ -259,7 +259,7 @@ def _numbers(program: TileProgram) -> Iterator[tuple[float, Value]]:
     return ((number, value) for (_, number), value in program.constants.items())
 
 
-def _numerator(step: Step, value: Value, numbers: dict[Value, float]) -> float | None:
+def _numerator(step: TileStep, value: Value, numbers: dict[Value, float]) -> float | None:
     """The number that a step divides by a value; None if it does something else."""
     if step.name == "vrec":
         return 1.0
@@ -267,7 +267,7 @@ def _numerator(step: Step, value: Value, numbers: dict[Value, float]) -> float |
     return numbers.get(above) if below is value else None
 
 
-def _arrivals(group: LoopGroup, rows: Iterable[Beside]) -> Iterator[tuple[Factors, ...]]:
+def _arrivals(group: LoopGroup, rows: Iterable[Beside]) -> Iterator[tuple[StepProduct, ...]]:
     """The products of a loop, those whose results lie beside each other together."""
     row_of = {value: row for row in rows for value in row}
     by_value = {group.program.loads[product.c]: product for product in group.products}

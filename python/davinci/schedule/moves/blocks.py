@@ -28,7 +28,7 @@ from davinci.machine import Machine, prices
 from davinci.operators.tensors import Tensor
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
-from davinci.schedule.moves.transfers import MOVABLE, Costs, blocks_of_run, tile_of
+from davinci.schedule.moves.transfers import MOVABLE, TransferCosts, blocks_of_run, tile_of
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div
 
@@ -234,7 +234,7 @@ def _by_runs(move: BlockMove, block: int, room: int, machine: Machine, cores: in
     fetched = max(issued * pieces, indexed)
     times = items.units
     units = tiles if move.update else tiles * times
-    costs = Costs(machine, min(units, cores))
+    costs = TransferCosts(machine, min(units, cores))
     moved = costs.read(lines, length) + costs.write(lines, length)
     each = costs.starts + moved + items.largest * fetched
     if move.update:  # a store waits for the one before
@@ -254,7 +254,7 @@ def _in_lines(move: BlockMove, block: int, machine: Machine, cores: int) -> Bloc
     lines = chunk * math.prod(move.outer[level + 1 :])
     units = math.prod(move.outer[:level]) * ceil_div(move.outer[level], chunk)
     elements = sum(prices.scalar_accesses(machine, lines * move.run, s) for s in ("GM", "UB"))
-    length, costs = block * move.array.bytes_each, Costs(machine, min(units, cores))
+    length, costs = block * move.array.bytes_each, TransferCosts(machine, min(units, cores))
     copied = costs.starts + costs.read(lines, length) + costs.write(lines, length)
     cycles = (elements + copied) * move.count * ceil_div(units, cores)
     run, items = Portions(move.run, move.run, 1, 0), Portions(move.count, 1, move.count, 0)
@@ -264,7 +264,7 @@ def _in_lines(move: BlockMove, block: int, machine: Machine, cores: int) -> Bloc
 def _by_scalars(move: BlockMove, machine: Machine, cores: int) -> BlockSchedule:
     """All elements by the scalar unit: blocks of an update in order, by one core."""
     elements = math.prod(move.block)
-    each = Costs(machine, 1).scalars(elements) + prices.scalar_accesses(
+    each = TransferCosts(machine, 1).scalars(elements) + prices.scalar_accesses(
         machine, len(move.axes), "GM"
     )
     used = 1 if move.update else max(1, min(move.count, cores))

@@ -20,30 +20,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.isa.core import DTYPES
-from davinci.isa.strides import Dim
+from davinci.isa.strides import SharedDim
 from davinci.machine import Machine, prices
 from davinci.operators import Tensor
 from davinci.operators.tensors import NZ
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.graph import Graph, Scalar
 from davinci.schedule.moves.fractal_moves import IMPROVED, FractalMove, fractal_move
-from davinci.schedule.moves.index_maps import Piece, Pieces, reshaped
+from davinci.schedule.moves.index_maps import Pieces, ValueBox, reshaped
 from davinci.schedule.moves.piece_rules import RULES, from_array, pieces_of, to_array
 from davinci.schedule.moves.simple_pieces import simple_boxes
 from davinci.schedule.moves.squares import Squares, squares_of
 from davinci.schedule.moves.transfers import (
     MOVABLE,
-    Costs,
     Runs,
     Scalars,
     Small,
     Transfer,
+    TransferCosts,
     by_scalars,
     is_small,
     runs_of,
 )
 from davinci.schedule.moves.word_moves import WIDTHS, WordMove
-from davinci.schedule.moves.word_pieces import Move
+from davinci.schedule.moves.word_pieces import RowsOfPieces
 from davinci.schedule.moves.word_ways import word_move
 from davinci.schedule.vector.space import NoSpace
 
@@ -135,7 +135,7 @@ def move_plan(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPRO
     """
     outputs = []
     for value, pieces in zip(graph.outputs, pieces_of(graph), strict=True):
-        chooser = _Chooser(graph, graph.arrays[value], machine, cores, algorithm)
+        chooser = _MoveChooser(graph, graph.arrays[value], machine, cores, algorithm)
         outputs.append(chooser.best(pieces))
     ways = [way for found in outputs for way in found]
     units = sum(way.units for way in ways)
@@ -162,7 +162,7 @@ def time_of(ways: Sequence[Way], cores: int, machine: Machine) -> float:
     return max(*busy, *longest, 0.0)
 
 
-class _Chooser:
+class _MoveChooser:
     """Weighs the ways of one output."""
 
     def __init__(
@@ -218,7 +218,7 @@ class _Chooser:
         if not transfer.filled:
             source = math.prod(self.graph.arrays[transfer.array].stored_shape)
         if is_small(transfer, source, self.total, self.machine):
-            ways.append(Small(transfer, Costs(self.machine, 1).starts))
+            ways.append(Small(transfer, TransferCosts(self.machine, 1).starts))
         found = [way for way in ways if way is not None]
         if not found:
             return by_scalars(transfer, self.machine)
@@ -241,7 +241,7 @@ class _Chooser:
         boxes, sizes = found
         totals = tuple(math.prod(self.graph.arrays[p.array].stored_shape) for p in boxes)
         number = self._bits(next(iter(numbers))) if numbers else None
-        move = Move(sizes, boxes, totals, self.itemsize, number, first)
+        move = RowsOfPieces(sizes, boxes, totals, self.itemsize, number, first)
         way = word_move(move, self.machine, self.cores, end - first == self.total)
         return (way,) if way is not None else None
 
@@ -263,7 +263,11 @@ class _Chooser:
         shared = shared_outer(transfers, first, end)
         for outer in (None, shared) if shared else (None,):
             size, step = (outer.size, outer.strides[1]) if outer else (1, end - first)
-            dims = (Dim(size, (0, step)), Dim(step, (0, 1))) if outer else (Dim(step, (0, 1)),)
+            dims = (
+                (SharedDim(size, (0, step)), SharedDim(step, (0, 1)))
+                if outer
+                else (SharedDim(step, (0, 1)),)
+            )
             ground = Transfer(numbers[0].source, numbers[0].offset, first, dims, self.itemsize)
             walked, share = int(outer is not None), 1 + len(over)
             ways: list[Runs | Scalars] = []
@@ -299,10 +303,10 @@ class _Chooser:
         return (way,) if same and way is not None else None
 
 
-def replace_start(piece: Piece, first: int) -> Piece:
+def replace_start(piece: ValueBox, first: int) -> ValueBox:
     """A piece of a flat array, counted from `first`."""
     (extent,) = piece.dims
-    return Piece(piece.source, piece.offset, (extent.moved(-first),))
+    return ValueBox(piece.source, piece.offset, (extent.moved(-first),))
 
 
 def segments(flat: Pieces) -> Iterator[Pieces]:
@@ -319,7 +323,7 @@ def segments(flat: Pieces) -> Iterator[Pieces]:
     yield tuple(found)
 
 
-def shared_outer(transfers: Sequence[Transfer], first: int, end: int) -> Dim | None:
+def shared_outer(transfers: Sequence[Transfer], first: int, end: int) -> SharedDim | None:
     """The outermost dimension of all transfers, if it is one and leaves their order."""
     if not all(t.dims for t in transfers):
         return None
@@ -328,4 +332,4 @@ def shared_outer(transfers: Sequence[Transfer], first: int, end: int) -> Dim | N
         inner = t.inside(1)
         if (t.dims[0].size, t.dims[0].strides[1]) != (size, step) or inner.end - first > step:
             return None
-    return Dim(size, (0, step)) if size * step == end - first else None
+    return SharedDim(size, (0, step)) if size * step == end - first else None

@@ -29,7 +29,7 @@ from davinci.machine import Machine, prices
 from davinci.operators.reduce import REDUCTIONS
 from davinci.schedule.graph import Graph
 from davinci.schedule.moves.blocks import COMBINE, BlockMove, move_of, node_of
-from davinci.schedule.moves.transfers import Costs, blocks_of_run
+from davinci.schedule.moves.transfers import TransferCosts, blocks_of_run
 from davinci.units import ceil_div
 
 ADDED, WINDOWS, OWNED, OWNED_BY_SCALARS, SCALARS = (
@@ -179,7 +179,7 @@ class _Candidates:
         self.size = combine.move.array.bytes_each
         self.block = machine.vector.block_bytes // self.size
         self.room = machine.buffers.UB.bytes
-        self.costs = Costs(machine, cores)
+        self.costs = TransferCosts(machine, cores)
         columns = len(combine.move.axes)
         self.placed = prices.scalar_accesses(machine, columns, "UB") + STEPS
         self.placed += STEPS if math.prod(combine.move.outer) > 1 else 0

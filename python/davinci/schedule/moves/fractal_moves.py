@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from davinci.machine import Machine, prices
 from davinci.operators.tensors import Tensor, fractal_shape
-from davinci.schedule.moves.transfers import Costs
+from davinci.schedule.moves.transfers import TransferCosts
 from davinci.schedule.products.dense_rows import DenseRows, fractal_rows, scratch_bytes
 from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div, even_cut
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -159,7 +159,10 @@ def _dense(way: FractalMove, machine: Machine, cores: int) -> FractalMove | None
         if way.strips == 1:
             return None
         way = replace(way, strips=ceil_div(way.strips, 2))
-    costs, bursts = Costs(machine, min(way.units, cores)), way.strips * SIDE * way.c * way.itemsize
+    costs, bursts = (
+        TransferCosts(machine, min(way.units, cores)),
+        way.strips * SIDE * way.c * way.itemsize,
+    )
     run = way.strips * SIDE * way.n * way.itemsize
     steps = way.rows.packed() if way.back else way.rows.parted()
     inside = steps.estimate(machine).cycles + len(steps.steps) * machine.sync.barrier_cycles
@@ -197,7 +200,7 @@ def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tu
 
 def _cycles(way: FractalMove, machine: Machine, cores: int) -> float:
     """Estimated cycles of a piece of work."""
-    costs = Costs(machine, min(way.units, cores))
+    costs = TransferCosts(machine, min(way.units, cores))
     rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize
     bursts = way.strips * SIDE * BLOCK_BYTES
     inside = costs.read(rows, width) + costs.write(way.columns, bursts)

@@ -31,7 +31,7 @@ MOST_PIECES = 64
 
 
 @dataclass(frozen=True)
-class Piece:
+class ValueBox:
     """A box of a value.
 
     Attributes:
@@ -71,7 +71,7 @@ class Piece:
         return tuple(dim.stride for dim in self.dims)
 
 
-Pieces = tuple[Piece, ...]
+Pieces = tuple[ValueBox, ...]
 
 
 def whole(source: int | Scalar, shape: Sequence[int], strides: Sequence[int]) -> Pieces:
@@ -79,14 +79,14 @@ def whole(source: int | Scalar, shape: Sequence[int], strides: Sequence[int]) ->
     if 0 in shape:
         return ()
     dims = (Extent(0).within(size, 1, stride) for size, stride in zip(shape, strides, strict=True))
-    return (Piece(source, 0, tuple(dims)),)
+    return (ValueBox(source, 0, tuple(dims)),)
 
 
 def repeated(number: Scalar, shape: Sequence[int]) -> Pieces:
     return whole(number, shape, (0,) * len(shape))
 
 
-def limited(pieces: Iterable[Piece]) -> Pieces:
+def limited(pieces: Iterable[ValueBox]) -> Pieces:
     """The pieces, as long as they are not too many.
 
     Raises:
@@ -103,7 +103,7 @@ def limited(pieces: Iterable[Piece]) -> Pieces:
 def along(pieces: Pieces, dim: int, change: Callable[[Extent], Found]) -> Pieces:
     """Parts of all pieces along a dimension."""
     return limited(
-        Piece(
+        ValueBox(
             piece.source,
             piece.offset + behind,
             (*piece.dims[:dim], part, *piece.dims[dim + 1 :]),
@@ -150,7 +150,7 @@ def padded(
     """
     if 0 in result:
         return ()
-    found: list[Piece] = []
+    found: list[ValueBox] = []
     outside: list[Extent] = []  # of the dimensions before, what the operand covers
     for dim, (size, first, between) in enumerate(zip(shape, low, interior, strict=True)):
         step = between + 1
@@ -161,7 +161,7 @@ def padded(
         pieces = along(pieces, dim, change)
         rest = [Extent(0).within(n, 1, 0) for n in result[dim + 1 :]]
         for gap in gaps(size, first, step, result[dim]):
-            found += (Piece(p.source, p.offset, (*outside, gap, *rest)) for p in padding)
+            found += (ValueBox(p.source, p.offset, (*outside, gap, *rest)) for p in padding)
         covered = next(clipped(Extent(first).within(size, step, 0), 0, result[dim]), None)
         if covered is None or size == 0:
             break
@@ -198,8 +198,8 @@ def reshaped(pieces: Pieces, shape: Sequence[int], result: Sequence[int]) -> Pie
 
 
 def _reshaped(
-    piece: Piece, groups: Sequence[tuple[Sequence[int], Sequence[int]]]
-) -> Iterator[Piece]:
+    piece: ValueBox, groups: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> Iterator[ValueBox]:
     found = [replace(piece, dims=())]
     first = 0
     for sources, results in groups:

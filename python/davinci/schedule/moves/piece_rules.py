@@ -13,8 +13,8 @@ from davinci.operators.windows import in_order
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.extents import Extent, Found
 from davinci.schedule.moves.index_maps import (
-    Piece,
     Pieces,
+    ValueBox,
     along,
     broadcast,
     limited,
@@ -91,7 +91,7 @@ def _pad(call: _Call) -> Pieces:
 
 def _concat(call: _Call) -> Pieces:
     dim, place = call["dim"], 0
-    found: list[Piece] = []
+    found: list[ValueBox] = []
     for pieces, shape in zip(call.operands, call.shapes, strict=True):
 
         def change(extent: Extent, place: int = place) -> Found:

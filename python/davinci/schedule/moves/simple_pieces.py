@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.schedule.moves.extents import joined
-from davinci.schedule.moves.index_maps import Piece, Pieces, cut
+from davinci.schedule.moves.index_maps import Pieces, ValueBox, cut
 from davinci.schedule.vector.space import NoSpace
 
 
@@ -26,7 +26,9 @@ def simple_boxes(pieces: Pieces, shape: Sequence[int]) -> tuple[Pieces, tuple[in
     sizes = tuple(shape[i] for i in kept) or (1,)
     if not kept:
         return pieces, (1,) * len(shape)
-    return tuple(Piece(p.source, p.offset, tuple(p.dims[i] for i in kept)) for p in pieces), sizes
+    return tuple(
+        ValueBox(p.source, p.offset, tuple(p.dims[i] for i in kept)) for p in pieces
+    ), sizes
 
 
 def split_until_simple(pieces: Pieces, shape: tuple[int, ...]) -> tuple[Pieces, tuple[int, ...]]:
@@ -60,7 +62,7 @@ def joined_dims(
         if not extent.simple or extent.step != 1:
             return None
         found.append(
-            Piece(
+            ValueBox(
                 piece.source, piece.offset, (*piece.dims[: dim - 1], extent, *piece.dims[dim + 1 :])
             )
         )

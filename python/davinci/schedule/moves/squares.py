@@ -20,12 +20,12 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 
-from davinci.isa.strides import Dim
+from davinci.isa.strides import SharedDim
 from davinci.isa.transpose import ROWS as SIDE
 from davinci.machine import Machine, prices
 from davinci.schedule.moves.portions import Portions, in_blocks
-from davinci.schedule.moves.transfers import Costs, Transfer, together
-from davinci.schedule.vector.steps import TRANSPOSITION, Step, View, cost_of
+from davinci.schedule.moves.transfers import Transfer, TransferCosts, together
+from davinci.schedule.vector.steps import TRANSPOSITION, BufferStep, View, cost_of
 from davinci.units import ceil_div, round_up
 
 HALF_BYTES = 2
@@ -58,9 +58,9 @@ class Squares:
     """
 
     transfer: Transfer
-    others: tuple[Dim, ...]
-    rows: Dim
-    columns: Dim
+    others: tuple[SharedDim, ...]
+    rows: SharedDim
+    columns: SharedDim
     high: Portions
     wide: Portions
     cycles: float = 0.0
@@ -116,10 +116,10 @@ def _cuts(total: int, itemsize: int) -> list[Portions]:
 def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
     """Squares with the cycles estimated that a core takes for one of them."""
     itemsize, unit = way.transfer.itemsize, machine.vector
-    costs = Costs(machine, min(way.units, cores))
+    costs = TransferCosts(machine, min(way.units, cores))
     high, wide = way.high.largest, way.wide.largest
-    loaded = together([Dim(high, way.rows.strides)], wide, 0)
-    stored = together([Dim(wide, way.columns.strides)], high, 1)
+    loaded = together([SharedDim(high, way.rows.strides)], wide, 0)
+    stored = together([SharedDim(wide, way.columns.strides)], high, 1)
     moved = costs.read(high * wide // loaded, loaded * itemsize, shared=True)
     moved += costs.write(high * wide // stored, stored * itemsize)
     words = max(1, itemsize // HALF_BYTES)
@@ -129,7 +129,7 @@ def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
     for a, b in sides:
         times, repeats = min(a, b) // SIDE, max(a, b) // SIDE
         view = View("", (SIDE, repeats, SIDE), (1, SIDE, 1))
-        step = Step(TRANSPOSITION, (view, view))
+        step = BufferStep(TRANSPOSITION, (view, view))
         vector += times * cost_of(step, "f16", machine)[1] + machine.sync.barrier_cycles
     if itemsize == 1:
         lanes = unit.repeat_bytes // HALF_BYTES

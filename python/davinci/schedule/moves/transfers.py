@@ -18,10 +18,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from davinci.isa.strides import Dim, split_run
+from davinci.isa.strides import SharedDim, split_run
 from davinci.machine import Machine, prices
 from davinci.schedule.graph import Scalar
-from davinci.schedule.moves.index_maps import Piece
+from davinci.schedule.moves.index_maps import ValueBox
 from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
 from davinci.units import BLOCK_BYTES, ceil_div
 
@@ -49,14 +49,14 @@ class Transfer:
     source: int | Scalar
     offset: int
     place: int
-    dims: tuple[Dim, ...]
+    dims: tuple[SharedDim, ...]
     itemsize: int
 
     @staticmethod
-    def of(piece: Piece, itemsize: int) -> Transfer:
+    def of(piece: ValueBox, itemsize: int) -> Transfer:
         """A piece of a value with one dimension."""
         (extent,) = piece.dims
-        dims = (Dim(w.count, (w.stride, w.step)) for w in extent.walks)
+        dims = (SharedDim(w.count, (w.stride, w.step)) for w in extent.walks)
         return Transfer(piece.source, piece.offset, extent.start, tuple(dims), itemsize)
 
     @property
@@ -73,7 +73,7 @@ class Transfer:
         return bool(self.dims) and not any(d.strides[0] for d in self.dims)
 
     @property
-    def outer(self) -> tuple[Dim, ...]:
+    def outer(self) -> tuple[SharedDim, ...]:
         """The dimensions outside of the run."""
         return self.dims[:-1] if self.run > 1 else self.dims
 
@@ -81,7 +81,7 @@ class Transfer:
     def run(self) -> int:
         """Elements that lie together on both sides; of a number, in the result."""
         if self.filled:
-            inner = self.dims[-1] if self.dims else Dim(1, (0, 1))
+            inner = self.dims[-1] if self.dims else SharedDim(1, (0, 1))
             return inner.size if inner.strides[1] == 1 else 1
         return split_run(self.dims)[1]
 
@@ -198,7 +198,7 @@ class Scalars:
         return f"{self.transfer.count} by the scalar unit"
 
 
-def together(tile: Sequence[Dim], row: int, side: int) -> int:
+def together(tile: Sequence[SharedDim], row: int, side: int) -> int:
     """Elements of a tile of rows that lie together, in the source or in the result."""
     length = row
     for dim in reversed(tile):
@@ -208,7 +208,7 @@ def together(tile: Sequence[Dim], row: int, side: int) -> int:
     return length
 
 
-class Costs:
+class TransferCosts:
     """Cycles of pieces of work of one core, while `cores` share the memory."""
 
     def __init__(self, machine: Machine, cores: int) -> None:
@@ -239,7 +239,7 @@ class Costs:
         size = rows * row_bytes
         return prices.moving(self.machine, self.cores, load, size, touched_bytes=touched)
 
-    def copied(self, transfer: Transfer, tile: Sequence[Dim], row: int, copies: int) -> float:
+    def copied(self, transfer: Transfer, tile: Sequence[SharedDim], row: int, copies: int) -> float:
         """A tile of rows in and out again, by so many copies each way.
 
         Args:
@@ -288,22 +288,22 @@ def runs_of(
         portions = cut(run, block, block, room - block, least, cores)
         copies = 1 + bool(portions.tail % block)
         way = Runs(transfer, block, walked, portions)
-        costs = Costs(machine, min(way.units, cores))
+        costs = TransferCosts(machine, min(way.units, cores))
         return replace(way, cycles=costs.copied(transfer, (), portions.largest, copies))
     part = ceil_div(math.prod(sizes), cores)
     wanted = max(1, min(room // row, max(part, least // row)))
     level, chunk = tile_of(sizes, wanted)
-    tile = (Dim(chunk, inner.outer[level].strides), *inner.outer[level + 1 :])
+    tile = (SharedDim(chunk, inner.outer[level].strides), *inner.outer[level + 1 :])
     copies = math.prod(d.size for d in tile[:-1]) * len(pieces)
     way = Runs(transfer, block, walked, None, level, chunk)
-    costs = Costs(machine, min(way.units, cores))
+    costs = TransferCosts(machine, min(way.units, cores))
     return replace(way, cycles=costs.copied(transfer, tile, run, copies))
 
 
 def by_scalars(transfer: Transfer, machine: Machine, walked: int = 0) -> Scalars:
     dims = transfer.dims[walked:]
     each = math.prod(d.size for d in dims[1:])
-    return Scalars(transfer, walked, Costs(machine, 1).scalars(each))
+    return Scalars(transfer, walked, TransferCosts(machine, 1).scalars(each))
 
 
 def is_small(transfer: Transfer, source: int, total: int, machine: Machine) -> bool:

@@ -18,7 +18,14 @@ from davinci.isa.core import DTYPES
 from davinci.isa.transpose import ROWS
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_steps import DIGITS, Digits
-from davinci.schedule.vector.steps import RESULT, SOURCE, TRANSPOSITION, Step, Steps, View
+from davinci.schedule.vector.steps import (
+    RESULT,
+    SOURCE,
+    TRANSPOSITION,
+    BufferStep,
+    BufferSteps,
+    View,
+)
 
 WORD_BYTES = 2
 TURNED = "turned"
@@ -26,7 +33,7 @@ HALVES = ("low", "high")
 """Names of the sources that are joined."""
 
 
-def parted(count: int, half: int, dtype: str) -> Steps:
+def parted(count: int, half: int, dtype: str) -> BufferSteps:
     """RESULT = the low (0) or high (1) halves of SOURCE, of `count` elements in whole groups.
 
     Args:
@@ -35,7 +42,7 @@ def parted(count: int, half: int, dtype: str) -> Steps:
     digits = _digits(count, dtype)
     lanes = block_lanes(dtype)
     turns = [
-        Step(
+        BufferStep(
             TRANSPOSITION,
             (
                 _groups(SOURCE, digits, lanes, lanes // 2, i * lanes // 2),
@@ -45,20 +52,20 @@ def parted(count: int, half: int, dtype: str) -> Steps:
         for i in range(2)
     ]
     taken = _half(digits, dtype, half)
-    back = Step(TRANSPOSITION, (taken, _groups(RESULT, digits, lanes, lanes)))
-    return Steps(dtype, (*turns, back), _scratch(digits, lanes))
+    back = BufferStep(TRANSPOSITION, (taken, _groups(RESULT, digits, lanes, lanes)))
+    return BufferSteps(dtype, (*turns, back), _scratch(digits, lanes))
 
 
-def joined(count: int, dtype: str) -> Steps:
+def joined(count: int, dtype: str) -> BufferSteps:
     """RESULT = elements whose halves, of the type `dtype`, are in the buffers of `HALVES`."""
     digits = _digits(count, dtype)
     lanes = block_lanes(dtype)
     turns = [
-        Step(TRANSPOSITION, (_groups(name, digits, lanes, lanes), _half(digits, dtype, half)))
+        BufferStep(TRANSPOSITION, (_groups(name, digits, lanes, lanes), _half(digits, dtype, half)))
         for half, name in enumerate(HALVES)
     ]
     back = [
-        Step(
+        BufferStep(
             TRANSPOSITION,
             (
                 _turned(digits, lanes, ((ROWS, 1),), i * ROWS),
@@ -67,7 +74,7 @@ def joined(count: int, dtype: str) -> Steps:
         )
         for i in range(2)
     ]
-    return Steps(dtype, (*turns, *back), _scratch(digits, lanes))
+    return BufferSteps(dtype, (*turns, *back), _scratch(digits, lanes))
 
 
 def _digits(count: int, dtype: str) -> Digits:

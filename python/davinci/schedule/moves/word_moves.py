@@ -33,9 +33,9 @@ from typing import Any
 from davinci.isa.transpose import ROWS
 from davinci.schedule.moves.block_banks import Parted, best_apart, parted, spread
 from davinci.schedule.moves.portions import Portions
-from davinci.schedule.moves.word_pieces import WORD_BYTES, Load, Move
+from davinci.schedule.moves.word_pieces import WORD_BYTES, RowsOfPieces, WordLoad
 from davinci.schedule.vector.row_steps import DIGITS, Digits
-from davinci.schedule.vector.steps import TRANSPOSITION, Step, Steps, View
+from davinci.schedule.vector.steps import TRANSPOSITION, BufferStep, BufferSteps, View
 from davinci.units import BLOCK_BYTES, row_major
 
 WIDTHS = (1, 2, 4, 8)
@@ -73,13 +73,13 @@ class WordMove:
         direct: whether the first transposition puts blocks where they belong.
     """
 
-    move: Move
+    move: RowsOfPieces
     carrier: int | None
     walked: tuple[int, ...]
     runs: tuple[int, ...]
     rows: int
     points: int
-    loads: tuple[Load, ...]
+    loads: tuple[WordLoad, ...]
     pitch: int
     cycles: float = 0.0
     apart: bool = False
@@ -197,7 +197,7 @@ class WordMove:
         size = self.move.itemsize + (WORD_BYTES if self.move.itemsize == 1 else 0)
         return moved * size + sum(self.scratch.values()) * BLOCK_BYTES // BLOCK_LANES
 
-    def steps(self) -> Steps:
+    def steps(self) -> BufferSteps:
         """The work of the vector unit on a tile."""
         if self.direct:
             placed = [step for piece in self.numbers for step in self._put(piece)]
@@ -206,7 +206,7 @@ class WordMove:
             bases = dict(zip(self.loading, itertools.accumulate(sizes, initial=0), strict=False))
             placed = [step for piece, base in bases.items() for step in self._turn(piece, base)]
             placed += [self._place(n, bases[holder]) for n, holder in enumerate(self.holders)]
-        return Steps("s32", (*placed, *self._turn_back()), self.scratch)
+        return BufferSteps("s32", (*placed, *self._turn_back()), self.scratch)
 
     @property
     def _digits(self) -> tuple[int, ...]:
@@ -227,12 +227,12 @@ class WordMove:
         shape, strides = (ROWS, count // ROWS, lanes), (lanes, apart * lanes, 1)
         return View(buffer, shape, strides, spread(first, apart) * lanes)
 
-    def _turn(self, piece: int, base: int) -> Iterator[Step]:
+    def _turn(self, piece: int, base: int) -> Iterator[BufferStep]:
         count = self.turned_run(piece)
         row = count // self.move.words
         for run in range(self.load_runs(piece)):
             blocks = self._blocks(TURNED, base + run * count, count)
-            yield Step(TRANSPOSITION, (self._rows(loaded(piece), run, row), blocks))
+            yield BufferStep(TRANSPOSITION, (self._rows(loaded(piece), run, row), blocks))
 
     def parted(self, piece: int) -> Parted | None:
         """The words of what is loaded for a piece, as transpositions put their blocks where they
@@ -242,7 +242,7 @@ class WordMove:
             return None
         return parted(dims, self.turned_blocks(piece), place)
 
-    def _put(self, number: int) -> Iterator[Step]:
+    def _put(self, number: int) -> Iterator[BufferStep]:
         """Blocks of the words of a piece, where they belong in the result."""
         found = self.parted(number)
         assert found is not None, "blocks at different distances"
@@ -261,16 +261,16 @@ class WordMove:
         for t, block in found.others:
             loads = View(loaded(self.holders[number]), rows, apart_rows, source(t))
             placed = View(PLACED, sizes, strides, spread(block, apart) * BLOCK_LANES)
-            yield Step(TRANSPOSITION, (loads, placed))
+            yield BufferStep(TRANSPOSITION, (loads, placed))
 
-    def _turn_back(self) -> Iterator[Step]:
+    def _turn_back(self) -> Iterator[BufferStep]:
         row = self.points * self.pitch
         count = row * self.move.words
         for run in range(self.store_runs):
             blocks = self._blocks(PLACED, run * count, count)
-            yield Step(TRANSPOSITION, (blocks, self._rows(STORED, run, row)))
+            yield BufferStep(TRANSPOSITION, (blocks, self._rows(STORED, run, row)))
 
-    def filled(self) -> Steps:
+    def filled(self) -> BufferSteps:
         """The number outside of the pieces, where no tile puts anything; behind a result that is no
         whole blocks anything."""
         number, words = self.move.number, self.move.words
@@ -279,9 +279,9 @@ class WordMove:
         if number is None:
             first = spread(covered, apart) * BLOCK_LANES
             if self.carrier is not None or first >= total:
-                return Steps("s32", (), {})
+                return BufferSteps("s32", (), {})
             view = View(PLACED, (total - first,), (1,), first)
-            return Steps("s32", (Step("vector_dup", (view,), 0),), {})
+            return BufferSteps("s32", (BufferStep("vector_dup", (view,), 0),), {})
         parts = [number >> 16 * i & 0xFFFF for i in range(words)]
         if len(set(parts)) == 1:
             parts = parts[:1]
@@ -294,10 +294,12 @@ class WordMove:
             if each == 1:
                 shape, strides = (total,), (1,)
             signed = twice - (1 << 32) * (twice >> 31)
-            steps.append(Step("vector_dup", (View(PLACED, shape, strides, i * lanes),), signed))
-        return Steps("s32", tuple(steps), {})
+            steps.append(
+                BufferStep("vector_dup", (View(PLACED, shape, strides, i * lanes),), signed)
+            )
+        return BufferSteps("s32", tuple(steps), {})
 
-    def _place(self, number: int, base: int) -> Step:
+    def _place(self, number: int, base: int) -> BufferStep:
         """Moves the blocks of a piece to those of the result."""
         dims, first, place = self._walk(number)
         lanes, of, to = BLOCK_LANES, self._apart[TURNED], self._apart[PLACED]
@@ -306,7 +308,7 @@ class WordMove:
         results = (*(spread(s, to) * lanes for _, _, s in dims), 1)
         turned = View(TURNED, shape, sources, spread(base + first, of) * lanes)
         placed = View(PLACED, shape, results, spread(place, to) * lanes)
-        return Step("vmax", (turned, turned, placed))
+        return BufferStep("vmax", (turned, turned, placed))
 
     def _walk(self, number: int) -> tuple[list[tuple[int, int, int]], int, int]:
         """The blocks of a piece: sizes, and how far apart they lie as turned and as placed; which

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from davinci.schedule.moves.index_maps import Piece
+from davinci.schedule.moves.index_maps import ValueBox
 
 WORD_BYTES = 2
 
 
 @dataclass(frozen=True)
-class Move:
+class RowsOfPieces:
     """An array in rows, made of pieces.
 
     Attributes:
@@ -24,7 +24,7 @@ class Move:
     """
 
     shape: tuple[int, ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ValueBox, ...]
     totals: tuple[int, ...]
     itemsize: int
     number: int | None = None
@@ -37,7 +37,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Load:
+class WordLoad:
     """What of an array is loaded for a tile.
 
     Attributes:

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine, prices
-from davinci.schedule.moves.index_maps import Piece
+from davinci.schedule.moves.index_maps import ValueBox
 from davinci.schedule.moves.word_moves import WordMove
-from davinci.schedule.moves.word_pieces import WORD_BYTES, Load, Move
+from davinci.schedule.moves.word_pieces import WORD_BYTES, RowsOfPieces, WordLoad
 from davinci.units import ceil_div, round_up, row_major
 
 SPARSE = 4
@@ -24,7 +24,7 @@ SLOTS = 2
 """Tiles that a core works on at a time."""
 
 
-def word_move(move: Move, machine: Machine, cores: int, whole: bool) -> WordMove | None:
+def word_move(move: RowsOfPieces, machine: Machine, cores: int, whole: bool) -> WordMove | None:
     """The way that takes least time; None if there is none.
 
     Args:
@@ -55,7 +55,7 @@ class _Ways:
 
     def __init__(
         self,
-        move: Move,
+        move: RowsOfPieces,
         machine: Machine,
         cores: int,
         carrier: int | None,
@@ -76,7 +76,9 @@ class _Ways:
         if not all(self.dense):
             return None
         loads = tuple(
-            Load((), round_up(total * words, self.unit) // words, piece.offset, True, piece.offset)
+            WordLoad(
+                (), round_up(total * words, self.unit) // words, piece.offset, True, piece.offset
+            )
             for piece, total in zip(move.pieces, move.totals, strict=True)
         )
         pitch = round_up(math.prod(move.shape) * words, self.unit) // words
@@ -95,7 +97,7 @@ class _Ways:
             inside |= {e for e in others if not piece.dims[e].covers(move.shape[e])}
         walked = tuple(e for e in others if e not in inside)
         runs = tuple(sorted(e for e in inside if e < carrier))
-        loads: list[Load] = []
+        loads: list[WordLoad] = []
         for piece, total, dense in zip(move.pieces, move.totals, self.dense, strict=True):
             load = self._load(piece, total, carrier, inside, dense)
             if load is None:
@@ -123,8 +125,8 @@ class _Ways:
         return math.lcm(*(unit // math.gcd(unit, pitch * words) for pitch in pitches))
 
     def _load(
-        self, piece: Piece, total: int, carrier: int, inside: set[int], dense: bool
-    ) -> Load | None:
+        self, piece: ValueBox, total: int, carrier: int, inside: set[int], dense: bool
+    ) -> WordLoad | None:
         words, stride = self.move.words, piece.strides[carrier]
         inner = [e for e in inside if piece.strides[e] < stride]
         runs = tuple(sorted(e for e in inside if e not in inner))
@@ -140,10 +142,10 @@ class _Ways:
         lead = max(0, last + pitch - total)
         place = piece.offset % pitch
         if dense and self.shared and lead <= place <= pitch - span:
-            return Load(runs, pitch, place, dense, place)
+            return WordLoad(runs, pitch, place, dense, place)
         if lead + span > pitch:
             return None
-        return Load(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
+        return WordLoad(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
 
     def _fits(self, way: WordMove, slots: int) -> bool:
         return way.bytes * slots <= self.machine.buffers.UB.bytes

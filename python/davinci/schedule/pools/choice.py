@@ -9,7 +9,7 @@ from davinci.isa.vector_plan import cost_of, plan_vector
 from davinci.machine import Machine, prices
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.choices import WindowsChoice
-from davinci.schedule.moves.transfers import Costs
+from davinci.schedule.moves.transfers import TransferCosts
 from davinci.schedule.pools.combining import Combination, columns_of, fills_of, lines_of
 from davinci.schedule.pools.pool import (
     Band,
@@ -114,7 +114,7 @@ def tiles_cycles(
 def _loads(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -> float:
     """Cycles of the transfers of a tile from GM: one takes the same row of all planes, or the rows
     of one of them, whichever are fewer."""
-    costs, item = Costs(machine, cores), DTYPES[DTYPE_OF[pool.element]].itemsize
+    costs, item = TransferCosts(machine, cores), DTYPES[DTYPE_OF[pool.element]].itemsize
     inside = band.reached - band.above - band.below
     found = costs.read(planes, inside * pool.geometry.image[1] * SIDE * item)
     windows = band.rows * pool.geometry.windows[1]
@@ -127,7 +127,7 @@ def _loads(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) ->
 
 def _stores(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -> float:
     """Cycles of the transfers of a tile to GM."""
-    costs, outputs = Costs(machine, cores), pool.end.program.outputs
+    costs, outputs = TransferCosts(machine, cores), pool.end.program.outputs
     windows = band.rows * pool.geometry.windows[1]
     found = sum(costs.write(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in outputs)
     return found + min(planes, band.rows) * len(outputs) * prices.writing(machine).issue_cycles

@@ -10,7 +10,7 @@ from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.schedule.core_count import Weighed
 from davinci.schedule.products.candidates import Candidates, FewCandidates, Wanted
-from davinci.schedule.products.cost import Costs
+from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.estimate import (
     Fewest,
     estimate_of,
@@ -109,7 +109,7 @@ def quickly(
             return None
         # None of the few fits, as where L1 is very small.
         ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED)
-    best, least, costs = ways[0], math.inf, Costs(product, machine)
+    best, least, costs = ways[0], math.inf, ProductCosts(product, machine)
     for schedule in ways[:QUICKLY_PLAYED]:
         cycles = played(product, schedule, machine, cores, least, costs)
         if cycles < least:
@@ -142,7 +142,7 @@ def candidates(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
         )
     found: list[tuple[float, ProductSchedule]] = []
-    costs, fewest = Costs(product, machine), Fewest(kept, 2 / ALIKE, FAR)
+    costs, fewest = ProductCosts(product, machine), Fewest(kept, 2 / ALIKE, FAR)
     for shallow, lean in ((False, False), (True, False), (True, True)):
         # Where schedules are too slow for `most`, room is not what is missing.
         if found or (lean and most < math.inf):

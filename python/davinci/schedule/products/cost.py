@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
-from davinci.isa.vector_plan import Limits, cost_of, plan_vector
+from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.products import direct
 from davinci.schedule.products.dense_rows import (
     BEGUN_BYTES,
@@ -27,14 +27,14 @@ from davinci.schedule.products.dense_rows import (
 from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import (
-    Operand,
     Pieces,
     Product,
+    ProductOperand,
     ProductSchedule,
     Tile,
 )
 from davinci.schedule.products.rewrites import copied
-from davinci.schedule.vector.steps import Steps
+from davinci.schedule.vector.steps import BufferSteps
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -100,7 +100,7 @@ class Footprint:
         return ""
 
 
-def crossing_bytes(operand: Operand, pieces: Pieces) -> tuple[int, int]:
+def crossing_bytes(operand: ProductOperand, pieces: Pieces) -> tuple[int, int]:
     """Bytes in UB of rows that come at once, and of the fractals made of them; 0 of fractals."""
     if operand.nz or operand.direct:
         return 0, 0
@@ -153,7 +153,7 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     )
 
 
-class Costs:
+class ProductCosts:
     """Cycles of what one core does for a product.
 
     Args:
@@ -175,9 +175,11 @@ class Costs:
         self._steps_of: dict[tuple[int, bool, int, int], list[float]] = {}
         self._left: dict[tuple[int, bool, int, int], tuple[float, float]] = {}
 
-    def beside_others(self, missing: float, slower: float, shares: Mapping[str, int]) -> Costs:
+    def beside_others(
+        self, missing: float, slower: float, shares: Mapping[str, int]
+    ) -> ProductCosts:
         """The same where other cores read as well; for arguments see the class."""
-        found = Costs(self.product, self.machine, missing, slower, shares)
+        found = ProductCosts(self.product, self.machine, missing, slower, shares)
         found._steps_of, found._left = self._steps_of, self._left
         return found
 
@@ -214,7 +216,7 @@ class Costs:
         read = self._read(there, run_bytes, apart, self.shares.get(name, 1))
         return Busy(read, self._change(operand, rows, columns, there), mte3)
 
-    def _steps(self, steps: Steps) -> float:
+    def _steps(self, steps: BufferSteps) -> float:
         """V, steps that wait for each other."""
         found = steps.estimate(self.machine)
         return found.cycles + found.links * self.machine.sync.barrier_cycles
@@ -341,10 +343,11 @@ class Costs:
         machine, waits = self.machine, self.machine.sync.barrier_cycles
         wide, half = Value(0, "f32"), Value(1, "f16")
         rounded, back = (
-            Step("vconv", (here,), None, there, {}) for here, there in ((wide, half), (half, wide))
+            TileStep("vconv", (here,), None, there, {})
+            for here, there in ((wide, half), (half, wide))
         )
         scaled, rest = (
-            Step(name, sources, None, wide, {})
+            TileStep(name, sources, None, wide, {})
             for name, sources in (("vmuls", (wide,)), ("vsub", (wide, wide)))
         )
         transposed = prices.vector(machine, "scatter_vnchwconv", "b16", tile.n)
@@ -431,15 +434,15 @@ class Costs:
             max(ceil_div(start + run_bytes, line) * line for start in starts) if shares > 1 else 0
         )
 
-    def _change(self, operand: Operand, rows: int, columns: int, height: int) -> float:
+    def _change(self, operand: ProductOperand, rows: int, columns: int, height: int) -> float:
         """V, `height` rows of elements to fractals in UB, of which there is room for `rows`."""
         here, there = Value(0, "f16" if operand.itemsize == 2 else "f32"), Value(1, "f16")
-        step = Step("vadds" if operand.itemsize == 2 else "vconv", (here,), None, there, {})
+        step = TileStep("vadds" if operand.itemsize == 2 else "vconv", (here,), None, there, {})
         strides = [[(rows * SIDE + 1) * SIDE, SIDE, 1], [SIDE, columns * SIDE, 1]]
         return self._vector(step, [columns, height, SIDE], strides, [2, operand.itemsize])
 
     def _vector(
-        self, step: Step, shape: list[int], strides: list[list[int]], itemsizes: list[int]
+        self, step: TileStep, shape: list[int], strides: list[list[int]], itemsizes: list[int]
     ) -> float:
         """Cycles of a step; operands are its result and its sources."""
         unit, count = self.machine.vector, len(itemsizes)
@@ -448,7 +451,7 @@ class Costs:
             lanes = REPEAT_BYTES // max(itemsizes)
             return 2 * (fixed + each) * ceil_div(math.prod(shape), lanes)
         most = MOST_STRIDE if count <= 2 else (MOST_STRIDE[1],) * 2
-        limits = Limits(
+        limits = InstructionLimits(
             MAX_REPEAT, (most[0],) * count, (most[1],) * count, fixed, unit.bank_groups, each
         )
         return cost_of(plan_vector(shape, strides, itemsizes, limits), itemsizes, limits)
@@ -466,7 +469,9 @@ def windows_cycles(image: Image, machine: Machine, m: int, k: float) -> float:
     return prices.load3d_on_average(*place, m * k, min(m, k))
 
 
-def _bursts(operand: Operand, pieces: Pieces, k: int, other: int) -> tuple[int, int, int, bool]:
+def _bursts(
+    operand: ProductOperand, pieces: Pieces, k: int, other: int
+) -> tuple[int, int, int, bool]:
     """How `k` x `other` fractals [columns][rows] become [k / together][other][together].
 
     Returns:

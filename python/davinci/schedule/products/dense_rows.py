@@ -27,8 +27,8 @@ from davinci.schedule.vector.steps import (
     RESULT,
     SOURCE,
     TRANSPOSITION,
-    Step,
-    Steps,
+    BufferStep,
+    BufferSteps,
     View,
     copy_of,
 )
@@ -107,25 +107,25 @@ class DenseRows:
         sizes = {TURNED: self.words, ENDS: self.end}
         return {name: self.depth * size * self.lanes for name, size in sizes.items() if size}
 
-    def parted(self) -> Steps:
+    def parted(self) -> BufferSteps:
         """RESULT = the dense rows of SOURCE, apart; what they lack of whole blocks is 0."""
-        steps = [Step(TRANSPOSITION, (self._dense(SOURCE), self._turned))]
+        steps = [BufferStep(TRANSPOSITION, (self._dense(SOURCE), self._turned))]
         rest = self.words - self.whole
         if self.end > rest:
             gap = self._rows_of(ENDS, rest, self.end - rest)
-            steps.append(Step("vector_dup", (gap,), 0.0))
+            steps.append(BufferStep("vector_dup", (gap,), 0.0))
         if rest:
             steps.append(copy_of(self._rest_of_rows(TURNED), self._rest_of_rows(ENDS), self.dtype))
-        steps += [Step(TRANSPOSITION, pair) for pair in self._apart(RESULT)]
-        return Steps(self.dtype, tuple(steps), self.scratch)
+        steps += [BufferStep(TRANSPOSITION, pair) for pair in self._apart(RESULT)]
+        return BufferSteps(self.dtype, tuple(steps), self.scratch)
 
-    def packed(self) -> Steps:
+    def packed(self) -> BufferSteps:
         """RESULT = the rows of SOURCE without what is between them."""
-        steps = [Step(TRANSPOSITION, (apart, words)) for words, apart in self._apart(SOURCE)]
+        steps = [BufferStep(TRANSPOSITION, (apart, words)) for words, apart in self._apart(SOURCE)]
         if self.words > self.whole:
             steps.append(copy_of(self._rest_of_rows(ENDS), self._rest_of_rows(TURNED), self.dtype))
-        steps.append(Step(TRANSPOSITION, (self._turned, self._dense(RESULT))))
-        return Steps(self.dtype, tuple(steps), self.scratch)
+        steps.append(BufferStep(TRANSPOSITION, (self._turned, self._dense(RESULT))))
+        return BufferSteps(self.dtype, tuple(steps), self.scratch)
 
     def _rest_of_rows(self, buffer: str) -> View:
         """The words of each row besides its whole blocks."""
@@ -185,7 +185,7 @@ class DenseRows:
             yield words, View(apart, shape, strides, place * lanes)
 
 
-def ended(rows: int, itemsize: int, pitch: int, width: int) -> Steps:
+def ended(rows: int, itemsize: int, pitch: int, width: int) -> BufferSteps:
     """Moves the last elements of each row of RESULT that make a whole block into its last block;
     what is behind them no longer matters.
 
@@ -206,19 +206,19 @@ def ended(rows: int, itemsize: int, pitch: int, width: int) -> Steps:
         return View(TURNED, (ROWS, digits.repeats, lanes), (lanes, both, 1), first * lanes)
 
     turns = [
-        Step(TRANSPOSITION, (block(last - 1), words(0))),
-        Step(TRANSPOSITION, (block(last), words(ROWS))),
-        Step(TRANSPOSITION, (words(rest * itemsize // WORD_BYTES), block(last))),
+        BufferStep(TRANSPOSITION, (block(last - 1), words(0))),
+        BufferStep(TRANSPOSITION, (block(last), words(ROWS))),
+        BufferStep(TRANSPOSITION, (words(rest * itemsize // WORD_BYTES), block(last))),
     ]
     dtype = "f16" if itemsize == WORD_BYTES else "s32"
-    return Steps(dtype, tuple(turns), {TURNED: digits.repeats * both})
+    return BufferSteps(dtype, tuple(turns), {TURNED: digits.repeats * both})
 
 
 BEGUN_BYTES = 2 * ROWS * BLOCK_BYTES
 """Bytes of `TURNED` for one block whose elements move to its beginning."""
 
 
-def begun(itemsize: int, count: int) -> Steps:
+def begun(itemsize: int, count: int) -> BufferSteps:
     """Moves the last `count` elements of the block RESULT to its beginning; what is behind them no
     longer matters.
 
@@ -231,11 +231,11 @@ def begun(itemsize: int, count: int) -> Steps:
     words = View(TURNED, block.shape, (lanes, ROWS * lanes, 1))
     moved = View(TURNED, (ROWS, 1, lanes), (lanes, lanes, 1), first * lanes)
     turns = (
-        Step(TRANSPOSITION, (block, words)),
-        Step(TRANSPOSITION, (moved, View(RESULT, moved.shape, (0, lanes, 1)))),
+        BufferStep(TRANSPOSITION, (block, words)),
+        BufferStep(TRANSPOSITION, (moved, View(RESULT, moved.shape, (0, lanes, 1)))),
     )
     dtype = "f16" if itemsize == WORD_BYTES else "s32"
-    return Steps(dtype, turns, {TURNED: BEGUN_BYTES // itemsize})
+    return BufferSteps(dtype, turns, {TURNED: BEGUN_BYTES // itemsize})
 
 
 def scratch_bytes(ways: Sequence[DenseRows]) -> dict[str, int]:

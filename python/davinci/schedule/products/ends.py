@@ -27,10 +27,10 @@ from davinci.schedule.products.events import (
     Add,
     Ask,
     Event,
+    FractalSpan,
     Leave,
-    Span,
     TileOfC,
-    Turn,
+    TurnRows,
     spans,
 )
 from davinci.schedule.products.extras import BUFFERS, Company
@@ -75,7 +75,7 @@ def after_tiles(tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends) -> l
 
     def whole(number: int, slot: int = 0) -> Leave:
         tile = tiles[number]
-        everything = Span(0, tile.n.size), Span(0, tile.m.size)
+        everything = FractalSpan(0, tile.n.size), FractalSpan(0, tile.m.size)
         return Leave(tile, *everything, slot, turns[number])
 
     def ask_matrix(number: int, at: int) -> None:
@@ -98,7 +98,7 @@ def after_tiles(tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends) -> l
     ask_matrix(0, begin)
     ask_rows(0, begin)
     if other(0):
-        found.append((begin, Turn(whole(0))))
+        found.append((begin, TurnRows(whole(0))))
     ask_rows(1, begin)
     at = 0
     for number, work in enumerate(works):
@@ -109,7 +109,7 @@ def after_tiles(tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends) -> l
         for i, (step, event) in enumerate(work):
             at = max(at, step)
             if i == leaves[-1] and other(number + 1):
-                found.append((at, Turn(whole(number + 1))))
+                found.append((at, TurnRows(whole(number + 1))))
             found.append((at, event))
             if i == leaves[-1]:
                 ask_rows(number + 2, at)
@@ -149,7 +149,7 @@ def _after(
         ready.append(at)
     if company.added and not groups and not company.early:
         at = min(mads.last + 2, mads.latest)
-        found.append((at, 0, Add(tile, Span(0, tile.n.size), 0, held, turn)))
+        found.append((at, 0, Add(tile, FractalSpan(0, tile.n.size), 0, held, turn)))
     for number, (n, m) in enumerate(parts_of(tile, ends.part)):
         at = mads.last + 2 + number
         if groups:
@@ -179,11 +179,11 @@ def _with_digits(
         made += found[start:stop]
         start = stop
         at = max([at, *times[stop - 1 : stop]])
-        made.append((at, Add(tile, Span(0, tile.n.size), 0, 0, turn)))
+        made.append((at, Add(tile, FractalSpan(0, tile.n.size), 0, 0, turn)))
     return made + list(found[start:])
 
 
-def parts_of(tile: TileOfC, part: tuple[int, int]) -> list[tuple[Span, Span]]:
+def parts_of(tile: TileOfC, part: tuple[int, int]) -> list[tuple[FractalSpan, FractalSpan]]:
     """Columns and rows of the parts in which a tile leaves L0C."""
     columns, rows = part
     return [(n, m) for m in spans(tile.m.size, rows) for n in spans(tile.n.size, columns)]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from davinci.isa.core import DTYPES
-from davinci.operators.vector_program import Step, Value, VectorProgram
+from davinci.operators.vector_program import TileStep, Value, VectorProgram
 from davinci.schedule.products.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
 from davinci.schedule.products.extras import BUFFERS, Company, Extra, added_by_cube
 from davinci.schedule.products.rewrites import (
@@ -355,7 +355,9 @@ class Epilogue:
         size += self.columns * (columns * SIDE * (3 * 4 + 2 * 2 + BLOCK_BYTES) + FRACTAL_BYTES)
         return size
 
-    def operands(self, step: Step, columns: int, rows: int) -> tuple[list[int], list[list[int]]]:
+    def operands(
+        self, step: TileStep, columns: int, rows: int
+    ) -> tuple[list[int], list[list[int]]]:
         """The shape in which a step walks a part; strides of its operands."""
         values = step.operands
         if self.width:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from davinci.machine import Machine, prices
-from davinci.schedule.products.cost import Busy, Costs
+from davinci.schedule.products.cost import Busy, ProductCosts
 from davinci.schedule.products.memory import memory_cycles
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import ceil_div
@@ -77,7 +77,7 @@ def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class CoreTraffic:
     """What cores that work at the same time have to do with each other.
 
     Attributes:
@@ -87,7 +87,7 @@ class Traffic:
         l2_rate: bytes a cycle that a core has of the L2.
     """
 
-    costs: Costs
+    costs: ProductCosts
     turns: int
     memory: float
     l2_rate: float
@@ -103,7 +103,9 @@ class Traffic:
         return 2 * self.memory**BESIDE > cycles**BESIDE
 
 
-def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[Tiles]) -> Traffic:
+def traffic_of(
+    plain: ProductCosts, schedule: ProductSchedule, cores: int, tiles: list[Tiles]
+) -> CoreTraffic:
     """The traffic of a product on that many cores.
 
     Args:
@@ -132,7 +134,7 @@ def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[
         for name, (size, tile, count) in runs.items()
         if product.operand(name).k_rows and size == tile and turns == 1
     }
-    return Traffic(
+    return CoreTraffic(
         plain.beside_others(min(1.0, once / read), slower, alone),
         turns,
         memory_cycles(product, schedule, machine, used, panels),
@@ -149,10 +151,10 @@ def shares_of(product: Product, schedule: ProductSchedule) -> int:
 
 def estimate(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
     """Cycles on that many cores."""
-    return estimate_of(Costs(product, machine), schedule, cores)
+    return estimate_of(ProductCosts(product, machine), schedule, cores)
 
 
-def estimate_of(plain: Costs, schedule: ProductSchedule, cores: int) -> float:
+def estimate_of(plain: ProductCosts, schedule: ProductSchedule, cores: int) -> float:
     """The same, given the costs of the product on one core alone."""
     tiles = tiles_of(plain.product, schedule)
     traffic = traffic_of(plain, schedule, cores, tiles)
@@ -162,7 +164,7 @@ def estimate_of(plain: Costs, schedule: ProductSchedule, cores: int) -> float:
     return traffic.cycles(first + (traffic.turns - 1) * more)
 
 
-def least_of(costs: Costs, schedule: ProductSchedule, cores: int) -> float:
+def least_of(costs: ProductCosts, schedule: ProductSchedule, cores: int) -> float:
     """What no estimate of it is below, whatever L1 has room for: of loads and mads, and what comes
     before the first and behind the last.
 
@@ -220,7 +222,7 @@ def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> 
 
 
 def share_cycles(
-    costs: Costs, schedule: ProductSchedule, tiles: list[Tiles], crowd: float
+    costs: ProductCosts, schedule: ProductSchedule, tiles: list[Tiles], crowd: float
 ) -> tuple[float, float]:
     """Cycles of a share, and those that one takes which begins while the one before it ends.
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Span(NamedTuple):
+class FractalSpan(NamedTuple):
     """Fractals `start` to `stop` of a dimension."""
 
     start: int
@@ -32,16 +32,16 @@ class Block(NamedTuple):
     """A block of an operand, along k and along the other dimension, in one matrix of the share."""
 
     batch: int
-    k: Span
-    other: Span
+    k: FractalSpan
+    other: FractalSpan
 
 
 class TileOfC(NamedTuple):
     """A tile of the share: its matrix, rows and columns, and its buffer in L0C."""
 
     batch: int
-    m: Span
-    n: Span
+    m: FractalSpan
+    n: FractalSpan
     slot: int
 
 
@@ -86,7 +86,7 @@ class Mad(NamedTuple):
     """C += A B, or C = A B if `first`; `a` and `b` are buffers of L0A and L0B."""
 
     tile: TileOfC
-    k: Span
+    k: FractalSpan
     first: bool
     a: int
     b: int
@@ -107,8 +107,8 @@ class Leave(NamedTuple):
     """
 
     tile: TileOfC
-    n: Span
-    m: Span
+    n: FractalSpan
+    m: FractalSpan
     slot: int
     turn: int
 
@@ -130,7 +130,7 @@ class Ask(NamedTuple):
     kind: str
 
 
-class Turn(NamedTuple):
+class TurnRows(NamedTuple):
     """Rows that came for a whole tile become repeats, or columns."""
 
     part: Leave
@@ -146,15 +146,15 @@ class Add(NamedTuple):
     """
 
     tile: TileOfC
-    n: Span
+    n: FractalSpan
     slot: int
     held: int
     turn: int
 
 
-Event = Fill | Load | Mad | Ask | Turn | Add | Leave
+Event = Fill | Load | Mad | Ask | TurnRows | Add | Leave
 
 
-def spans(total: int, size: int) -> list[Span]:
+def spans(total: int, size: int) -> list[FractalSpan]:
     """`total` in spans of `size`, the last one perhaps shorter."""
-    return [Span(start, min(total, start + size)) for start in range(0, total, size)]
+    return [FractalSpan(start, min(total, start + size)) for start in range(0, total, size)]

@@ -24,8 +24,8 @@ from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue
 from davinci.schedule.products.image import Image
-from davinci.schedule.products.product import Operand as Factor
-from davinci.schedule.products.product import Product, Result
+from davinci.schedule.products.product import Product, ProductResult
+from davinci.schedule.products.product import ProductOperand as Factor
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, ceil_div
 
@@ -76,7 +76,7 @@ def read_group(graph: Graph, machine: Machine | None = None) -> ProductGroup:
     products = [node for node in graph.nodes if is_product(node)]
     if len(products) != 1:
         raise NoSpace(f"{len(products)} products")
-    return _Reader(graph, products[0]).read(machine)
+    return _ProductReader(graph, products[0]).read(machine)
 
 
 def image_of(graph: Graph, node: Node) -> Image | None:
@@ -103,7 +103,7 @@ def _has_room(adding: Epilogue, machine: Machine) -> bool:
     )
 
 
-class _Reader(Followers):
+class _ProductReader(Followers):
     """Walks the operators of a group in order."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
@@ -229,7 +229,7 @@ class _Reader(Followers):
             n,
             Factor(of_a.layout == NZ, each_a, not rows),
             Factor(of_b.layout == NZ, each_b, not turned_b),
-            Result(self.c.layout == NZ, min(items)),
+            ProductResult(self.c.layout == NZ, min(items)),
             epilogue,
             self.image,
             self.matrices,

@@ -23,7 +23,7 @@ from davinci.schedule.choices import Choices, Factors, LaidOutChoice, PartChoice
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
-from davinci.schedule.products.cost import Busy, Costs, crossing_bytes, parting_buffers
+from davinci.schedule.products.cost import Busy, ProductCosts, crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Pieces, Product
 from davinci.schedule.products.split_k import MEETINGS
 from davinci.schedule.vector.space import NoSpace
@@ -189,7 +189,7 @@ def layout_of(product: Product, name: str, machine: Machine, cores: int) -> Fact
     Raises:
         NoSpace: no block fits UB.
     """
-    costs = Costs(product, machine, missing=1.0)
+    costs = ProductCosts(product, machine, missing=1.0)
     ways = (
         _layout(product, name, machine, cores, costs, pieces)
         for pieces in _blocks(product, name)
@@ -238,7 +238,7 @@ def layout_scratch(product: Product, name: str, pieces: Pieces) -> dict[str, int
 
 
 def _layout(
-    product: Product, name: str, machine: Machine, cores: int, costs: Costs, pieces: Pieces
+    product: Product, name: str, machine: Machine, cores: int, costs: ProductCosts, pieces: Pieces
 ) -> FactorLayout:
     """A way with its cycles: of the busiest core's blocks one after the other, of which each pipe
     has one at a time, or of all bytes at the core's share of the memory."""

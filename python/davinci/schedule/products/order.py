@@ -24,11 +24,11 @@ from davinci.schedule.products.events import (
     Block,
     Event,
     Fill,
+    FractalSpan,
     Held,
     Leave,
     Load,
     Mad,
-    Span,
     TileOfC,
     spans,
 )
@@ -39,7 +39,7 @@ ORDERS_KEPT = 64
 """Orders that are asked for again: to play a schedule, for its length, and when it is written."""
 
 
-class Places:
+class TurningBuffers:
     """Buffers that are filled in turn, the oldest content making room.
 
     Args:
@@ -76,11 +76,11 @@ class Places:
         return slot, before
 
 
-class Step(NamedTuple):
+class MadStep(NamedTuple):
     """One mad, and the blocks of A and B it multiplies."""
 
     tile: TileOfC
-    k: Span
+    k: FractalSpan
     a: Block
     b: Block
 
@@ -92,7 +92,7 @@ def groups_of(share: Share, product: Product, schedule: ProductSchedule) -> list
     columns = spans(share.n, schedule.tile.n)
     down, across = schedule.beside
     lefts = [columns[i : i + across] for i in range(0, len(columns), across)]
-    slots, groups = count(), list[list[tuple[int, Span, Span]]]()
+    slots, groups = count(), list[list[tuple[int, FractalSpan, FractalSpan]]]()
     for time in range(times):
         own = along_m[time * rows : (time + 1) * rows]
         tops = [own[i : i + down] for i in range(0, rows, down)]
@@ -108,14 +108,14 @@ def groups_of(share: Share, product: Product, schedule: ProductSchedule) -> list
 
 def steps_of(
     groups: Sequence[Sequence[TileOfC]], k: int, product: Product, schedule: ProductSchedule
-) -> list[Step]:
+) -> list[MadStep]:
     """The mads of all tiles, `k` fractals deep, in their order: the tiles of a group take turns,
     each with `schedule.turn` steps of k."""
     along_k = spans(k, schedule.tile.k)
     turns = [along_k[i : i + schedule.turn] for i in range(0, len(along_k), schedule.turn)]
     back = [turn[::-1] for turn in reversed(turns)]
     return [
-        Step(
+        MadStep(
             tile,
             span,
             Block(tile.batch, span, tile.m),
@@ -131,9 +131,9 @@ def steps_of(
 def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
     """The pieces that cover a block of an operand of k x other fractals."""
 
-    def covering(span: Span, size: int, total: int) -> list[Span]:
+    def covering(span: FractalSpan, size: int, total: int) -> list[FractalSpan]:
         first, last = span.start // size, ceil_div(span.stop, size)
-        return [Span(i * size, min(total, (i + 1) * size)) for i in range(first, last)]
+        return [FractalSpan(i * size, min(total, (i + 1) * size)) for i in range(first, last)]
 
     return [
         Block(block.batch, along_k, along_other)
@@ -142,7 +142,7 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
     ]
 
 
-class Order:
+class IssueOrder:
     """What is done for a share of C, in the order of issue.
 
     Attributes:
@@ -185,7 +185,7 @@ class Order:
         return (event for step in reversed(self.steps) for event in reversed(step))
 
 
-def order(share: Share, product: Product, schedule: ProductSchedule) -> Order:
+def order(share: Share, product: Product, schedule: ProductSchedule) -> IssueOrder:
     """What a schedule has to be done for a share of C.
 
     Schedules that differ in nothing that an order follows from have the same one; what comes of an
@@ -215,15 +215,15 @@ class _Work(NamedTuple):
 
 
 @lru_cache(ORDERS_KEPT)
-def _order(work: _Work, sides: tuple[_Side, _Side], ends: Ends) -> Order:
+def _order(work: _Work, sides: tuple[_Side, _Side], ends: Ends) -> IssueOrder:
     tiles, steps = _steps(work)
     plan = _Plan(steps, [_feed(work, side) for side in sides])
     plan.leave(tiles, work.schedule.l0c, ends)
-    return Order(plan.events())
+    return IssueOrder(plan.events())
 
 
 @lru_cache(ORDERS_KEPT)
-def _steps(work: _Work) -> tuple[list[TileOfC], list[Step]]:
+def _steps(work: _Work) -> tuple[list[TileOfC], list[MadStep]]:
     """Tiles and mads of a share."""
     groups = groups_of(*work)
     steps = steps_of(groups, work.product.fractals.k, work.product, work.schedule)
@@ -240,14 +240,14 @@ class _Side:
     buffers: int
     other: int
 
-    def block(self, step: Step) -> Block:
+    def block(self, step: MadStep) -> Block:
         return step.a if self.name == "a" else step.b
 
     def transfers(self, piece: Block) -> list[Block]:
         """What of a piece comes at once: some of the rows that are stored."""
         stored, size = (piece.k if self.k_rows else piece.other), self.pieces.rows
         cut = [
-            Span(start, min(stored.stop, start + size))
+            FractalSpan(start, min(stored.stop, start + size))
             for start in range(stored.start, stored.stop, size)
         ]
         if self.k_rows:
@@ -278,7 +278,7 @@ def _feed(work: _Work, side: _Side) -> _Feed:
     """Plans the fills and loads of an operand."""
     _, steps = _steps(work)
     turning, needed = work.schedule.turning, -1
-    l1, l0 = (Places(count, turning) for count in (side.pieces.slots, side.buffers))
+    l1, l0 = (TurningBuffers(count, turning) for count in (side.pieces.slots, side.buffers))
     feed, k = _Feed([], [], {}), work.product.fractals.k
 
     @cache
@@ -326,7 +326,7 @@ def _fill(
 class _Plan:
     """Events by the step that they go with."""
 
-    def __init__(self, steps: Sequence[Step], feeds: Sequence[_Feed]) -> None:
+    def __init__(self, steps: Sequence[MadStep], feeds: Sequence[_Feed]) -> None:
         self.steps, self.feeds = steps, feeds
         self._ends: Sequence[Timed] = ()
 

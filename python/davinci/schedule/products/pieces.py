@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from davinci.machine import Machine
-from davinci.schedule.products.cost import Costs, parting
+from davinci.schedule.products.cost import ProductCosts, parting
 from davinci.schedule.products.dense_rows import scratch_bytes
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import Pieces, Product, Tile
@@ -38,7 +38,7 @@ class PieceWays:
         self.product, self.staged = product, staged
         self.room = machine.buffer("L1").bytes // FRACTAL_BYTES
         self.parting = PARTING * staged
-        self.costs = Costs(product, machine, 0.5)
+        self.costs = ProductCosts(product, machine, 0.5)
 
     def pieces(self, name: str, tile: Tile) -> Iterator[Pieces]:
         """Ways in which L1 holds an operand; slots are still to be found."""

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from davinci.machine import Machine, prices
-from davinci.schedule.products.cost import Busy, Costs, windows_cycles
-from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
+from davinci.schedule.products.cost import Busy, ProductCosts, windows_cycles
+from davinci.schedule.products.estimate import CoreTraffic, tiles_of, traffic_of
 from davinci.schedule.products.events import (
     MATRIX,
     ROWS,
@@ -26,9 +26,9 @@ from davinci.schedule.products.events import (
     Leave,
     Load,
     Mad,
-    Turn,
+    TurnRows,
 )
-from davinci.schedule.products.order import Order, order
+from davinci.schedule.products.order import IssueOrder, order
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
 
@@ -41,7 +41,7 @@ def fastest(
     product: Product, schedules: Sequence[ProductSchedule], machine: Machine, cores: int
 ) -> ProductSchedule:
     """The first of those that are played in the fewest cycles."""
-    best, least, costs = schedules[0], math.inf, Costs(product, machine)
+    best, least, costs = schedules[0], math.inf, ProductCosts(product, machine)
     for schedule in schedules:
         cycles = played(product, schedule, machine, cores, least, costs)
         if cycles < least:
@@ -53,7 +53,7 @@ def by_play(
     product: Product, schedules: Sequence[ProductSchedule], machine: Machine, cores: int
 ) -> list[ProductSchedule]:
     """Those that are played in fewer cycles first."""
-    costs = Costs(product, machine)
+    costs = ProductCosts(product, machine)
     return sorted(
         schedules, key=lambda schedule: played(product, schedule, machine, cores, math.inf, costs)
     )
@@ -65,7 +65,7 @@ def played(
     machine: Machine,
     cores: int,
     limit: float = math.inf,
-    costs: Costs | None = None,
+    costs: ProductCosts | None = None,
 ) -> float:
     """Cycles on that many cores. If they reach `limit`, a number that does, too: such a schedule is
     played no longer than until that is certain.
@@ -73,7 +73,7 @@ def played(
     Args:
         costs: of the product on one core alone, which keep what was computed for other schedules.
     """
-    plain = costs or Costs(product, machine)
+    plain = costs or ProductCosts(product, machine)
     traffic = traffic_of(plain, schedule, cores, tiles_of(product, schedule))
     if traffic.memory >= limit:
         return traffic.memory
@@ -105,7 +105,7 @@ Place = tuple[str, int]
 """A buffer of A or B or of what C is combined with, by a name and number."""
 
 
-class Ring:
+class PlayedRing:
     """Buffers that take turns, each with when it is free."""
 
     def __init__(self, count: int) -> None:
@@ -122,7 +122,7 @@ class Ring:
         self._turn = (self._turn + 1) % len(self._free)
 
 
-class Flags:
+class PieceFlags:
     """Flags from a pipe that fills L1 to MTE1, of which there are few event ids.
 
     A flag is set when the pipe knows that so many flags before it are clear: it knows of those that
@@ -169,7 +169,7 @@ class Filled(NamedTuple):
 class Player:
     """Pipes and buffers of a core, with when they are free, and when what they hold is there."""
 
-    def __init__(self, schedule: ProductSchedule, traffic: Traffic) -> None:
+    def __init__(self, schedule: ProductSchedule, traffic: CoreTraffic) -> None:
         self.schedule, self.costs = schedule, traffic.costs
         machine, product = traffic.costs.machine, traffic.costs.product
         self.machine, self.product, self.end_of = machine, product, product.end_of(schedule)
@@ -180,8 +180,8 @@ class Player:
         self.l2 = self.lane = 0.0
         self.rate = traffic.l2_rate
         self.mte2 = self.v = self.mte3 = self.mte1 = self.m = self.end = 0.0
-        self.inbox, self.crossing = Ring(schedule.inbox), Ring(schedule.crossing)
-        self.leaving = Ring(schedule.leaving)
+        self.inbox, self.crossing = PlayedRing(schedule.inbox), PlayedRing(schedule.crossing)
+        self.leaving = PlayedRing(schedule.leaving)
         self.loaded: dict[Place, float] = {}  # of a place in L1, its last load
         self.came: dict[Place, list[tuple[int, float, int]]] = {}
         self.l0: dict[Place, float] = {}
@@ -191,7 +191,7 @@ class Player:
         self.asked: dict[int, float] = {}
         self.there: dict[Place, float] = {}
         self.answered: dict[int, float] = {}
-        self.flags = {"mte2": Flags(machine), "mte3": Flags(machine)}
+        self.flags = {"mte2": PieceFlags(machine), "mte3": PieceFlags(machine)}
         self.fills: deque[tuple[float, float, float]] = deque(maxlen=FILLS_KEPT)
         nz = {name: product.direct or product.operand(name).nz for name in "ab"}
         nz["a"] |= product.image is not None
@@ -217,7 +217,7 @@ class Player:
                 self.fill(event)
             elif isinstance(event, Ask):
                 self.ask(event)
-            elif isinstance(event, Turn):
+            elif isinstance(event, TurnRows):
                 self.turn(event)
             elif isinstance(event, Add):
                 self.add(event)
@@ -225,7 +225,7 @@ class Player:
                 self.leave(event)
         self.end = max(self.end, self.m + self.drain, self.v)
 
-    def expect(self, work: Order) -> None:
+    def expect(self, work: IssueOrder) -> None:
         """Counts what pipes have to do for a share that begins: its fills, loads and mads, what
         leaves, and what follows their last."""
         busy, lane = Busy(), 0.0
@@ -402,7 +402,7 @@ class Player:
             _, came = self.read(self.answered.get(part.slot, 0.0), cycles, 0)
             self.asked[part.slot] = came + self.read_latency + self.flag
 
-    def turn(self, event: Turn) -> None:
+    def turn(self, event: TurnRows) -> None:
         """Rows become repeats, or columns in L1."""
         tile, place = event.part.tile, ("rows", event.part.turn)
         cost, came = self._beside(tile.m.size, tile.n.size), self.there[place]

@@ -33,7 +33,7 @@ DENSE = "dense"
 
 
 @dataclass(frozen=True)
-class Operand:
+class ProductOperand:
     """An operand in GM.
 
     Attributes:
@@ -53,7 +53,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Result:
+class ProductResult:
     """C in GM: whether it lies in fractals, and bytes of an element."""
 
     nz: bool
@@ -76,9 +76,9 @@ class Product:
     m: int
     k: int
     n: int
-    a: Operand
-    b: Operand
-    c: Result
+    a: ProductOperand
+    b: ProductOperand
+    c: ProductResult
     epilogue: Epilogue | None = None
     image: Image | None = None
     matrices: int = 0
@@ -103,7 +103,7 @@ class Product:
             return self.epilogue
         return plain("f16" if self.c.itemsize == 2 else "f32", self.c.nz)
 
-    def operand(self, name: str) -> Operand:
+    def operand(self, name: str) -> ProductOperand:
         """A or B, by "a" or "b"."""
         return self.a if name == "a" else self.b
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from davinci.operators.vector_program import Step, Value, VectorProgram, joined
+from davinci.operators.vector_program import TileStep, Value, VectorProgram, joined
 
 UNCHANGED = -0.0
 """What changes no number by addition."""
@@ -15,20 +15,20 @@ UNCHANGED = -0.0
 BYTE = "s8"
 
 
-def is_rounding(step: Step) -> bool:
+def is_rounding(step: TileStep) -> bool:
     conversion = (step.name, step.sources[0].dtype, step.result.dtype)
     return conversion == ("vconv", "f32", "f16") and step.attributes.get("round") in (None, "none")
 
 
-def is_widening(step: Step) -> bool:
+def is_widening(step: TileStep) -> bool:
     return (step.name, step.sources[0].dtype, step.result.dtype) == ("vconv", "f16", "f32")
 
 
-def copied(source: Value, result: Value, members: tuple[int, ...] = ()) -> Step:
+def copied(source: Value, result: Value, members: tuple[int, ...] = ()) -> TileStep:
     """result = source."""
     if source.dtype in ("f16", "f32"):
-        return Step("vadds", (source,), UNCHANGED, result, {}, members)
-    return Step("vmax", (source, source), None, result, {}, members)
+        return TileStep("vadds", (source,), UNCHANGED, result, {}, members)
+    return TileStep("vmax", (source, source), None, result, {}, members)
 
 
 def in_pairs(program: VectorProgram, given: Sequence[Value]) -> VectorProgram:
@@ -83,7 +83,7 @@ def inverted(program: VectorProgram) -> VectorProgram:
     uses = Counter(value for step in program.steps for value in step.sources)
     uses.update(program.outputs)
 
-    def cheaper(step: Step) -> Step:
+    def cheaper(step: TileStep) -> TileStep:
         legal = step.name == "vdiv" and step.result in rounded and uses[step.result] == 1
         if not legal or (number := numbers.get(step.sources[1], 0.0)) == 0:
             return step
@@ -127,14 +127,14 @@ def multiply_added(program: VectorProgram, kept: Collection[Value]) -> VectorPro
     return replace(program, steps=steps)
 
 
-def only_user(value: Value, program: VectorProgram) -> Step | None:
+def only_user(value: Value, program: VectorProgram) -> TileStep | None:
     """The step that reads a value, if nobody else needs it."""
     users = [step for step in program.steps for source in step.sources if source == value]
     return users[0] if len(users) == 1 and value not in program.outputs else None
 
 
 def without(
-    program: VectorProgram, steps: Sequence[Step], result: Value, instead: Value
+    program: VectorProgram, steps: Sequence[TileStep], result: Value, instead: Value
 ) -> VectorProgram:
     """The program without steps, and one value instead of their result."""
     kept = [with_source(step, result, instead) for step in program.steps if step not in steps]
@@ -142,7 +142,7 @@ def without(
     return replace(program, steps=kept, outputs=outputs)
 
 
-def begun(program: VectorProgram, step: Step) -> VectorProgram:
+def begun(program: VectorProgram, step: TileStep) -> VectorProgram:
     """The program behind a step on sums, the first input: its result comes in their place."""
     steps = [other for other in program.steps if other is not step]
     taken = joined(program.taken, step.members)
@@ -154,5 +154,5 @@ def values_of(program: VectorProgram) -> list[Value]:
     return [*program.inputs, *program.constants.values(), *results]
 
 
-def with_source(step: Step, old: Value, new: Value) -> Step:
+def with_source(step: TileStep, old: Value, new: Value) -> TileStep:
     return replace(step, sources=tuple(new if v == old else v for v in step.sources))

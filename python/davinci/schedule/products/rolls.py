@@ -24,10 +24,10 @@ from davinci.schedule.products.events import (
     Block,
     Event,
     Fill,
+    FractalSpan,
     Load,
     Mad,
-    Span,
-    Turn,
+    TurnRows,
 )
 from davinci.schedule.products.order import order
 from davinci.schedule.products.product import Product, ProductSchedule, Share
@@ -50,7 +50,7 @@ HERE: Position = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class Line:
+class EventLine:
     """Events in a straight line, each with how far it advances with the loops around it, outermost
     first."""
 
@@ -58,11 +58,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Loop:
+class RolledLoop:
     """`count` times the same."""
 
     count: int
-    body: tuple[Line | Loop, ...]
+    body: tuple[EventLine | RolledLoop, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,9 @@ class Edges:
     n: int | None = None
 
 
-def lines_of(share: Share, product: Product, schedule: ProductSchedule) -> list[Line | Loop]:
+def lines_of(
+    share: Share, product: Product, schedule: ProductSchedule
+) -> list[EventLine | RolledLoop]:
     """The events of a share as lines, and loops over lines that repeat."""
     edges = Edges()
     if any(size % SIDE for size in (product.m, product.k, product.n)):
@@ -114,7 +116,7 @@ def position(event: Event, windows: bool = False) -> Position:
         return block.batch, block.k.start, along_m, along_n
     if isinstance(event, Load) and windows and event.operand == "a":
         return 0, 0, event.block.other.start, 0
-    if isinstance(event, Load | Mad | Turn | Add):
+    if isinstance(event, Load | Mad | TurnRows | Add):
         return HERE
     tile = event.part.tile if isinstance(event, Ask) else event.tile
     return tile.batch, 0, tile.m.start, tile.n.start
@@ -137,7 +139,7 @@ def form(event: Event, edges: Edges) -> tuple[object, ...]:
         tile = event.tile
         sizes = tile.m.size, tile.n.size, tile.slot
         return "add", *sizes, event.n, event.slot, event.held, event.turn
-    if isinstance(event, Turn):
+    if isinstance(event, TurnRows):
         return "turn", event.part.tile.n.size, event.part.turn
     part = event.part if isinstance(event, Ask) else event
     tile = part.tile
@@ -150,14 +152,14 @@ def form(event: Event, edges: Edges) -> tuple[object, ...]:
 def _within(block: Block, piece: Block) -> tuple[int, ...]:
     """Sizes of a block and its piece, and where they lie to each other."""
 
-    def along(a: Span, b: Span) -> tuple[int, ...]:
+    def along(a: FractalSpan, b: FractalSpan) -> tuple[int, ...]:
         return a.start - b.start, a.size, b.size
 
     return *along(block.k, piece.k), *along(block.other, piece.other)
 
 
 @dataclass(frozen=True)
-class _Node:
+class _RollNode:
     """A step or a loop, while loops are looked for.
 
     Attributes:
@@ -173,13 +175,13 @@ class _Node:
     steps: int
     events: tuple[Event, ...] = ()
     count: int = 1
-    body: tuple[_Node, ...] = ()
+    body: tuple[_RollNode, ...] = ()
     moves: npt.NDArray[np.int64] | None = None
 
 
 def roll(
     steps: Sequence[Sequence[Event]], edges: Edges, unit: int, windows: bool = False
-) -> list[Line | Loop]:
+) -> list[EventLine | RolledLoop]:
     """Steps as lines and loops, nested at most twice; as they are if there are few.
 
     Args:
@@ -193,7 +195,7 @@ def roll(
         return kinds.setdefault(key, len(kinds))
 
     nodes = [
-        _Node(
+        _RollNode(
             number(tuple(form(event, edges) for event in events)),
             np.array([position(event, windows) for event in events], np.int64).reshape(-1, 4),
             1,
@@ -218,11 +220,11 @@ def roll(
     return _made(best.nodes, around)
 
 
-def mads_of(lines: Sequence[Line | Loop]) -> int:
+def mads_of(lines: Sequence[EventLine | RolledLoop]) -> int:
     """Mads that are written, in loops or not."""
     found = 0
     for line in lines:
-        if isinstance(line, Loop):
+        if isinstance(line, RolledLoop):
             found += mads_of(line.body)
         else:
             found += sum(isinstance(event, Mad) for event, _ in line.events)
@@ -233,7 +235,7 @@ def mads_of(lines: Sequence[Line | Loop]) -> int:
 class _Row:
     """Nodes one behind the other."""
 
-    nodes: Sequence[_Node]
+    nodes: Sequence[_RollNode]
 
     @cached_property
     def kinds(self) -> npt.NDArray[np.int64]:
@@ -284,20 +286,20 @@ def _fold(row: _Row, length: int, number: Callable[[object], int]) -> _Row:
         body = tuple(nodes[first : first + length])
         kind = number(("loop", count, tuple(node.kind for node in body), moves.tobytes()))
         steps = sum(node.steps for node in body)
-        found.append(_Node(kind, places_of(first), steps, (), count, body, moves))
+        found.append(_RollNode(kind, places_of(first), steps, (), count, body, moves))
         first += count * length
     return _Row(found) if len(found) < len(nodes) else row
 
 
-def _made(nodes: Sequence[_Node], moves: npt.NDArray[np.int64]) -> list[Line | Loop]:
+def _made(nodes: Sequence[_RollNode], moves: npt.NDArray[np.int64]) -> list[EventLine | RolledLoop]:
     """Lines and loops of nodes; `moves` [loops around][events][4]."""
-    found: list[Line | Loop] = []
+    found: list[EventLine | RolledLoop] = []
     straight: list[tuple[Event, tuple[Position, ...]]] = []
     start = 0
 
     def end() -> None:
         if straight:
-            found.append(Line(tuple(straight)))
+            found.append(EventLine(tuple(straight)))
             straight.clear()
 
     for node in nodes:
@@ -306,7 +308,7 @@ def _made(nodes: Sequence[_Node], moves: npt.NDArray[np.int64]) -> list[Line | L
         if node.moves is not None:
             end()
             body = _made(node.body, np.concatenate([around, node.moves[None]]))
-            found.append(Loop(node.count, tuple(body)))
+            found.append(RolledLoop(node.count, tuple(body)))
             continue
         for i, event in enumerate(node.events):
             batch, k, m, n = around[:, i].T.tolist()

@@ -30,7 +30,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.epilogue import plain
 from davinci.schedule.products.group import ProductGroup, is_product
-from davinci.schedule.products.product import Product, Result
+from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.side_by_side import PlannedPart, partings_of, plans_of
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -329,7 +329,7 @@ def partial_products(
             k=k,
             a=replace(product.a, pitch=pitches["a"]),
             b=replace(product.b, pitch=pitches["b"]),
-            c=Result(fractals, 4),
+            c=ProductResult(fractals, 4),
             epilogue=plain("f32", fractals),
         )
 

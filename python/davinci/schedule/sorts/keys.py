@@ -30,7 +30,7 @@ from davinci.schedule.sorts.network import (
     SPARE,
     WORK,
     NetworkStep,
-    Tile,
+    SortTile,
 )
 from davinci.schedule.vector.steps import View
 
@@ -107,7 +107,7 @@ class KeySteps:
     """
 
     keys: Keys
-    tile: Tile
+    tile: SortTile
 
     def plane(self, name: str, number: int = 0) -> View:
         return View(name, (self.tile.elements,), (1,), number * self.tile.elements)

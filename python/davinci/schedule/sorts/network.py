@@ -80,7 +80,7 @@ class NetworkStep:
 
 
 @dataclass(frozen=True)
-class Tile:
+class SortTile:
     """Keys that are sorted together in UB.
 
     Attributes:
@@ -146,7 +146,7 @@ class _Network:
         tile: what is sorted.
     """
 
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: SortTile) -> None:
         self.tile = tile
         self.source, self.target = KEYS, SPARE
         self._all_places()

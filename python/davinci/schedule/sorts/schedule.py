@@ -11,11 +11,11 @@ from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
 from davinci.isa.core import DTYPES
-from davinci.isa.vector_plan import Limits, cost_of, plan_vector
+from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, prices
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.sorts.keys import PLACE, Keys, KeySteps
-from davinci.schedule.sorts.network import LEAST, OUTER, NetworkStep, Tile
+from davinci.schedule.sorts.network import LEAST, OUTER, NetworkStep, SortTile
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import MAX_REPEAT, ceil_div
 
@@ -43,7 +43,7 @@ class SortSchedule:
     columns: int
     kept: int
     groups: int
-    tile: Tile
+    tile: SortTile
     cores: int
     cycles: int
 
@@ -102,12 +102,13 @@ def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     return SortPlan(graph, min(found, key=lambda made: made.cycles), machine)
 
 
-def tiles_of(columns: int, keys: Keys, machine: Machine, kept: int = 0) -> list[Tile]:
+def tiles_of(columns: int, keys: Keys, machine: Machine, kept: int = 0) -> list[SortTile]:
     """The tiles that fit UB: of 8 rows, and of one, of which so many keys are wanted, 0: all."""
     constants = tuple(keys.constants())
     width = 1 << (columns - 1).bit_length()
     tiles = (
-        Tile(max(LEAST, rows * width), rows, keys.planes, constants, kept) for rows in (OUTER, 1)
+        SortTile(max(LEAST, rows * width), rows, keys.planes, constants, kept)
+        for rows in (OUTER, 1)
     )
     return [tile for tile in tiles if tile.bytes <= machine.buffers.UB.bytes]
 
@@ -120,7 +121,7 @@ def longest_row(keys: Keys, machine: Machine) -> int:
     return most
 
 
-def tile_cycles(tile: Tile, keys: Keys, columns: int, kept: int, machine: Machine) -> int:
+def tile_cycles(tile: SortTile, keys: Keys, columns: int, kept: int, machine: Machine) -> int:
     """Estimated cycles of a tile."""
     made = KeySteps(keys, tile)
     steps = [*made.before(), *made.digits(), *tile.steps(), *made.after()]
@@ -152,7 +153,7 @@ def step_cycles(step: NetworkStep, machine: Machine) -> int:
     else:
         record = INSTRUCTIONS[f"{name}.{kind}"]
     fixed, each = unit.price(name, kind)
-    limits = Limits.of(record, fixed, unit.bank_groups, each)
+    limits = InstructionLimits.of(record, fixed, unit.bank_groups, each)
     views = (result, *step.operands[:-1])
     sizes = (DTYPES["f32"].itemsize,) * len(views)
     nests = plan_vector(result.shape, [view.strides for view in views], sizes, limits)

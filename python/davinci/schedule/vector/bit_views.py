@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from davinci.isa.core import DTYPES
-from davinci.operators.vector_program import Step, Value, joined
+from davinci.operators.vector_program import TileStep, Value, joined
 from davinci.schedule.vector.tile_program import MOVED, REDUCE, VIEW, TileProgram
 
 
@@ -32,7 +32,7 @@ def view_bits(program: TileProgram) -> None:
         program.steps[place] = replace(step, members=members)
 
 
-def _copies_bits(step: Step, program: TileProgram) -> bool:
+def _copies_bits(step: TileStep, program: TileProgram) -> bool:
     """Whether a step only copies elements of a row as another type of the same size."""
     if step.name != "vor" or step.sources[0] is not step.sources[1]:
         return False

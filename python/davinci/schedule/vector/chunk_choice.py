@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Step
-from davinci.schedule.vector.chunks import ChunkLayout, Chunks, Run, lasting, part_of
+from davinci.operators.vector_program import TileStep
+from davinci.schedule.vector.chunks import ChunkLayout, Chunks, TileRun, lasting, part_of
 from davinci.schedule.vector.phases import Phases, phases_of
-from davinci.schedule.vector.space import NoSpace, Space
+from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, turns_cycles
-from davinci.schedule.vector.tile_buffers import Buffer
+from davinci.schedule.vector.tile_buffers import TileBuffer
 from davinci.schedule.vector.tile_layout import SLOTS, TileLayout, tile_of
 from davinci.schedule.vector.tile_program import TileProgram
 from davinci.units import REPEAT_BYTES, round_up
@@ -23,7 +23,7 @@ COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 409
 class ChunkChoice:
     """Weighs the chunks of one group."""
 
-    def __init__(self, space: Space, program: TileProgram, machine: Machine) -> None:
+    def __init__(self, space: IterationSpace, program: TileProgram, machine: Machine) -> None:
         self.space, self.program, self.machine = space, program, machine
         self.lane = program.lane
         self._phases: dict[frozenset[int], Phases] = {}
@@ -54,20 +54,20 @@ class ChunkChoice:
                     yield choice
                     break
 
-    def _runs(self, axis: int, count: int) -> tuple[Run, ...] | None:
+    def _runs(self, axis: int, count: int) -> tuple[TileRun, ...] | None:
         """About `count` chunks of an axis; of lanes whole repeats, none shorter than a block."""
         total = self.space.axes[axis].size
         lanes = axis == self.lane
         granule = REPEAT_BYTES // 4 if lanes else 1
         size = round_up(math.ceil(total / count), granule)
         if size >= total:
-            return (Run(0, 1, total),) if count == 1 else None
+            return (TileRun(0, 1, total),) if count == 1 else None
         whole, rest = divmod(total, size)
         if not rest:
-            return (Run(0, whole, size),)
+            return (TileRun(0, whole, size),)
         if lanes and rest < self.program.row_block:
             return None
-        return Run(0, whole, size), Run(whole * size, 1, rest)
+        return TileRun(0, whole, size), TileRun(whole * size, 1, rest)
 
     def _weighed(
         self, chunks: Chunks, sizes: list[int], cores: int
@@ -96,7 +96,7 @@ class ChunkChoice:
     def _held(self, phases: Phases, layout: TileLayout) -> int:
         """Bytes of what stays in UB."""
         values = dict.fromkeys((*lasting(self.program, phases), *self.program.constants.values()))
-        found = sum(Buffer(v.dtype, layout.shape(v), True).bytes for v in values)
+        found = sum(TileBuffer(v.dtype, layout.shape(v), True).bytes for v in values)
         steps = [step for phase in phases.phases for step in phase.statistics]
         return found + sum(map(layout.scratch_bytes, (*steps, *phases.statistics)))
 
@@ -114,7 +114,7 @@ class ChunkChoice:
         count = sum(run.count for run in chunks.runs)
         count *= math.prod(self.space.axes[axis].size for axis in chunks.walked)
 
-        def vector(steps: Sequence[Step], layout: TileLayout) -> float:
+        def vector(steps: Sequence[TileStep], layout: TileLayout) -> float:
             return sum(step_cycles(step, layout) + barrier / 2 for step in steps)
 
         total = vector(phases.statistics, whole)

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from davinci.machine import Machine
 from davinci.operators.vector_program import Value
 from davinci.schedule.vector.phases import Phase, Phases
-from davinci.schedule.vector.space import Space
-from davinci.schedule.vector.tile_layout import Tile, TileLayout
+from davinci.schedule.vector.space import IterationSpace
+from davinci.schedule.vector.tile_layout import TileLayout, VectorTile
 from davinci.schedule.vector.tile_program import TileProgram
 
 
 @dataclass(frozen=True)
-class Run:
+class TileRun:
     """`count` neighbouring tiles of `size`, the first of which starts at `first`."""
 
     first: int
@@ -42,7 +42,7 @@ class Chunks:
 
     axis: int
     walked: tuple[int, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[TileRun, ...]
 
     @property
     def axes(self) -> frozenset[int]:
@@ -77,9 +77,9 @@ class ChunkLayout(TileLayout):
 
     def __init__(
         self,
-        space: Space,
+        space: IterationSpace,
         program: TileProgram,
-        tile: Tile,
+        tile: VectorTile,
         machine: Machine,
         larger: TileLayout | None = None,
     ) -> None:

@@ -18,11 +18,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.tile_program import MOVED, REDUCE, VIEW, TileProgram
 
 
-def waiting(steps: Sequence[Step]) -> int:
+def waiting(steps: Sequence[TileStep]) -> int:
     """Counts the steps that read the result of the step before them, and so wait for it."""
     made: set[Value] = set()
     found = 0
@@ -55,7 +55,7 @@ class _Order:
         behind: steps of the longest chain that begins with a step.
     """
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[TileStep]) -> None:
         self.steps = steps
         self.after = _earlier(steps)
         self.followers: dict[int, list[int]] = defaultdict(list)
@@ -67,7 +67,7 @@ class _Order:
             follow = (self.behind[other] for other in self.followers[number])
             self.behind[number] = max(follow, default=0) + (steps[number].name != VIEW)
 
-    def found(self) -> list[Step]:
+    def found(self) -> list[TileStep]:
         left = [len(earlier) for earlier in self.after]
         ready = [number for number, count in enumerate(left) if not count]
         order: list[int] = []
@@ -91,7 +91,7 @@ class _Order:
         return not made.isdisjoint(self.after[number]), -self.behind[number], number
 
 
-def _earlier(steps: Sequence[Step]) -> list[set[int]]:
+def _earlier(steps: Sequence[TileStep]) -> list[set[int]]:
     """Of each step the steps that it comes after: those that make its sources, and, if it adds into
     its first one, those that read that."""
     makers: dict[Value, int] = {}

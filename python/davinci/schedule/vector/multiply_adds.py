@@ -16,7 +16,7 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from davinci.machine import Machine
-from davinci.operators.vector_program import Step, Value, joined
+from davinci.operators.vector_program import TileStep, Value, joined
 from davinci.schedule.vector.tile_program import MOVED, REDUCE, VIEW, TileProgram
 
 
@@ -86,7 +86,7 @@ class _Fusion:
                 place -= 1
             place += 1
 
-    def _ways(self, step: Step, place: int) -> Iterator[tuple[Step, Step]]:
+    def _ways(self, step: TileStep, place: int) -> Iterator[tuple[TileStep, TileStep]]:
         """The product that a sum may be fused with and the step that both become, best first."""
         if step.name not in ("vadd", "vsub", "vadds") or step.result in self.fixed:
             return
@@ -111,7 +111,7 @@ class _Fusion:
                         replace(step, name=name, sources=sources, scalar=scalar, members=members),
                     )
 
-    def _products(self, step: Step, place: int) -> Iterator[Step]:
+    def _products(self, step: TileStep, place: int) -> Iterator[TileStep]:
         """Products that a step adds and nothing else reads."""
         candidates = step.sources[1:] if step.name == "vsub" else step.sources
         earlier = {other.result: other for other in self.program.steps[:place]}
@@ -146,7 +146,7 @@ class _Fusion:
 
 
 def _forms(
-    step: Step, product: Step, other: Value | None
+    step: TileStep, product: TileStep, other: Value | None
 ) -> Iterator[tuple[str, tuple[Value, ...], float | None]]:
     """Names, sources and scalars of instructions that are a product and a sum; of a number that is
     added to a product of two values the array that holds it is still missing."""

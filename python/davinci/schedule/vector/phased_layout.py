@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.phases import Phase, Phases
-from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, Buffer
+from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, TileBuffer
 from davinci.schedule.vector.tile_layout import CHAINS, SLOTS, TileLayout
 
 
 @dataclass(frozen=True)
-class Ring:
+class PieceRing:
     """Buffers that pieces take turns on."""
 
-    buffer: Buffer
+    buffer: TileBuffer
     count: int
 
 
@@ -33,18 +33,18 @@ class PhasedLayout:
 
     def __init__(self, layout: TileLayout, phases: Phases, pieces: int) -> None:
         self.layout, self.phases, self.pieces = layout, phases, pieces
-        self.rings: list[Ring] = []
+        self.rings: list[PieceRing] = []
         self.ring_of: list[dict[Value, int]] = []
         self._assign()
 
     def _assign(self) -> None:
-        assignment = _Assignment(self.layout, self.phases)
+        assignment = _RingAssignment(self.layout, self.phases)
         self.ring_of = [assignment.phase(i) for i in range(len(self.phases.phases))]
         for number, buffer in enumerate(assignment.found):
             count = SLOTS if number in assignment.moved else CHAINS
             if number in assignment.kept:
                 count = self.pieces
-            self.rings.append(Ring(buffer, min(count, self.pieces)))
+            self.rings.append(PieceRing(buffer, min(count, self.pieces)))
 
     @cached_property
     def statistics(self) -> list[Value]:
@@ -55,17 +55,17 @@ class PhasedLayout:
         loads = [self.layout.program.loads[number] for number in self.phases.inputs]
         return [*loads, *dict.fromkeys(step.result for step in steps)]
 
-    def gathering(self, step: Step) -> Buffer:
+    def gathering(self, step: TileStep) -> TileBuffer:
         """The buffer in which a reduction gathers pieces."""
         (source,) = step.sources
-        return Buffer(source.dtype, self.layout.shape(source), once=False)
+        return TileBuffer(source.dtype, self.layout.shape(source), once=False)
 
     def footprint(self) -> int:
         """Bytes of UB."""
         layout = self.layout
         found = sum(ring.count * ring.buffer.bytes for ring in self.rings)
         values = [*layout.program.constants.values(), *self.statistics]
-        found += sum(Buffer(v.dtype, layout.shape(v), True).bytes for v in values)
+        found += sum(TileBuffer(v.dtype, layout.shape(v), True).bytes for v in values)
         for phase in self.phases.phases:
             found += sum(self.gathering(step).bytes for step in phase.gathered)
             found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
@@ -73,16 +73,16 @@ class PhasedLayout:
         return found + sum(map(layout.scratch_bytes, self.phases.statistics))
 
 
-class _Assignment:
+class _RingAssignment:
     """Gives values rings: a step's result takes over that of an equal source that ends."""
 
     def __init__(self, layout: TileLayout, phases: Phases) -> None:
         self.layout, self.phases = layout, phases
-        self.found: list[Buffer] = []
+        self.found: list[TileBuffer] = []
         self.moved: set[int] = set()
         self.kept: set[int] = set()
         self.of_kept: dict[Value, int] = {}
-        self.free: dict[tuple[Buffer, bool], list[int]] = {}
+        self.free: dict[tuple[TileBuffer, bool], list[int]] = {}
         self.end = {
             value: number
             for number, phase in enumerate(phases.phases)
@@ -120,7 +120,7 @@ class _Assignment:
 
     def _take(self, value: Value, of: dict[Value, int]) -> int:
         keep = value in self.phases.kept
-        buffer = Buffer(value.dtype, self.layout.shape(value), once=False)
+        buffer = TileBuffer(value.dtype, self.layout.shape(value), once=False)
         numbers = self.free.setdefault((buffer, keep), [])
         if not numbers:
             numbers.append(len(self.found))
@@ -135,5 +135,5 @@ class _Assignment:
         keep = value in self.phases.kept
         if value not in of or (keep and self.end[value] > number):
             return
-        buffer = Buffer(value.dtype, self.layout.shape(value), once=False)
+        buffer = TileBuffer(value.dtype, self.layout.shape(value), once=False)
         self.free[buffer, keep].append(of[value])

@@ -21,9 +21,9 @@ from davinci.schedule.choices import PieceChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phases, phases_of
-from davinci.schedule.vector.space import NoSpace, Space
+from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, turns_cycles
-from davinci.schedule.vector.tile_layout import COPIED_SHARES, SLOTS, Tile, TileLayout
+from davinci.schedule.vector.tile_layout import COPIED_SHARES, SLOTS, TileLayout, VectorTile
 from davinci.schedule.vector.tile_program import TileProgram
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 
@@ -56,7 +56,7 @@ class PhasedSchedule:
     """
 
     axis: int
-    tile: Tile
+    tile: VectorTile
     pieces: int
     last: int
     keep: bool
@@ -108,7 +108,12 @@ class PhasedChooser:
     """Weighs the phased schedules of one group."""
 
     def __init__(
-        self, graph: Graph, space: Space, program: TileProgram, machine: Machine, cores: int
+        self,
+        graph: Graph,
+        space: IterationSpace,
+        program: TileProgram,
+        machine: Machine,
+        cores: int,
     ) -> None:
         self.graph, self.space, self.program = graph, space, program
         self.machine, self.cores = machine, cores
@@ -175,7 +180,7 @@ class PhasedChooser:
         sizes = [1 if i < self.axis else axis.size for i, axis in enumerate(axes)]
         sizes[self.axis] = size
         width = sizes[lane] - ragged + block if ragged and self.axis != lane else sizes[lane]
-        tile = Tile(tuple(sizes), round_up(width, REPEAT_BYTES // 4))
+        tile = VectorTile(tuple(sizes), round_up(width, REPEAT_BYTES // 4))
         tiles = math.prod(axis.size for axis in axes[: self.axis])
         share = self._share(phases, tiles, equal_pieces(pieces, size, last, ragged))
         try:
@@ -201,7 +206,7 @@ class PhasedChooser:
             scalar=bool(layout.moved_by_scalars),
         )
 
-    def _layout(self, phases: Phases, tile: Tile, pieces: int) -> TileLayout | None:
+    def _layout(self, phases: Phases, tile: VectorTile, pieces: int) -> TileLayout | None:
         """The layout with statistics where they are used fastest in the room that is left; None if
         there is no room."""
         for spare in (*(self.room // share for share in COPIED_SHARES), BLOCK_BYTES):

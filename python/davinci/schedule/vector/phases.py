@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.tile_program import REDUCE, TileProgram
 
@@ -34,10 +34,10 @@ class Phase:
         outputs: numbers of the group's values of which pieces are stored.
     """
 
-    statistics: tuple[Step, ...]
+    statistics: tuple[TileStep, ...]
     inputs: tuple[int, ...]
-    steps: tuple[Step, ...]
-    gathered: tuple[Step, ...]
+    steps: tuple[TileStep, ...]
+    gathered: tuple[TileStep, ...]
     outputs: tuple[int, ...]
 
 
@@ -55,7 +55,7 @@ class Phases:
 
     inputs: tuple[int, ...]
     phases: tuple[Phase, ...]
-    statistics: tuple[Step, ...]
+    statistics: tuple[TileStep, ...]
     outputs: tuple[int, ...]
     kept: frozenset[Value]
 
@@ -84,7 +84,7 @@ class _Phases:
         form = self.program.forms[value]
         return form is not None and not self.axes.isdisjoint(form)
 
-    def gathers(self, step: Step) -> bool:
+    def gathers(self, step: TileStep) -> bool:
         """Whether a step reduces the axis."""
         if step.name != REDUCE or not self.has(step.sources[0]):
             return False
@@ -123,7 +123,7 @@ class _Phases:
             kept,
         )
 
-    def _statistics(self, level: int) -> Iterator[Step]:
+    def _statistics(self, level: int) -> Iterator[TileStep]:
         """Steps without the axis that are known in a phase; those that reduce it are `gathered`."""
         for step in self.program.steps:
             apart = not self.has(step.result) and not self.gathers(step)
@@ -139,7 +139,7 @@ class _Phases:
         ]
         outputs = [n for n, value in stored.items() if self.level[value] == number]
         needed = {step.sources[0] for step in gathered} | {stored[n] for n in outputs}
-        steps: list[Step] = []
+        steps: list[TileStep] = []
         for step in reversed(self.program.steps):
             if step.result in needed and self.has(step.result):
                 steps.insert(0, step)

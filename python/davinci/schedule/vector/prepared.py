@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from davinci.machine import Machine
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.vector.bit_views import view_bits
 from davinci.schedule.vector.interleaving import interleaved
 from davinci.schedule.vector.multiply_adds import fuse_multiply_adds
 from davinci.schedule.vector.row_parts import beside_each_other
 from davinci.schedule.vector.row_siblings import Beside
-from davinci.schedule.vector.space import NoSpace, Space, space_of
+from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
 from davinci.schedule.vector.tile_program import TileProgram, program_of
 
 OF_MASKS = {"vconv_f162s8", "vconv_f162s8c", "vconv_s82f16"}
@@ -37,10 +37,10 @@ class PreparedProgram:
         alike: a step of each kind and how many there are, which take equally long in every tile.
     """
 
-    space: Space
+    space: IterationSpace
     program: TileProgram
     beside: list[Beside]
-    alike: list[tuple[Step, int]]
+    alike: list[tuple[TileStep, int]]
 
 
 def prepared(graph: Graph, machine: Machine) -> tuple[PreparedProgram, ...]:
@@ -85,7 +85,7 @@ def _prepared(known: KeyedGraph, machine: Machine) -> tuple[PreparedProgram, ...
 
 
 def _in_order(
-    graph: Graph, space: Space, program: TileProgram, machine: Machine
+    graph: Graph, space: IterationSpace, program: TileProgram, machine: Machine
 ) -> PreparedProgram:
     """A program with steps on parts of rows together, views of bits and fused multiply-adds."""
     beside = beside_each_other(graph, space, program)  # reorders steps
@@ -94,7 +94,7 @@ def _in_order(
     return PreparedProgram(space, program, beside, _alike(program, beside))
 
 
-def _alike(program: TileProgram, beside: list[Beside]) -> list[tuple[Step, int]]:
+def _alike(program: TileProgram, beside: list[Beside]) -> list[tuple[TileStep, int]]:
     """Steps by what their time follows from: the operation, and types, axes and places of its
     operands. One that reads or makes what may lie beside something else, or once for each row of a
     tile, is of a kind of its own."""
@@ -104,7 +104,7 @@ def _alike(program: TileProgram, beside: list[Beside]) -> list[tuple[Step, int]]
     def kind(value: Value) -> tuple[int, int | None]:
         return program.kinds[value], value.number if value in apart else None
 
-    found: dict[object, Step] = {}
+    found: dict[object, TileStep] = {}
     counts = Counter[object]()
     for step in program.steps:
         values = (*map(kind, step.sources), kind(step.result))

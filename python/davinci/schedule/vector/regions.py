@@ -41,19 +41,21 @@ MOST_REGIONS = 32
 
 
 @dataclass(frozen=True)
-class Span:
+class SteppedSpan:
     """`count` elements along a dimension: `first`, `first + step`, .."""
 
     first: int
     count: int
     step: int = 1
 
-    def of(self, outer: Span) -> Span:
+    def of(self, outer: SteppedSpan) -> SteppedSpan:
         """The elements of another span that these number."""
-        return Span(outer.first + self.first * outer.step, self.count, self.step * outer.step)
+        return SteppedSpan(
+            outer.first + self.first * outer.step, self.count, self.step * outer.step
+        )
 
 
-Region = tuple[Span, ...]
+Region = tuple[SteppedSpan, ...]
 Cuts = tuple[frozenset[int], ...]
 """For each dimension of a value, where parts other than the first begin."""
 
@@ -87,7 +89,7 @@ def regions_of(graph: Graph) -> Regions:
 
 def whole(shape: Sequence[int]) -> Region:
     """The region of all elements of an array."""
-    return tuple(Span(0, size) for size in shape)
+    return tuple(SteppedSpan(0, size) for size in shape)
 
 
 @dataclass
@@ -280,8 +282,8 @@ class _Cutter:
             return places
         return sorted({0, size, *needed})
 
-    def _spans(self, value: int, dim: int) -> list[Span]:
-        return [Span(a, b - a) for a, b in pairwise(self._places(value, dim))]
+    def _spans(self, value: int, dim: int) -> list[SteppedSpan]:
+        return [SteppedSpan(a, b - a) for a, b in pairwise(self._places(value, dim))]
 
     def _cells(self, value: int) -> Iterator[Region]:
         """The regions of an output."""
@@ -312,7 +314,7 @@ class _Cutter:
         shape = self.shapes[source]
         if node.name == "slice":
             bounds = zip(attributes["starts"], attributes["strides"], strict=True)
-            outer = (Span(first, 0, step) for first, step in bounds)
+            outer = (SteppedSpan(first, 0, step) for first, step in bounds)
             return [(source, tuple(a.of(b) for a, b in zip(region, outer, strict=True)))]
         if node.name == "pad":
             low = attributes["low"]
@@ -324,7 +326,9 @@ class _Cutter:
             return [(source, tuple(region[place[dim]] for dim in range(len(shape))))]
         if node.name == "broadcast":
             dims = attributes["dims"]
-            spans = (region[d] if n > 1 else Span(0, 1) for d, n in zip(dims, shape, strict=True))
+            spans = (
+                region[d] if n > 1 else SteppedSpan(0, 1) for d, n in zip(dims, shape, strict=True)
+            )
             return [(source, tuple(spans))]
         if node.name == "reshape":
             return [(source, tuple(self._regrouped(shape, self.shapes[node.result], region)))]
@@ -351,31 +355,31 @@ class _Cutter:
 
     def _regrouped(
         self, sources: tuple[int, ...], results: tuple[int, ...], region: Region
-    ) -> Iterator[Span]:
+    ) -> Iterator[SteppedSpan]:
         """The part of the operand of a reshape that is a region of its result."""
         done = 0
         for own, theirs in runs(sources, results):
             spans = region[done : done + len(theirs)]
             done += len(theirs)
-            if all(s == Span(0, n) for s, n in zip(spans, theirs, strict=True)):
+            if all(s == SteppedSpan(0, n) for s, n in zip(spans, theirs, strict=True)):
                 yield from whole(own)
                 continue
             wide = [(s, n) for s, n in zip(spans, theirs, strict=True) if n > 1]
             if [n for n in own if n > 1] == [n for _, n in wide]:
                 left = iter([s for s, _ in wide])
-                yield from (next(left) if n > 1 else Span(0, 1) for n in own)
+                yield from (next(left) if n > 1 else SteppedSpan(0, 1) for n in own)
                 continue
             (outer, _), *others = wide
             inner = math.prod(n for _, n in others)
             wanted = [n for n in own if n > 1]
-            if outer.step != 1 or any(s != Span(0, n) for s, n in others):
+            if outer.step != 1 or any(s != SteppedSpan(0, n) for s, n in others):
                 raise NoSpace("a reshape of parts")
             behind = math.prod(wanted[1:])
             if outer.first * inner % behind or outer.count * inner % behind:
                 raise NoSpace("a reshape of parts")
-            part = Span(outer.first * inner // behind, outer.count * inner // behind)
+            part = SteppedSpan(outer.first * inner // behind, outer.count * inner // behind)
             place = next(i for i, n in enumerate(own) if n > 1)
-            yield from (part if i == place else Span(0, n) for i, n in enumerate(own))
+            yield from (part if i == place else SteppedSpan(0, n) for i, n in enumerate(own))
 
     # The graph of the regions.
 

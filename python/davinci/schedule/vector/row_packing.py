@@ -24,8 +24,15 @@ from dataclasses import dataclass
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.row_steps import DIGITS, Blocks, Digits, RowSteps
-from davinci.schedule.vector.steps import RESULT, SOURCE, TRANSPOSITION, Step, Steps, copy_of
+from davinci.schedule.vector.row_steps import DIGITS, BufferBlocks, Digits, RowSteps
+from davinci.schedule.vector.steps import (
+    RESULT,
+    SOURCE,
+    TRANSPOSITION,
+    BufferStep,
+    BufferSteps,
+    copy_of,
+)
 from davinci.units import MAX_REPEAT
 
 TURNED, PARTIAL = "turned", "partial"
@@ -33,7 +40,7 @@ TURNED, PARTIAL = "turned", "partial"
 
 
 @dataclass(frozen=True)
-class Piece:
+class PackedRun:
     """`count` elements of a run from `first` on, which lie in UB from `place` on."""
 
     first: int
@@ -41,7 +48,7 @@ class Piece:
     count: int
 
 
-def pieces_of(count: int, block: int) -> list[Piece]:
+def pieces_of(count: int, block: int) -> list[PackedRun]:
     """The pieces in which a run of `count` elements is moved.
 
     >>> pieces_of(10, 4)
@@ -49,8 +56,8 @@ def pieces_of(count: int, block: int) -> list[Piece]:
     """
     whole = count // block * block
     if count in (0, whole) or count < block:
-        return [Piece(0, 0, count)]
-    return [Piece(0, 0, whole), Piece(count - block, whole, block)]
+        return [PackedRun(0, 0, count)]
+    return [PackedRun(0, 0, whole), PackedRun(count - block, whole, block)]
 
 
 def is_scattered(count: int, block: int, dtype: str) -> bool:
@@ -65,7 +72,7 @@ def packed_size(count: int, block: int) -> int:
     return last.place + -(-last.count // block) * block
 
 
-def unpacking(dtype: str, count: int, block: int, machine: Machine) -> Steps:
+def unpacking(dtype: str, count: int, block: int, machine: Machine) -> BufferSteps:
     """The packed run in `SOURCE` to all lanes of a block each in `RESULT`.
 
     Args:
@@ -77,35 +84,35 @@ def unpacking(dtype: str, count: int, block: int, machine: Machine) -> Steps:
         whole, rest = divmod(piece.count, steps.lanes)
         place = piece.place // steps.lanes
         for first, rows in _portions(whole, steps):
-            blocks = Blocks(SOURCE, 1, rows, 1, 1, place + first)
+            blocks = BufferBlocks(SOURCE, 1, rows, 1, 1, place + first)
             _unpack(steps, blocks, RESULT, piece.first + first * steps.lanes)
         if rest:
             partial = steps.buffer(PARTIAL, steps.lanes * steps.lanes)
-            _unpack(steps, Blocks(SOURCE, 1, 1, 1, 1, place + whole), partial, 0)
+            _unpack(steps, BufferBlocks(SOURCE, 1, 1, 1, 1, place + whole), partial, 0)
             _copy(steps, partial, 0, RESULT, piece.first + whole * steps.lanes, rest)
     return steps.done()
 
 
-def packing(dtype: str, count: int, block: int, machine: Machine) -> Steps:
+def packing(dtype: str, count: int, block: int, machine: Machine) -> BufferSteps:
     """Lane 0 of blocks in `SOURCE` to the packed run in `RESULT`; arguments as of `unpacking`."""
     steps = RowSteps("", dtype, machine)
     for piece in pieces_of(count, block):
         whole, rest = divmod(piece.count, steps.lanes)
         place = piece.place // steps.lanes
         for first, rows in _portions(whole, steps):
-            blocks = Blocks(RESULT, 1, rows, 1, 1, place + first)
+            blocks = BufferBlocks(RESULT, 1, rows, 1, 1, place + first)
             _pack(steps, SOURCE, piece.first + first * steps.lanes, blocks)
         if rest:
             partial = steps.buffer(PARTIAL, steps.lanes * steps.lanes)
-            every = steps.array(Blocks(partial, 1, 1, 1, 1), ((steps.lanes, 1),))
-            steps.steps.append(Step("vector_dup", (every,), 0.0))
+            every = steps.array(BufferBlocks(partial, 1, 1, 1, 1), ((steps.lanes, 1),))
+            steps.steps.append(BufferStep("vector_dup", (every,), 0.0))
             _copy(steps, SOURCE, piece.first + whole * steps.lanes, partial, 0, rest)
-            _pack(steps, partial, 0, Blocks(RESULT, 1, 1, 1, 1, place + whole))
+            _pack(steps, partial, 0, BufferBlocks(RESULT, 1, 1, 1, 1, place + whole))
         behind = packed_size(count, block) // steps.lanes - place - whole - bool(rest)
         if len(pieces_of(count, block)) == 1 and behind:
             start = place + whole + bool(rest)
-            end = steps.array(Blocks(RESULT, 1, 1, 1, 1), ((behind, 1),), start)
-            steps.steps.append(Step("vector_dup", (end,), 0.0))
+            end = steps.array(BufferBlocks(RESULT, 1, 1, 1, 1), ((behind, 1),), start)
+            steps.steps.append(BufferStep("vector_dup", (end,), 0.0))
     return steps.done()
 
 
@@ -118,33 +125,33 @@ def _portions(blocks: int, steps: RowSteps) -> Iterator[tuple[int, int]]:
 
 
 def _copy(steps: RowSteps, source: str, first: int, result: str, place: int, rows: int) -> None:
-    old = steps.array(Blocks(source, 1, 1, 1, 1), ((rows, 1),), first)
-    new = steps.array(Blocks(result, 1, 1, 1, 1), ((rows, 1),), place)
+    old = steps.array(BufferBlocks(source, 1, 1, 1, 1), ((rows, 1),), first)
+    new = steps.array(BufferBlocks(result, 1, 1, 1, 1), ((rows, 1),), place)
     steps.steps.append(copy_of(old, new, steps.dtype))
 
 
-def _unpack(steps: RowSteps, blocks: Blocks, rows: str, first: int) -> None:
+def _unpack(steps: RowSteps, blocks: BufferBlocks, rows: str, first: int) -> None:
     """The elements of `blocks.rows` blocks to blocks of `rows` from `first` on."""
-    into = Blocks(rows, 1, 1, 1, 1, first)
+    into = BufferBlocks(rows, 1, 1, 1, 1, first)
     if steps.words == 1:
         source = steps.array(blocks, ((ROWS, 0), (blocks.rows, 1)))
         spread = steps.array(into, ((ROWS, 1), (blocks.rows, ROWS)))
-        steps.steps.append(Step(TRANSPOSITION, (source, spread)))
+        steps.steps.append(BufferStep(TRANSPOSITION, (source, spread)))
         return
     digits = Digits.of(blocks.rows, DIGITS)
     turned = steps.turn(blocks.buffer, blocks.offset, 1, digits)
     steps.spread_words(turned, into, digits)
 
 
-def _pack(steps: RowSteps, rows: str, first: int, blocks: Blocks) -> None:
+def _pack(steps: RowSteps, rows: str, first: int, blocks: BufferBlocks) -> None:
     """The other way."""
-    source = Blocks(rows, 1, 1, 1, 1, first)
+    source = BufferBlocks(rows, 1, 1, 1, 1, first)
     if steps.words == 1:
         scratch = steps.buffer(TURNED, ROWS * blocks.rows * steps.lanes)
-        turned = Blocks(scratch, 1, ROWS, blocks.rows, blocks.rows)
+        turned = BufferBlocks(scratch, 1, ROWS, blocks.rows, blocks.rows)
         gathered = steps.array(source, ((ROWS, 1), (blocks.rows, ROWS)))
         words = steps.array(turned, ((ROWS, blocks.rows), (blocks.rows, 1)))
-        steps.steps.append(Step(TRANSPOSITION, (gathered, words)))
+        steps.steps.append(BufferStep(TRANSPOSITION, (gathered, words)))
         first_words = steps.array(turned, ((blocks.rows, 1),))
         packed = steps.array(blocks, ((blocks.rows, 1),))
         steps.steps.append(copy_of(first_words, packed, steps.dtype))
@@ -154,10 +161,10 @@ def _pack(steps: RowSteps, rows: str, first: int, blocks: Blocks) -> None:
     others = ROWS // steps.words  # copies of the words, as many as a block has elements
     size = digits.repeats * ROWS
     scratch = steps.buffer(TURNED, others * size * steps.lanes)
-    turned = Blocks(scratch, 1, others, size, size)
+    turned = BufferBlocks(scratch, 1, others, size, size)
     places = (*((2, steps.lanes * s) for s in digits.strides), (repeats, 1))
     words = steps.array(turned, ((others, size), (steps.words, 1), (repeats, steps.words)))
-    steps.steps.append(Step(TRANSPOSITION, (steps.array(source, places), words)))
+    steps.steps.append(BufferStep(TRANSPOSITION, (steps.array(source, places), words)))
     again = steps.array(turned, ((ROWS, 1), (digits.repeats, ROWS)))
     packed = steps.array(blocks, (*((2, s) for s in digits.strides), (digits.repeats, 1)))
-    steps.steps.append(Step(TRANSPOSITION, (again, packed)))
+    steps.steps.append(BufferStep(TRANSPOSITION, (again, packed)))

@@ -16,12 +16,12 @@ from collections.abc import Sequence, Set
 from davinci.operators.vector_program import Value
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.row_siblings import Beside, Siblings, contiguous_values
-from davinci.schedule.vector.space import Space
-from davinci.schedule.vector.tile_layout import Tile
+from davinci.schedule.vector.space import IterationSpace
+from davinci.schedule.vector.tile_layout import VectorTile
 from davinci.schedule.vector.tile_program import TileProgram
 
 
-def beside_each_other(graph: Graph, space: Space, program: TileProgram) -> list[Beside]:
+def beside_each_other(graph: Graph, space: IterationSpace, program: TileProgram) -> list[Beside]:
     """What can be loaded or stored together wherever tiles have whole rows, and what is computed of
     it part by part; brings the program's steps into the order for that."""
     contiguous = contiguous_values(program)
@@ -42,7 +42,7 @@ def beside_each_other(graph: Graph, space: Space, program: TileProgram) -> list[
 
 
 def in_tile(
-    found: Sequence[Beside], tile: Tile, lanes: int, block: int, tables: Set[Value]
+    found: Sequence[Beside], tile: VectorTile, lanes: int, block: int, tables: Set[Value]
 ) -> list[Beside]:
     """Those of which a tile has whole rows of whole blocks.
 

@@ -25,9 +25,9 @@ from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
 from davinci.isa.core import DTYPES
-from davinci.isa.vector_plan import Issue, Limits, Nest, plan_vector
+from davinci.isa.vector_plan import InstructionLimits, Issue, Nest, plan_vector
 from davinci.machine import Machine
-from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
+from davinci.machine.vector_banks import BankLayout, OperandBlocks, repeats_cycles
 from davinci.schedule.vector.steps import View
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
@@ -44,7 +44,7 @@ def block_lanes(dtype: str) -> int:
 
 
 @dataclass(frozen=True)
-class Places:
+class RowPlaces:
     """The places of one value a row.
 
     Attributes:
@@ -122,26 +122,26 @@ def whole_units(row_blocks: int) -> int:
     return math.gcd(row_blocks, REPEAT_BLOCKS)
 
 
-def places_of(rows: int, row_blocks: int) -> Iterator[Places]:
+def places_of(rows: int, row_blocks: int) -> Iterator[RowPlaces]:
     """The places worth a thought for rows of `row_blocks` blocks."""
     unit = whole_units(row_blocks)
     units = row_blocks // unit
-    yield Places(rows, 1, unit)
+    yield RowPlaces(rows, 1, unit)
     if units > 1:
-        yield Places(rows, units, unit)
+        yield RowPlaces(rows, units, unit)
     if unit == REPEAT_BLOCKS and units > 1:
         if units % 2 == 0 and units > 2:
-            yield Places(rows, 2, unit, REPEAT_BLOCKS)
+            yield RowPlaces(rows, 2, unit, REPEAT_BLOCKS)
         for groups in (1, 2, 4, 8):
             if rows % groups == 0:
-                yield Places(rows, units, unit, REPEAT_BLOCKS, groups)
+                yield RowPlaces(rows, units, unit, REPEAT_BLOCKS, groups)
     if 1 < unit < REPEAT_BLOCKS:
-        yield Places(rows, row_blocks, 1)
+        yield RowPlaces(rows, row_blocks, 1)
 
 
 @lru_cache(maxsize=USES_KEPT)
 def use_cycles(
-    places: Places,
+    places: RowPlaces,
     row_blocks: int,
     dtype: str,
     machine: Machine,
@@ -161,7 +161,7 @@ def use_cycles(
     rows, statistic = views
     fixed, each = unit.price(name or usual, dtype)
     layout, depth = BankLayout.of(unit), max(fixed - unit.head_cycles, 1)
-    limits = Limits.of(INSTRUCTIONS[f"{usual}.{dtype}"], fixed, unit.bank_groups, each)
+    limits = InstructionLimits.of(INSTRUCTIONS[f"{usual}.{dtype}"], fixed, unit.bank_groups, each)
     steps = [rows.strides, rows.strides, statistic.strides]
     nests = plan_vector(rows.shape, steps, (DTYPES[dtype].itemsize,) * len(steps), limits)
     lanes = block_lanes(dtype)
@@ -173,7 +173,7 @@ def use_cycles(
             ours, theirs: places of rows and statistics among the groups.
         """
         written, read, third = (
-            Stream(block, REPEAT_BLOCKS, stride, repeat)
+            OperandBlocks(block, REPEAT_BLOCKS, stride, repeat)
             for block, stride, repeat in zip(
                 (ours, ours, layout.row_blocks + theirs),
                 issue.blk_stride,
@@ -208,6 +208,6 @@ def use_cycles(
     return min(taking(0), taking(REPEAT_BLOCKS))
 
 
-def with_slot(places: Places, number: int) -> Places:
+def with_slot(places: RowPlaces, number: int) -> RowPlaces:
     """The same for another statistic that shares the gaps."""
     return replace(places, slot=number * places.groups)

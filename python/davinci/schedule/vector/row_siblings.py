@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.tile_program import EXPAND, MOVED, REDUCE, TileProgram
 
 Beside = tuple[Value, ...]
@@ -33,7 +33,7 @@ class Siblings:
     def __init__(self, program: TileProgram, found: Sequence[Beside]) -> None:
         self.program = program
         self.maker = {step.result: step for step in program.steps}
-        self.users: dict[Value, list[Step]] = defaultdict(list)
+        self.users: dict[Value, list[TileStep]] = defaultdict(list)
         for step in program.steps:
             for value in dict.fromkeys(step.sources):
                 self.users[value].append(step)
@@ -41,7 +41,7 @@ class Siblings:
         self.apart |= {*program.loads.values(), *program.stores.values()}
         self.rows: list[Beside] = list(found)
         self.row_of = {value: row for row in found for value in row}
-        self.steps: dict[Value, tuple[Step, ...]] = {}
+        self.steps: dict[Value, tuple[TileStep, ...]] = {}
 
     def joined(self) -> list[Beside]:
         """The values that lie beside each other. Reorders the program's steps, so that those which
@@ -55,7 +55,7 @@ class Siblings:
         }
         return self.rows
 
-    def _candidates(self, row: Beside) -> Iterator[tuple[Step, ...]]:
+    def _candidates(self, row: Beside) -> Iterator[tuple[TileStep, ...]]:
         """Steps that may do the same to the parts of a row, or make them."""
         if all(value in self.maker for value in row):
             yield tuple(self.maker[value] for value in row)
@@ -75,7 +75,7 @@ class Siblings:
                 if len(found) == len(row):
                     yield tuple(found)
 
-    def _fits(self, step: Step, other: Step, row: Beside, value: Value) -> bool:
+    def _fits(self, step: TileStep, other: TileStep, row: Beside, value: Value) -> bool:
         """Whether what lies beside others already does so in the order of `row`."""
         number = row.index(value)
         for a, b in zip((*step.sources, step.result), (*other.sources, other.result), strict=True):
@@ -86,7 +86,7 @@ class Siblings:
                 return False
         return True
 
-    def _join(self, steps: tuple[Step, ...]) -> None:
+    def _join(self, steps: tuple[TileStep, ...]) -> None:
         """Makes steps one, if they can be."""
         first = steps[0]
         if first.name in (REDUCE, EXPAND) or first.name in MOVED:
@@ -122,12 +122,12 @@ class Siblings:
         own = len(set(values)) == len(values) and taken.isdisjoint(values)
         return len(forms) == 1 and free and own and self.apart.isdisjoint(values)
 
-    def _ordered(self) -> list[Step]:
+    def _ordered(self) -> list[TileStep]:
         """The steps in an order in which those that are one follow each other; empty if there is
         none."""
         unit_of = {s.result: self.steps.get(s.result, (s,)) for s in self.program.steps}
         done: set[Value] = set()
-        found: list[Step] = []
+        found: list[TileStep] = []
         waiting = list(dict.fromkeys(unit[0].result for unit in unit_of.values()))
         while waiting:
             left = []
@@ -145,7 +145,7 @@ class Siblings:
         return found
 
 
-def _alike(a: Step, b: Step) -> bool:
+def _alike(a: TileStep, b: TileStep) -> bool:
     """Whether two steps do the same."""
     kinds = [tuple(value.dtype for value in (*step.sources, step.result)) for step in (a, b)]
     same = (a.name, a.scalar, dict(a.attributes)) == (b.name, b.scalar, dict(b.attributes))

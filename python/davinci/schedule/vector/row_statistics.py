@@ -20,17 +20,17 @@ from functools import lru_cache
 
 from davinci.machine import Machine, prices
 from davinci.operators.reduce import REDUCTIONS
-from davinci.schedule.vector.row_places import Places, block_lanes, places_of, use_cycles
-from davinci.schedule.vector.row_steps import DIGITS, Blocks, Digits, RowSteps, Way
+from davinci.schedule.vector.row_places import RowPlaces, block_lanes, places_of, use_cycles
+from davinci.schedule.vector.row_steps import DIGITS, BufferBlocks, Digits, RowSteps, SpreadWay
 from davinci.schedule.vector.steps import (
     OF_BLOCKS,
     RESULT,
     ROW_SUM,
     SOURCE,
     SPREAD,
+    BufferStep,
+    BufferSteps,
     Estimate,
-    Step,
-    Steps,
     View,
 )
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
@@ -43,7 +43,7 @@ KEPT = 4096
 
 
 @dataclass(frozen=True)
-class Reduction:
+class RowReduction:
     """A reduction of rows.
 
     Attributes:
@@ -51,7 +51,7 @@ class Reduction:
         first: whether the result is valid in lane 0 only.
     """
 
-    work: Steps
+    work: BufferSteps
     first: bool
 
 
@@ -63,11 +63,11 @@ def reduction(
     dtype: str,
     machine: Machine,
     *,
-    places: Places | None = None,
+    places: RowPlaces | None = None,
     slices: int = 1,
     first: bool = False,
     filled: bool = False,
-) -> Reduction:
+) -> RowReduction:
     """`kind` over the lanes of each row of [rows, lanes], or of [slices, rows, lanes] over slices
     too; the source stays as it is.
 
@@ -82,23 +82,23 @@ def reduction(
     """
     assert lanes % block_lanes(dtype) == 0, "rows are not whole blocks"
     assert dtype != "f16" or kind in ("max", "min"), "sums of f16 accumulate in f32"
-    places = places or Places(rows)
+    places = places or RowPlaces(rows)
     count = lanes // block_lanes(dtype)
-    source = Blocks(SOURCE, slices, rows, count, count)
-    found = [Reduction(_by_lanes(RowSteps(kind, dtype, machine), source, places), first=False)]
+    source = BufferBlocks(SOURCE, slices, rows, count, count)
+    found = [RowReduction(_by_lanes(RowSteps(kind, dtype, machine), source, places), first=False)]
     if spreads_lanes(machine) and dtype in machine.intrinsics.get(OF_BLOCKS.get(kind, ""), ()):
         for folds in range(count.bit_length() + 1):
             way = _by_blocks(RowSteps(kind, dtype, machine), source, places, folds)
-            found += [Reduction(way, first=False)] if way is not None else []
+            found += [RowReduction(way, first=False)] if way is not None else []
     if kind == "add" and dtype == "f32":
         steps = RowSteps(kind, dtype, machine)
         work = _in_lane_0(steps, source, filled) if first else _by_sums(steps, source, places)
-        found.append(Reduction(work, first))
+        found.append(RowReduction(work, first))
     return min(found, key=lambda r: _weight(r.work.estimate(machine), machine))
 
 
 @lru_cache(maxsize=KEPT)
-def placing(dtype: str, places: Places, machine: Machine, *, first: bool) -> Steps:
+def placing(dtype: str, places: RowPlaces, machine: Machine, *, first: bool) -> BufferSteps:
     """A statistic [rows, lanes of a block] in `SOURCE` to all lanes of `places` in `RESULT`.
 
     Args:
@@ -125,7 +125,7 @@ def best_places(
     uses: int = 1,
     slices: int = 1,
     spare: bool = False,
-) -> Places:
+) -> RowPlaces:
     """The places that take fewest cycles to fill once and to use `uses` times.
 
     Bytes cost cycles too, unless there are enough to `spare`: where a tile leaves less room its
@@ -139,7 +139,7 @@ def best_places(
         slices: of the rows that have one statistic in common.
     """
 
-    def cycles(places: Places) -> float:
+    def cycles(places: RowPlaces) -> float:
         made = 0.0
         if first or places.copies > 1:
             made = _weight(placing(dtype, places, machine, first=first).estimate(machine), machine)
@@ -156,13 +156,13 @@ def neutral(kind: str, dtype: str) -> float:
     return float(REDUCTIONS[kind].start(dtype.replace("s", "i")))
 
 
-def _by_lanes(steps: RowSteps, source: Blocks, places: Places) -> Steps:
+def _by_lanes(steps: RowSteps, source: BufferBlocks, places: RowPlaces) -> BufferSteps:
     """Folds to one block a row, then its lanes by transposition."""
     folded = steps.fold(source)
     digits = Digits.of(source.rows, DIGITS)
     turned = steps.turn(folded.buffer, folded.offset, folded.row_stride, digits)
     if steps.words == 1:
-        steps.place(steps.fold(turned), Way.of(places, DIGITS), places)
+        steps.place(steps.fold(turned), SpreadWay.of(places, DIGITS), places)
     else:
         spread = steps.spread_lanes(turned, source.rows, digits)
         steps.combine_last(steps.fold(spread, least=2), places)
@@ -174,13 +174,15 @@ def spreads_lanes(machine: Machine) -> bool:
     return {"b16", "b32"} <= set(machine.intrinsics.get(SPREAD, ()))
 
 
-def _by_blocks(steps: RowSteps, source: Blocks, places: Places, folds: int) -> Steps | None:
+def _by_blocks(
+    steps: RowSteps, source: BufferBlocks, places: RowPlaces, folds: int
+) -> BufferSteps | None:
     """Folds each row `folds` times, then reduces blocks to lanes until a row is one of them, and
     repeats these; None if blocks do not lie so that they can be reduced."""
     least = source.count
     for _ in range(folds):
         least = -(-least // 2)
-    found: Blocks | None = steps.fold(source, least)
+    found: BufferBlocks | None = steps.fold(source, least)
     reduced = None
     while found is not None and reduced is None:
         if found.count == 1:
@@ -193,7 +195,7 @@ def _by_blocks(steps: RowSteps, source: Blocks, places: Places, folds: int) -> S
     return steps.done()
 
 
-def _by_sums(steps: RowSteps, source: Blocks, places: Places) -> Steps:
+def _by_sums(steps: RowSteps, source: BufferBlocks, places: RowPlaces) -> BufferSteps:
     """Sums of lanes to a buffer that folds have written, and on to their places."""
     folded, size = steps.fold(source, REPEAT_BLOCKS), source.rows * steps.lanes
     buffer = steps.other(folded.buffer)
@@ -204,7 +206,7 @@ def _by_sums(steps: RowSteps, source: Blocks, places: Places) -> Steps:
     return steps.done()
 
 
-def _in_lane_0(steps: RowSteps, source: Blocks, filled: bool) -> Steps:
+def _in_lane_0(steps: RowSteps, source: BufferBlocks, filled: bool) -> BufferSteps:
     """Sums of lanes to lane 0 of the result."""
     if not filled:
         _filled(steps, RESULT, source.rows * steps.lanes)
@@ -213,11 +215,11 @@ def _in_lane_0(steps: RowSteps, source: Blocks, filled: bool) -> Steps:
 
 
 def _filled(steps: RowSteps, buffer: str, size: int) -> str:
-    steps.steps.append(Step("vector_dup", (View(buffer, (size,), (1,)),), 0.0))
+    steps.steps.append(BufferStep("vector_dup", (View(buffer, (size,), (1,)),), 0.0))
     return buffer
 
 
-def _sum_lanes(steps: RowSteps, rows: Blocks, buffer: str) -> None:
+def _sum_lanes(steps: RowSteps, rows: BufferBlocks, buffer: str) -> None:
     """The sum of at most a repeat a row to lane 0 of a block."""
     source = View(
         rows.buffer,
@@ -225,7 +227,7 @@ def _sum_lanes(steps: RowSteps, rows: Blocks, buffer: str) -> None:
         (rows.row_stride * steps.lanes, 1),
         rows.offset * steps.lanes,
     )
-    steps.steps.append(Step(ROW_SUM, (source, View(buffer, (rows.rows,), (steps.lanes,)))))
+    steps.steps.append(BufferStep(ROW_SUM, (source, View(buffer, (rows.rows,), (steps.lanes,)))))
 
 
 def _weight(estimate: Estimate, machine: Machine) -> float:

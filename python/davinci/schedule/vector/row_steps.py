@@ -25,7 +25,7 @@ from davinci.isa.core import DTYPES
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
 from davinci.operators.reduce import REDUCTIONS
-from davinci.schedule.vector.row_places import Places, block_lanes
+from davinci.schedule.vector.row_places import RowPlaces, block_lanes
 from davinci.schedule.vector.steps import (
     OF_BLOCKS,
     RESULT,
@@ -33,8 +33,8 @@ from davinci.schedule.vector.steps import (
     SPREAD,
     TRANSPOSITION,
     TRANSPOSITION_RECORD,
-    Step,
-    Steps,
+    BufferStep,
+    BufferSteps,
     View,
     copy_of,
 )
@@ -48,7 +48,7 @@ WORD_BYTES = 2
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BufferBlocks:
     """[slices, rows, count] blocks of a buffer, rows `row_stride` blocks apart, slices without
     gaps between them."""
 
@@ -87,7 +87,7 @@ class Digits:
 
 
 @dataclass(frozen=True)
-class Way:
+class SpreadWay:
     """How two transpositions spread statistics to their places.
 
     Attributes:
@@ -107,12 +107,12 @@ class Way:
         return self.copies.repeats if self.rows_repeat else self.digits.repeats
 
     @staticmethod
-    def of(places: Places, number: int) -> Way:
+    def of(places: RowPlaces, number: int) -> SpreadWay:
         """The way that gives rows `number` digits."""
         rows = Digits.of(places.rows, number)
         copies = Digits.of(places.copies, DIGITS - number)
         even = rows.repeats <= places.rows // places.groups
-        return Way(rows, copies, even and copies.repeats <= rows.repeats)
+        return SpreadWay(rows, copies, even and copies.repeats <= rows.repeats)
 
 
 @dataclass
@@ -128,7 +128,7 @@ class RowSteps:
     kind: str
     dtype: str
     machine: Machine
-    steps: list[Step] = field(default_factory=list)
+    steps: list[BufferStep] = field(default_factory=list)
     scratch: dict[str, int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
 
@@ -136,12 +136,12 @@ class RowSteps:
         self.lanes = block_lanes(self.dtype)
         self.words = DTYPES[self.dtype].itemsize // WORD_BYTES
 
-    def done(self) -> Steps:
-        return Steps(self.dtype, tuple(self.steps), self.scratch)
+    def done(self) -> BufferSteps:
+        return BufferSteps(self.dtype, tuple(self.steps), self.scratch)
 
     # Folds.
 
-    def fold(self, blocks: Blocks, least: int = 1) -> Blocks:
+    def fold(self, blocks: BufferBlocks, least: int = 1) -> BufferBlocks:
         """Combines the blocks of each row until at most `least` are left, then the slices."""
         while blocks.count > least:
             blocks = self._fold_row(blocks)
@@ -149,7 +149,7 @@ class RowSteps:
             blocks = self._fold_slices(blocks)
         return blocks
 
-    def _fold_row(self, blocks: Blocks) -> Blocks:
+    def _fold_row(self, blocks: BufferBlocks) -> BufferBlocks:
         """Half as many blocks a row, rounded up."""
         half, rows = blocks.count // 2, blocks.slices * blocks.rows
         stride = blocks.row_stride
@@ -163,7 +163,7 @@ class RowSteps:
             return replace(blocks, count=half + 1)
         buffer = self.buffer(self.other(blocks.buffer), rows * half * self.lanes)
         self.written[buffer] = self.scratch[buffer]
-        result = Blocks(buffer, blocks.slices, blocks.rows, half, half)
+        result = BufferBlocks(buffer, blocks.slices, blocks.rows, half, half)
         whole = self.array(result, ((rows, half), (half, 1)))
         self._combine(part(0, 2, half), part(1, 2, half), whole)
         if blocks.count % 2:
@@ -171,7 +171,7 @@ class RowSteps:
             self._combine(last, part(blocks.count - 1, 1, 1), last)
         return result
 
-    def _fold_slices(self, blocks: Blocks) -> Blocks:
+    def _fold_slices(self, blocks: BufferBlocks) -> BufferBlocks:
         """Half as many slices, rounded up."""
         half, length = blocks.slices // 2, blocks.rows * blocks.row_stride
 
@@ -185,7 +185,7 @@ class RowSteps:
             return replace(blocks, slices=half + 1)
         size = half * blocks.rows * blocks.count
         buffer = self.buffer(self.other(blocks.buffer), size * self.lanes)
-        result = Blocks(buffer, half, blocks.rows, blocks.count, blocks.count)
+        result = BufferBlocks(buffer, half, blocks.rows, blocks.count, blocks.count)
         dims = ((blocks.rows, blocks.count), (blocks.count, 1))
         width = blocks.rows * blocks.count
         whole = self.array(result, ((half, width), *dims))
@@ -195,7 +195,7 @@ class RowSteps:
             self._combine(last, part(blocks.slices - 1, 1, 1), last)
         return result
 
-    def combine_last(self, pair: Blocks, places: Places) -> None:
+    def combine_last(self, pair: BufferBlocks, places: RowPlaces) -> None:
         """Combines the last two blocks of each row, into all copies at once."""
         row = pair.row_stride * self.lanes
         first, second = (
@@ -204,7 +204,7 @@ class RowSteps:
         )
         self._combine(first, second, places.view(RESULT, self.dtype))
 
-    def copy(self, places: Places, buffer: str = SOURCE) -> None:
+    def copy(self, places: RowPlaces, buffer: str = SOURCE) -> None:
         """A spread statistic of a block a row to all places, bit by bit the same."""
         source = _over_copies(View(buffer, (), ()), self.lanes, places, self.dtype)
         result = places.view(RESULT, self.dtype)
@@ -212,7 +212,7 @@ class RowSteps:
 
     # Reductions of blocks, and lanes that are repeated, of machines that have them.
 
-    def reduce_blocks(self, blocks: Blocks) -> Blocks | None:
+    def reduce_blocks(self, blocks: BufferBlocks) -> BufferBlocks | None:
         """One lane for each block: a row of as many blocks as a block has lanes is one block then,
         rows of one block are neighbouring lanes. None if no instruction takes the blocks as they
         lie.
@@ -237,11 +237,11 @@ class RowSteps:
         )
         self.written[buffer] = max(self.written.get(buffer, 0), repeats * REPEAT_BLOCKS)
         lanes = View(buffer, (repeats, REPEAT_BLOCKS), (REPEAT_BLOCKS, 1))
-        self.steps.append(Step(OF_BLOCKS[self.kind], (self.array(blocks, dims), lanes)))
+        self.steps.append(BufferStep(OF_BLOCKS[self.kind], (self.array(blocks, dims), lanes)))
         left = max(count // self.lanes, 1)
-        return Blocks(buffer, 1, blocks.rows, left, left)
+        return BufferBlocks(buffer, 1, blocks.rows, left, left)
 
-    def _fill(self, blocks: Blocks, first: int, count: int, stride: int) -> bool:
+    def _fill(self, blocks: BufferBlocks, first: int, count: int, stride: int) -> bool:
         """Has `count` blocks behind the rows hold numbers; false of the caller's buffer."""
         if blocks.buffer == SOURCE:
             return False
@@ -249,10 +249,10 @@ class RowSteps:
         self.buffer(blocks.buffer, end)
         if self.written.get(blocks.buffer, 0) < end:
             behind = self.array(blocks, ((count, stride),), first)
-            self.steps.append(Step("vector_dup", (behind,), 0.0))
+            self.steps.append(BufferStep("vector_dup", (behind,), 0.0))
         return True
 
-    def repeat_lanes(self, lanes: str, rows: int, places: Places) -> None:
+    def repeat_lanes(self, lanes: str, rows: int, places: RowPlaces) -> None:
         """Neighbouring lanes, one a row, to all lanes of `places`: at once, or by way of a block
         a row, whichever takes less time."""
         group_rows = rows // places.groups
@@ -277,21 +277,25 @@ class RowSteps:
         self.steps += two.steps
         self.buffer("spread", held)
 
-    def _time(self, steps: Sequence[Step]) -> float:
+    def _time(self, steps: Sequence[BufferStep]) -> float:
         """Cycles of steps, with half of the barriers between them."""
-        made = Steps(self.dtype, tuple(steps), {}).estimate(self.machine)
+        made = BufferSteps(self.dtype, tuple(steps), {}).estimate(self.machine)
         return made.cycles + made.links * self.machine.sync.barrier_cycles / 2
 
-    def _spread(self, lanes: str, first: int, rows: int, buffer: str, start: int, row: int) -> Step:
+    def _spread(
+        self, lanes: str, first: int, rows: int, buffer: str, start: int, row: int
+    ) -> BufferStep:
         """The step that repeats lanes from `first` on; `start` and `row` in elements."""
         repeats = -(-rows // REPEAT_BLOCKS)
         source = View(lanes, (repeats, REPEAT_BLOCKS), (REPEAT_BLOCKS, 1), first)
         shape = (repeats, REPEAT_BLOCKS, self.lanes)
-        return Step(SPREAD, (source, View(buffer, shape, (REPEAT_BLOCKS * row, row, 1), start)))
+        return BufferStep(
+            SPREAD, (source, View(buffer, shape, (REPEAT_BLOCKS * row, row, 1), start))
+        )
 
     # Transpositions.
 
-    def turn(self, buffer: str, offset: int, row_stride: int, digits: Digits) -> Blocks:
+    def turn(self, buffer: str, offset: int, row_stride: int, digits: Digits) -> BufferBlocks:
         """One block a row: word i of 16 rows to block i, for each repeat 16 blocks.
 
         Args:
@@ -299,40 +303,40 @@ class RowSteps:
         """
         strides = [*digits.strides, *(0,) * (DIGITS - len(digits.strides))]
         dims = (*((2, row_stride * s) for s in strides), (digits.repeats, row_stride))
-        rows = self.array(Blocks(buffer, 1, 1, 1, 1, offset), dims)
+        rows = self.array(BufferBlocks(buffer, 1, 1, 1, 1, offset), dims)
         turned = self.buffer("turned", digits.repeats * ROWS * self.lanes)
-        result = Blocks(turned, 1, digits.repeats, ROWS, ROWS)
+        result = BufferBlocks(turned, 1, digits.repeats, ROWS, ROWS)
         words = self.array(result, ((ROWS, 1), (digits.repeats, ROWS)))
-        self.steps.append(Step(TRANSPOSITION, (rows, words)))
+        self.steps.append(BufferStep(TRANSPOSITION, (rows, words)))
         return result
 
-    def spread_lanes(self, turned: Blocks, rows: int, digits: Digits) -> Blocks:
+    def spread_lanes(self, turned: BufferBlocks, rows: int, digits: Digits) -> BufferBlocks:
         """Each 32-bit lane of a row to a block of its own, all lanes equal."""
         buffer = self.buffer(self.other(turned.buffer), rows * self.lanes * self.lanes)
-        result = Blocks(buffer, 1, rows, self.lanes, self.lanes)
+        result = BufferBlocks(buffer, 1, rows, self.lanes, self.lanes)
         self.spread_words(turned, result, digits)
         return result
 
-    def spread_words(self, turned: Blocks, result: Blocks, digits: Digits) -> None:
+    def spread_words(self, turned: BufferBlocks, result: BufferBlocks, digits: Digits) -> None:
         """The words of rows of 32-bit lanes, turned, to blocks from that of `result` on."""
         repeats = digits.repeats * self.lanes
         words = self.array(turned, ((ROWS // 2, 0), (2, 1), (repeats, 2)))
         places = (*((2, self.lanes * s) for s in digits.strides), (repeats, 1))
-        self.steps.append(Step(TRANSPOSITION, (words, self.array(result, places))))
+        self.steps.append(BufferStep(TRANSPOSITION, (words, self.array(result, places))))
 
-    def spread(self, buffer: str, row_lanes: int, places: Places) -> None:
+    def spread(self, buffer: str, row_lanes: int, places: RowPlaces) -> None:
         """Lane 0 of a block a row to all lanes of `places`."""
-        way = min((Way.of(places, n) for n in range(DIGITS + 1)), key=self._cycles)
+        way = min((SpreadWay.of(places, n) for n in range(DIGITS + 1)), key=self._cycles)
         turned = self.turn(buffer, 0, row_lanes // self.lanes, way.digits)
         self.place(turned, way, places)
 
-    def _cycles(self, way: Way) -> int:
+    def _cycles(self, way: SpreadWay) -> int:
         """Cycles of the transpositions of a way."""
         fixed, each = self.machine.vector.price(TRANSPOSITION_RECORD, "b16")
         repeats = way.digits.repeats * (1 + way.copies.repeats)
         return fixed * (1 + way.instructions) + each * repeats
 
-    def place(self, turned: Blocks, way: Way, places: Places) -> None:
+    def place(self, turned: BufferBlocks, way: SpreadWay, places: RowPlaces) -> None:
         """The first words of 16 rows, turned, to all words of `places`."""
         rows, copies = way.digits, way.copies
         _, _, copy = places.strides()
@@ -341,7 +345,7 @@ class RowSteps:
             *((2, copy * s) for s in copies.strides),
         )
         low = (ROWS // self.words, 0), (self.words, 1)
-        result = Blocks(RESULT, 1, 1, 1, 1)
+        result = BufferBlocks(RESULT, 1, 1, 1, 1)
         for i in range(way.instructions):
             if way.rows_repeat:
                 turns, steps = (rows.repeats, turned.row_stride), (rows.repeats, places.block_of(1))
@@ -351,14 +355,14 @@ class RowSteps:
                 source, start = i * turned.row_stride, places.block_of(i)
             words = self.array(turned, (*low, turns), source)
             spread = self.array(result, (*digits, steps), places.slot + start)
-            self.steps.append(Step(TRANSPOSITION, (words, spread)))
+            self.steps.append(BufferStep(TRANSPOSITION, (words, spread)))
 
     # Helpers.
 
     def _combine(self, a: View, b: View, result: View) -> None:
-        self.steps.append(Step(REDUCTIONS[self.kind].step, (a, b, result)))
+        self.steps.append(BufferStep(REDUCTIONS[self.kind].step, (a, b, result)))
 
-    def array(self, blocks: Blocks, dims: Sequence[tuple[int, int]], start: int = 0) -> View:
+    def array(self, blocks: BufferBlocks, dims: Sequence[tuple[int, int]], start: int = 0) -> View:
         """Blocks of a buffer: dimensions as (size, stride in blocks), from block `start` on."""
         shape = (*(size for size, _ in dims), self.lanes)
         strides = (*(stride * self.lanes for _, stride in dims), 1)
@@ -374,7 +378,7 @@ class RowSteps:
         return "odd" if name == "even" else "even"
 
 
-def _over_copies(first: View, row: int, places: Places, dtype: str) -> View:
+def _over_copies(first: View, row: int, places: RowPlaces, dtype: str) -> View:
     """Blocks `row` elements apart, one a row, in the shape of `places`."""
     group, row_of_group, copies, lanes = places.view("", dtype).shape
     shape = (group, row_of_group, copies, lanes)

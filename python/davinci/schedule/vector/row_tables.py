@@ -16,7 +16,7 @@ from enum import Enum
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.steps import RESULT, Step, Steps, View, copy_of, cost_of
+from davinci.schedule.vector.steps import RESULT, BufferStep, BufferSteps, View, copy_of, cost_of
 
 
 class TableKind(Enum):
@@ -26,7 +26,7 @@ class TableKind(Enum):
 
 
 @dataclass(frozen=True)
-class Table:
+class RowTable:
     """A way to have a row beside the rows of a tile.
 
     Attributes:
@@ -41,28 +41,28 @@ class Table:
     moving_cycles: int
 
 
-def tables(rows: int, lanes: int, dtype: str, machine: Machine, uses: int) -> list[Table]:
+def tables(rows: int, lanes: int, dtype: str, machine: Machine, uses: int) -> list[RowTable]:
     """The ways for tiles [rows, lanes], combined with the row `uses` times in all."""
     row_bytes = lanes * DTYPES[dtype].itemsize
     blocks, block = lanes // block_lanes(dtype), block_lanes(dtype)
     shape = (rows, blocks, block)
     whole, row = View("x", shape, (lanes, block, 1)), View("row", shape, (0, block, 1))
-    _, direct = cost_of(Step("vadd", (whole, row, whole)), dtype, machine)
-    _, equal = cost_of(Step("vadd", (whole, whole, whole)), dtype, machine)
+    _, direct = cost_of(BufferStep("vadd", (whole, row, whole)), dtype, machine)
+    _, equal = cost_of(BufferStep("vadd", (whole, whole, whole)), dtype, machine)
     made = doubling(rows, lanes, dtype).estimate(machine).cycles
     found = [
-        Table(TableKind.DIRECT, row_bytes, uses * direct, 0),
-        Table(TableKind.DOUBLED, rows * row_bytes, made + uses * equal, 0),
+        RowTable(TableKind.DIRECT, row_bytes, uses * direct, 0),
+        RowTable(TableKind.DOUBLED, rows * row_bytes, made + uses * equal, 0),
     ]
     if prices.has_l1_to_ub(machine):
         moving = rows * math.ceil(prices.l1_to_ub(machine, row_bytes))
-        found.append(Table(TableKind.MOVED, rows * row_bytes, uses * equal, moving))
+        found.append(RowTable(TableKind.MOVED, rows * row_bytes, uses * equal, moving))
     return found
 
 
 def best_table(
     rows: int, lanes: int, dtype: str, machine: Machine, *, uses: int, room: int, hidden: int
-) -> Table:
+) -> RowTable:
     """The way that takes least time.
 
     Args:
@@ -72,14 +72,14 @@ def best_table(
             moved at no cost.
     """
 
-    def cycles(table: Table) -> int:
+    def cycles(table: RowTable) -> int:
         return table.vector_cycles + max(0, table.moving_cycles - hidden)
 
     found = tables(rows, lanes, dtype, machine, uses)
     return min((t for t in found if t.kind is TableKind.DIRECT or t.ub_bytes <= room), key=cycles)
 
 
-def doubling(rows: int, lanes: int, dtype: str) -> Steps:
+def doubling(rows: int, lanes: int, dtype: str) -> BufferSteps:
     """The first row of `RESULT`, [rows, lanes], to all others."""
     steps, done = [], 1
     while done < rows:
@@ -87,4 +87,4 @@ def doubling(rows: int, lanes: int, dtype: str) -> Steps:
         source, more = View(RESULT, (count,), (1,)), View(RESULT, (count,), (1,), done * lanes)
         steps.append(copy_of(source, more, dtype))
         done += count // lanes
-    return Steps(dtype, tuple(steps), {})
+    return BufferSteps(dtype, tuple(steps), {})

@@ -21,13 +21,13 @@ from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.vector.chunk_choice import ChunkChoice
-from davinci.schedule.vector.chunks import Run
+from davinci.schedule.vector.chunks import TileRun
 from davinci.schedule.vector.interleaving import waiting
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
 from davinci.schedule.vector.prepared import PreparedProgram, first_prepared, prepared
 from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.space import NoSpace, Space
+from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
     moving_cycles,
     step_cycles,
@@ -38,8 +38,8 @@ from davinci.schedule.vector.tile_layout import (
     COPIED_SHARES,
     SLOTS,
     TABLE_SHARE,
-    Tile,
     TileLayout,
+    VectorTile,
     tile_of,
 )
 from davinci.schedule.vector.tile_program import VIEW, TileProgram
@@ -60,16 +60,16 @@ BEST_KEPT = 512
 
 
 @dataclass(frozen=True)
-class Plan:
+class VectorPlan:
     """A group as it is computed on the vector unit."""
 
     graph: Graph
-    space: Space
+    space: IterationSpace
     program: TileProgram
     schedule: VectorSchedule | PhasedSchedule
     machine: Machine
 
-    def layout(self, tile: Tile, larger: TileLayout | None = None) -> TileLayout:
+    def layout(self, tile: VectorTile, larger: TileLayout | None = None) -> TileLayout:
         """Where values lie in UB, for the tile of the schedule or a smaller one; `larger`: in the
         buffers of that layout."""
         schedule = self.schedule
@@ -80,7 +80,7 @@ class Plan:
 
 def plan(
     graph: Graph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None = None
-) -> Plan:
+) -> VectorPlan:
     """The best schedule of a group, or that of a choice.
 
     Raises:
@@ -95,7 +95,7 @@ def plan(
         ways = [partial(chooser.of, choice) for chooser in choosers]
     number, found = _least(ways)
     chooser = choosers[number]
-    return Plan(graph, chooser.space, chooser.program, found, machine)
+    return VectorPlan(graph, chooser.space, chooser.program, found, machine)
 
 
 @lru_cache(maxsize=BEST_KEPT)
@@ -105,7 +105,7 @@ def _best(
     """The best schedule of one of a group's programs. The last ones are kept: passes weigh a group
     alone, as a part of others, and when its kernel is built."""
     program = prepared(known.graph, machine)[number]
-    return _Chooser(known.graph, program, machine, cores).best()
+    return _VectorChooser(known.graph, program, machine, cores).best()
 
 
 def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
@@ -132,13 +132,13 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
 @lru_cache(maxsize=BEST_KEPT)
 def _in_tiles(known: KeyedGraph, machine: Machine, cores: int) -> VectorSchedule | PhasedSchedule:
     graph = known.graph
-    chooser = _Chooser(graph, first_prepared(graph, machine), machine, cores)
+    chooser = _VectorChooser(graph, first_prepared(graph, machine), machine, cores)
     return chooser.in_tiles() or chooser.best()
 
 
-def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_Chooser]:
+def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_VectorChooser]:
     """One for each program of a group that is weighed."""
-    return [_Chooser(graph, each, machine, cores) for each in prepared(graph, machine)]
+    return [_VectorChooser(graph, each, machine, cores) for each in prepared(graph, machine)]
 
 
 def _least(
@@ -160,12 +160,12 @@ def _least(
     return min(found, key=lambda pair: pair[1].cycles)
 
 
-def units_of(runs: tuple[Run, ...], overlap: bool) -> int:
+def units_of(runs: tuple[TileRun, ...], overlap: bool) -> int:
     """Tiles along the cut axis; of two that overlap, both are one unit of work."""
     return sum(run.count for run in runs) - overlap
 
 
-class _Chooser:
+class _VectorChooser:
     """Weighs the schedules of one group."""
 
     def __init__(
@@ -443,15 +443,15 @@ class _Chooser:
                     room -= size
         return frozenset(found)
 
-    def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[Run, ...], bool]:
+    def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[TileRun, ...], bool]:
         count, rest = divmod(total, size)
-        runs = [Run(0, count, size)] if count else []
+        runs = [TileRun(0, count, size)] if count else []
         if not rest:
             return tuple(runs), False
         if lanes and runs and rest % self.block:
             rest = math.ceil(rest / self.block) * self.block
-            return (*runs, Run(total - rest, 1, rest)), True
-        return (*runs, Run(total - rest, 1, rest)), False
+            return (*runs, TileRun(total - rest, 1, rest)), True
+        return (*runs, TileRun(total - rest, 1, rest)), False
 
     def _cycles(self, layout: TileLayout, cores: int, own: int, left: int, slots: int) -> int:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by

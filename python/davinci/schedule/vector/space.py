@@ -104,7 +104,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Space:
+class IterationSpace:
     """The axes of a group.
 
     Attributes:
@@ -132,7 +132,7 @@ class Space:
         return found
 
 
-def space_of(graph: Graph) -> Space:
+def space_of(graph: Graph) -> IterationSpace:
     """The space of a group.
 
     Raises:
@@ -247,7 +247,7 @@ def _steps_of_padded(order: Dims, stored: Sequence[int]) -> dict[_Factor, int]:
     return found
 
 
-def _with_lanes(graph: Graph, space: Space) -> Space:
+def _with_lanes(graph: Graph, space: IterationSpace) -> IterationSpace:
     """The same where the innermost axis can be lanes; else with an axis for them."""
     last = len(space.axes) - 1
     block = max(
@@ -311,7 +311,7 @@ def _memory_order(dims: Dims, layout: str) -> Dims:
 
 def _merged(
     orders: list[Dims], main: int, steps: dict[int, dict[_Factor, int]], reduced: Dims
-) -> Space:
+) -> IterationSpace:
     """The space in the order of the value `main`, neighbours merged.
 
     Args:
@@ -319,7 +319,7 @@ def _merged(
     """
     leaves = orders[main]
     if not leaves:
-        return Space((Axis(1, False),), dict.fromkeys(range(len(orders)), (0,)))
+        return IterationSpace((Axis(1, False),), dict.fromkeys(range(len(orders)), (0,)))
     place = {factor: i for i, factor in enumerate(leaves)}
     if any(factor not in place for order in orders for factor in order):
         raise NoSpace("no value has all axes")
@@ -351,7 +351,7 @@ def _merged(
     # Of the factors that an axis is made of the last one gives its stride.
     folded = {axis_of[place[factor]] for factor in reduced}
     axes = tuple(Axis(size, i in folded) for i, size in enumerate(sizes))
-    return Space(axes, order, windows)
+    return IterationSpace(axes, order, windows)
 
 
 def _beside(order: list[int], outer: int, inner: int) -> bool:

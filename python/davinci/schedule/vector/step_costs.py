@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 
 from davinci.isa.core import DTYPES
-from davinci.isa.vector_plan import Limits, cost_of, plan_vector
+from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, Vector, prices
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.tile_layout import TileLayout
 from davinci.schedule.vector.tile_program import MOVED, REDUCE
@@ -134,17 +134,17 @@ def fold_cycles(shape: Sequence[int], axis: int, dtype: str, machine: Machine) -
     return cycles
 
 
-def limits_of(operands: int, unit: Vector, fixed: int, each: int) -> Limits:
+def limits_of(operands: int, unit: Vector, fixed: int, each: int) -> InstructionLimits:
     """Limits of an instruction that has so many operands.
 
     Args:
         fixed, each: cycles of an instruction, and of a repeat besides.
     """
     strides = (MOST_STRIDE,) * operands
-    return Limits(MAX_REPEAT, strides, strides, fixed, unit.bank_groups, each)
+    return InstructionLimits(MAX_REPEAT, strides, strides, fixed, unit.bank_groups, each)
 
 
-def step_cycles(step: Step, layout: TileLayout) -> float:
+def step_cycles(step: TileStep, layout: TileLayout) -> float:
     """Cycles of a step on a tile, barriers apart."""
     machine = layout.machine
     unit = machine.vector

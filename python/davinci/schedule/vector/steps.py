@@ -1,7 +1,7 @@
 """Operations of the vector unit on buffers as plain data, and what they take.
 
-A rule of a tile writes its work down as `Steps` before any IR is made: a schedule asks for their
-scratch buffers and their estimated time; the driver builds them.
+A rule of a tile writes its work down as `BufferSteps` before any IR is made: a schedule asks for
+their scratch buffers and their estimated time; the driver builds them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
 from davinci.isa.core import DTYPES
-from davinci.isa.vector_plan import Limits, plan_vector
+from davinci.isa.vector_plan import InstructionLimits, plan_vector
 from davinci.isa.vector_plan import cost_of as cycles_of
 from davinci.machine import Machine
 from davinci.operators.reduce import REDUCTIONS
@@ -47,7 +47,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Step:
+class BufferStep:
     """One cce operation: its name, sources and then the destination, and the scalar before that."""
 
     name: str
@@ -55,10 +55,12 @@ class Step:
     scalar: float | None = None
 
 
-def copy_of(source: View, result: View, dtype: str) -> Step:
+def copy_of(source: View, result: View, dtype: str) -> BufferStep:
     """result = source by the vector unit, bit by bit; numbers only."""
     name, scalar = copying(dtype)
-    return Step(name, (source, result) if scalar is not None else (source, source, result), scalar)
+    return BufferStep(
+        name, (source, result) if scalar is not None else (source, source, result), scalar
+    )
 
 
 def copying(dtype: str) -> tuple[str, float | None]:
@@ -85,7 +87,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Steps:
+class BufferSteps:
     """Operations on buffers of one element type.
 
     Attributes:
@@ -96,7 +98,7 @@ class Steps:
     """
 
     dtype: str
-    steps: tuple[Step, ...]
+    steps: tuple[BufferStep, ...]
     scratch: dict[str, int]
 
     @property
@@ -113,7 +115,7 @@ class Steps:
         return Estimate(instructions, cycles, links(self.steps))
 
 
-def links(steps: Sequence[Step]) -> int:
+def links(steps: Sequence[BufferStep]) -> int:
     """Length of the longest chain of steps of which each reads what the one before has written."""
     written: dict[str, int] = {}
     for step in steps:
@@ -124,7 +126,7 @@ def links(steps: Sequence[Step]) -> int:
 
 
 @lru_cache(COSTS_KEPT)
-def cost_of(step: Step, dtype: str, machine: Machine) -> tuple[int, int]:
+def cost_of(step: BufferStep, dtype: str, machine: Machine) -> tuple[int, int]:
     """Instructions and cycles of a step."""
     unit = machine.vector
     name, kind = (TRANSPOSITION_RECORD, "b16") if step.name == TRANSPOSITION else (step.name, dtype)
@@ -134,7 +136,7 @@ def cost_of(step: Step, dtype: str, machine: Machine) -> tuple[int, int]:
         repeats = result.shape[BY_ROWS[step.name]]
         count = math.ceil(repeats / MAX_REPEAT)
         return count, count * fixed + repeats * each
-    limits = Limits.of(INSTRUCTIONS[f"{name}.{kind}"], fixed, unit.bank_groups, each)
+    limits = InstructionLimits.of(INSTRUCTIONS[f"{name}.{kind}"], fixed, unit.bank_groups, each)
     views = (result, *step.operands[:-1])
     sizes = (DTYPES[dtype].itemsize,) * len(views)
     nests = plan_vector(result.shape, [view.strides for view in views], sizes, limits)

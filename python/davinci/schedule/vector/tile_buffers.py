@@ -24,7 +24,7 @@ NOT_IN_PLACE = MOVED | {REDUCE, EXPAND}
 
 
 @dataclass(frozen=True)
-class Buffer:
+class TileBuffer:
     """A buffer of a tile.
 
     Attributes:
@@ -78,9 +78,9 @@ class Halves:
 def assigned(
     program: TileProgram,
     lasting: Set[Value],
-    kind: Callable[[Value], Buffer],
+    kind: Callable[[Value], TileBuffer],
     beside: Mapping[Value, Sequence[Value]],
-) -> tuple[list[Buffer], dict[Value, int]]:
+) -> tuple[list[TileBuffer], dict[Value, int]]:
     """The buffers, and the number of that of each value.
 
     Which values share one follows from which values need equal ones, whatever size these have, so
@@ -91,11 +91,11 @@ def assigned(
         kind: the buffer that a value needs.
         beside: of values that have one buffer together, all of these.
     """
-    kinds: dict[Buffer, int] = {}
+    kinds: dict[TileBuffer, int] = {}
     alike = {value: kinds.setdefault(kind(value), len(kinds)) for value in program.forms}
     key = tuple(alike.values()), frozenset(lasting), tuple(beside.values())
     if key not in program.assignments:
-        program.assignments[key] = _Assignment(program, lasting, alike, beside).run()
+        program.assignments[key] = _BufferAssignment(program, lasting, alike, beside).run()
     found, moved, of = program.assignments[key]
     buffers = list(kinds)
     seen = {of[step.result] for step in program.steps if step.name == VIEW}
@@ -104,7 +104,7 @@ def assigned(
     ], of
 
 
-class _Assignment:
+class _BufferAssignment:
     """Goes through the steps in order; kinds of buffers are numbers."""
 
     def __init__(

@@ -13,20 +13,20 @@ from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.operators.vector_program import JOIN, PART, Step, Value
+from davinci.operators.vector_program import JOIN, PART, TileStep, Value
 from davinci.schedule.moves.word_halves import joined, parted
 from davinci.schedule.vector.row_packing import is_scattered, packed_size, packing, unpacking
-from davinci.schedule.vector.row_places import Places, block_lanes, use_cycles
+from davinci.schedule.vector.row_places import RowPlaces, block_lanes, use_cycles
 from davinci.schedule.vector.row_statistics import (
-    Reduction,
+    RowReduction,
     best_places,
     placing,
     reduction,
     spreads_lanes,
 )
-from davinci.schedule.vector.space import NoSpace, Space
-from davinci.schedule.vector.steps import Steps
-from davinci.schedule.vector.tile_buffers import Buffer, assigned
+from davinci.schedule.vector.space import IterationSpace, NoSpace
+from davinci.schedule.vector.steps import BufferSteps
+from davinci.schedule.vector.tile_buffers import TileBuffer, assigned
 from davinci.schedule.vector.tile_program import (
     MOVED,
     PACK,
@@ -55,7 +55,7 @@ TABLE_SHARE = 4
 
 
 @dataclass(frozen=True)
-class Tile:
+class VectorTile:
     """Sizes of a tile.
 
     Attributes:
@@ -67,7 +67,9 @@ class Tile:
     pitch: int
 
 
-def tile_of(space: Space, program: TileProgram, sizes: Sequence[int]) -> tuple[Tile, int]:
+def tile_of(
+    space: IterationSpace, program: TileProgram, sizes: Sequence[int]
+) -> tuple[VectorTile, int]:
     """The tile of some sizes, and the lanes behind the last whole block of its rows.
 
     Raises:
@@ -89,7 +91,7 @@ def tile_of(space: Space, program: TileProgram, sizes: Sequence[int]) -> tuple[T
     if lanes_of_repeats < lanes < space.axes[-1].size and math.prod(sizes[:-1]) == 1:
         block = lanes_of_repeats  # a part of a row takes no instruction more for its last lanes
     pitch = round_up(width, block if whole or width <= repeat // 2 else repeat)
-    return Tile(tuple(sizes), pitch), ragged
+    return VectorTile(tuple(sizes), pitch), ragged
 
 
 def _lanes_of_repeats(program: TileProgram) -> int:
@@ -109,7 +111,7 @@ class Fold:
     """
 
     axes: tuple[int, ...]
-    lanes: Reduction | None
+    lanes: RowReduction | None
 
 
 class TileLayout:
@@ -128,9 +130,9 @@ class TileLayout:
 
     def __init__(
         self,
-        space: Space,
+        space: IterationSpace,
         program: TileProgram,
-        tile: Tile,
+        tile: VectorTile,
         machine: Machine,
         tables: frozenset[Value] = frozenset(),
         beside: Sequence[tuple[Value, ...]] = (),
@@ -174,7 +176,7 @@ class TileLayout:
             return (self.places(form, value.dtype).blocks, block)
         return (*outer, block)
 
-    def width(self, step: Step) -> int:
+    def width(self, step: TileStep) -> int:
         """How many parts of rows that lie beside each other a step does at once; 0 of one that is
         done with another, or that is only a view."""
         if step.name == VIEW:
@@ -249,14 +251,14 @@ class TileLayout:
         """Statistics where rows are combined with them."""
         return frozenset(self.program.placed.values())
 
-    def places(self, form: tuple[int, ...], dtype: str) -> Places:
+    def places(self, form: tuple[int, ...], dtype: str) -> RowPlaces:
         """Where statistics of a form lie for the steps that combine rows with them."""
         key = (form, dtype)
         if key not in self._places:
             self._places[key] = self._best_places(form, dtype)
         return self._places[key]
 
-    def _best_places(self, form: tuple[int, ...], dtype: str) -> Places:
+    def _best_places(self, form: tuple[int, ...], dtype: str) -> RowPlaces:
         rows = math.prod(self.outer(form))
         room = self.spare or self.machine.buffers.UB.bytes // COPIED_SHARES[0]
         if self.larger is not None:
@@ -277,7 +279,7 @@ class TileLayout:
             spare=self.spare > 0,
         )
 
-    def use_cycles(self, step: Step, statistic: Value, width: int) -> float:
+    def use_cycles(self, step: TileStep, statistic: Value, width: int) -> float:
         """Cycles of a step that combines rows with one of the placed statistics.
 
         Args:
@@ -290,7 +292,7 @@ class TileLayout:
         return use_cycles(self.places(form, dtype), blocks, dtype, self.machine, slices, name)
 
     @cached_property
-    def _places(self) -> dict[tuple[tuple[int, ...], str], Places]:
+    def _places(self) -> dict[tuple[tuple[int, ...], str], RowPlaces]:
         return {}
 
     def _slices(self, form: tuple[int, ...]) -> int:
@@ -321,7 +323,7 @@ class TileLayout:
     def _in_first_lanes(self) -> frozenset[Value]:
         return self.program.in_first_lanes()
 
-    def fold(self, step: Step) -> Fold:
+    def fold(self, step: TileStep) -> Fold:
         """How a step reduces."""
         (source,) = step.sources
         before, after = self.program.forms[source], self.program.forms[step.result]
@@ -348,7 +350,7 @@ class TileLayout:
         inner = (i for i in gone if i >= leading and self.tile.sizes[before[i]] > 1)
         return Fold(tuple(inner), work)
 
-    def moving(self, step: Step) -> Steps:
+    def moving(self, step: TileStep) -> BufferSteps:
         """How a step brings a statistic to its places, packs or unpacks it, or parts or joins
         the halves of elements."""
         form, dtype = self.program.forms[step.result], step.result.dtype
@@ -365,18 +367,18 @@ class TileLayout:
         return rule(dtype, self.run(form), self.packed_block, self.machine)
 
     @cached_property
-    def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
+    def buffers(self) -> tuple[list[TileBuffer], dict[Value, int]]:
         """The buffers, and that of each value: a step's result takes over that of an equal source
         that ends; values that are the same for all tiles keep theirs."""
         once = frozenset(value for value in self.program.forms if self.once(value))
         lasting = once | self.tables
-        known: dict[tuple[int, bool], Buffer] = {}
+        known: dict[tuple[int, bool], TileBuffer] = {}
 
-        def kind(value: Value) -> Buffer:
+        def kind(value: Value) -> TileBuffer:
             key = self.program.kinds[value], value in once
             apart = value in self.beside or value in self.tables
             if apart or key not in known:
-                found = Buffer(value.dtype, self.held_shape(value), value in once)
+                found = TileBuffer(value.dtype, self.held_shape(value), value in once)
                 if apart:
                     return found
                 known[key] = found
@@ -384,7 +386,7 @@ class TileLayout:
 
         return assigned(self.program, lasting, kind, self.beside)
 
-    def scratch_bytes(self, step: Step) -> int:
+    def scratch_bytes(self, step: TileStep) -> int:
         """Bytes that a step takes besides its sources and result."""
         if step.name in MOVED:
             return _whole_repeats(self.moving(step))
@@ -395,7 +397,7 @@ class TileLayout:
         shape = list(self.shape(step.sources[0]))
         for axis in fold.axes:
             shape[axis] = max(1, shape[axis] // 2)
-            found += Buffer(step.sources[0].dtype, tuple(shape), False).bytes
+            found += TileBuffer(step.sources[0].dtype, tuple(shape), False).bytes
             shape[axis] = 1
         return found
 
@@ -422,7 +424,7 @@ class TileLayout:
         return once + slots * moved + min(slots, CHAINS) * held
 
 
-def _whole_repeats(work: Steps) -> int:
+def _whole_repeats(work: BufferSteps) -> int:
     size = DTYPES[work.dtype].itemsize
     return sum(
         math.ceil(count * size / REPEAT_BYTES) * REPEAT_BYTES for count in work.scratch.values()

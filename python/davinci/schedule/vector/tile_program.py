@@ -27,13 +27,13 @@ from davinci.operators.vector_program import (
     JOIN,
     PART,
     Operand,
-    Step,
+    TileStep,
     Value,
     VectorProgram,
 )
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.space import NoSpace, Space
+from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.steps import copying
 
 Form = tuple[int, ...] | None
@@ -255,7 +255,7 @@ class TileProgram(VectorProgram):
     def filled(self, dtype: str, number: float) -> Value:
         """A row of its own that holds a number in all lanes; made by the first step."""
         value = self.made(dtype, (self.lane,))
-        self.steps.insert(0, Step(EXPAND, (self.constant(dtype, number),), None, value, {}))
+        self.steps.insert(0, TileStep(EXPAND, (self.constant(dtype, number),), None, value, {}))
         return value
 
     def copied(self) -> TileProgram:
@@ -322,7 +322,7 @@ class TileProgram(VectorProgram):
         return last | dict.fromkeys(self.stores.values(), len(self.steps))
 
 
-def program_of(graph: Graph, space: Space, masks: bool = False) -> TileProgram:
+def program_of(graph: Graph, space: IterationSpace, masks: bool = False) -> TileProgram:
     """The program of a group.
 
     Args:
@@ -383,7 +383,7 @@ def _require_types(graph: Graph) -> None:
 
 
 def _record(
-    program: TileProgram, node: Node, graph: Graph, space: Space, known: dict[int, Operand]
+    program: TileProgram, node: Node, graph: Graph, space: IterationSpace, known: dict[int, Operand]
 ) -> Operand:
     operands = [x.value if isinstance(x, Scalar) else known[x] for x in node.operands]
     if node.name in ("broadcast", "copy", "reshape", "transpose"):
@@ -398,7 +398,7 @@ def _record(
     return record.tile(program, operands, node.attributes, result.element)
 
 
-def _reduced(program: TileProgram, node: Node, space: Space, operand: Operand) -> Value:
+def _reduced(program: TileProgram, node: Node, space: IterationSpace, operand: Operand) -> Value:
     source, kind = node.values[0], node.attributes["kind"]
     if not isinstance(operand, Value):
         raise NoSpace("a reduction of a constant")

@@ -7,9 +7,9 @@ from typing import Literal
 
 from davinci.operators.vector_program import Value
 from davinci.schedule.choices import TileChoice
-from davinci.schedule.vector.chunks import Chunks, Run
+from davinci.schedule.vector.chunks import Chunks, TileRun
 from davinci.schedule.vector.row_siblings import Beside
-from davinci.schedule.vector.tile_layout import CHAINS, Tile
+from davinci.schedule.vector.tile_layout import CHAINS, VectorTile
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class VectorSchedule:
 
     cut: int
     whole: bool
-    tile: Tile
-    runs: tuple[Run, ...]
+    tile: VectorTile
+    runs: tuple[TileRun, ...]
     overlap: bool
     cores: int
     slots: int

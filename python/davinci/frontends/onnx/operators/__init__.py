@@ -24,9 +24,9 @@ from davinci.frontends.onnx.tensor import Flowing
 from davinci.tables import Table
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
-Lowering = Callable[["Call"], "Flowing | tuple[Flowing, ...]"]
+Lowering = Callable[["NodeCall"], "Flowing | tuple[Flowing, ...]"]
 """Returns the result, or a tuple of several; a list is one result, a sequence."""
 
 LOWERINGS: Table[tuple[str, str], Lowering] = Table("a lowering")

@@ -9,28 +9,28 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Tensor, convert
+from davinci.frontends.onnx.tensor import OnnxTensor, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
-def softplus(x: Tensor) -> Tensor:
+def softplus(x: OnnxTensor) -> OnnxTensor:
     """log(1 + exp(x)), of which no part overflows."""
     return ops.maximum(x, 0) + ops.log(1 + ops.exp(-ops.absolute(x)))
 
 
-def swish(x: Tensor, alpha: float = 1.0) -> Tensor:
+def swish(x: OnnxTensor, alpha: float = 1.0) -> OnnxTensor:
     return x * ops.sigmoid(x if alpha == 1 else alpha * x)
 
 
-def negative_part(x: Tensor, alpha: float) -> Tensor:
+def negative_part(x: OnnxTensor, alpha: float) -> OnnxTensor:
     """alpha * (exp(x) - 1) where x is negative, else 0."""
     return alpha * (ops.exp(ops.minimum(x, 0)) - 1)
 
 
 @operator("Clip")
-def lower_clip(node: Call) -> Tensor:
+def lower_clip(node: NodeCall) -> OnnxTensor:
     """Bounds are attributes before operator set 11; in 6 their defaults are the largest floats."""
     node.ignore("consumed_inputs")
     x = node.take(0)
@@ -41,20 +41,20 @@ def lower_clip(node: Call) -> Tensor:
 
 
 @operator("Relu")
-def lower_relu(node: Call) -> Tensor:
+def lower_relu(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     return ops.maximum(node.take(0), 0)
 
 
 @operator("LeakyRelu")
-def lower_leaky_relu(node: Call) -> Tensor:
+def lower_leaky_relu(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     x = node.take(0)
     return ops.where(ops.compare("GE", x, 0), x, x * node.attr("alpha"))
 
 
 @operator("PRelu")
-def lower_prelu(node: Call) -> Tensor:
+def lower_prelu(node: NodeCall) -> OnnxTensor:
     """Before operator set 7 the slope is one number or one for each channel (dimension 1)."""
     node.ignore("consumed_inputs")
     x, slope = node.take(0), node.take(1)
@@ -64,26 +64,26 @@ def lower_prelu(node: Call) -> Tensor:
 
 
 @operator("ThresholdedRelu")
-def lower_thresholded_relu(node: Call) -> Tensor:
+def lower_thresholded_relu(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return ops.where(ops.compare("GT", x, node.attr("alpha")), x, 0)
 
 
 @operator("Elu")
-def lower_elu(node: Call) -> Tensor:
+def lower_elu(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     x = node.take(0)
     return ops.where(ops.compare("LT", x, 0), negative_part(x, node.attr("alpha")), x)
 
 
 @operator("Celu")
-def lower_celu(node: Call) -> Tensor:
+def lower_celu(node: NodeCall) -> OnnxTensor:
     x, alpha = node.take(0), node.attr("alpha")
     return ops.maximum(x, 0) + ops.minimum(alpha * (ops.exp(x / alpha) - 1), 0)
 
 
 @operator("Selu")
-def lower_selu(node: Call) -> Tensor:
+def lower_selu(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     x, gamma = node.take(0), node.attr("gamma")
     negative = negative_part(x, gamma * node.attr("alpha"))
@@ -91,36 +91,36 @@ def lower_selu(node: Call) -> Tensor:
 
 
 @operator("HardSigmoid")
-def lower_hard_sigmoid(node: Call) -> Tensor:
+def lower_hard_sigmoid(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     return ops.clip(node.take(0) * node.attr("alpha") + node.attr("beta"), 0, 1)
 
 
 @operator("HardSwish")
-def lower_hard_swish(node: Call) -> Tensor:
+def lower_hard_swish(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return x * ops.clip(x * (1 / 6) + 0.5, 0, 1)
 
 
 @operator("Mish")
-def lower_mish(node: Call) -> Tensor:
+def lower_mish(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return x * ops.tanh(softplus(x))
 
 
 @operator("Softplus")
-def lower_softplus(node: Call) -> Tensor:
+def lower_softplus(node: NodeCall) -> OnnxTensor:
     return softplus(node.take(0))
 
 
 @operator("Softsign")
-def lower_softsign(node: Call) -> Tensor:
+def lower_softsign(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return x / (1 + ops.absolute(x))
 
 
 @operator("Shrink")
-def lower_shrink(node: Call) -> Tensor:
+def lower_shrink(node: NodeCall) -> OnnxTensor:
     """Lowers Shrink; integers are computed as floats."""
     x, bias, bound = node.take(0), node.attr("bias"), node.attr("lambd")
     real = x if x.is_float else convert(x, np.float32)
@@ -129,17 +129,17 @@ def lower_shrink(node: Call) -> Tensor:
 
 
 @operator("Swish")
-def lower_swish(node: Call) -> Tensor:
+def lower_swish(node: NodeCall) -> OnnxTensor:
     return swish(node.take(0), node.attr("alpha"))
 
 
 @operator("SwiGLU")
-def lower_swiglu(node: Call) -> Tensor:
+def lower_swiglu(node: NodeCall) -> OnnxTensor:
     return swish(node.take(0), node.attr("alpha")) * node.take(1)
 
 
 @operator("Gelu")
-def lower_gelu(node: Call) -> Tensor:
+def lower_gelu(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     if node.attr("approximate") == "tanh":
         return x * 0.5 * (1 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))

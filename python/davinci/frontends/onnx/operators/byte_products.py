@@ -11,16 +11,18 @@ from davinci.frontends.onnx.operators import MICROSOFT, operator
 from davinci.frontends.onnx.operators.linear import product
 from davinci.frontends.onnx.operators.quantization import dynamically_quantized, quantized
 from davinci.frontends.onnx.operators.quantized_products import collapsed, integer_matmul
-from davinci.frontends.onnx.tensor import Array, BadNode, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import Array, BadNode, OnnxTensor, constant, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 WIDTHS = (2, 4, 8)
 """Bits of a weight that onnxruntime's tools write."""
 
 
-def scaled(made: Tensor, a_scale: Tensor, b_scale: Tensor, bias: Tensor | None) -> Tensor:
+def scaled(
+    made: OnnxTensor, a_scale: OnnxTensor, b_scale: OnnxTensor, bias: OnnxTensor | None
+) -> OnnxTensor:
     """Sums of products of bytes as floats, with a bias."""
     found = convert(made, np.float32) * (collapsed(a_scale) * collapsed(b_scale))
     return found if bias is None else found + bias
@@ -31,13 +33,13 @@ def scaled(made: Tensor, a_scale: Tensor, b_scale: Tensor, bias: Tensor | None) 
     domain=MICROSOFT,
     inputs="A B a_scale b_scale a_zero_point b_zero_point bias",
 )
-def lower_matmul_integer_to_float(node: Call) -> Tensor:
+def lower_matmul_integer_to_float(node: NodeCall) -> OnnxTensor:
     made = integer_matmul(node.take(0), node.take(1), node.optional(4), node.optional(5))
     return scaled(made, node.take(2), node.take(3), node.optional(6))
 
 
 @operator("DynamicQuantizeMatMul", domain=MICROSOFT, inputs="A B b_scale b_zero_point bias")
-def lower_dynamic_quantize_matmul(node: Call) -> Tensor:
+def lower_dynamic_quantize_matmul(node: NodeCall) -> OnnxTensor:
     """The first factor becomes uint8 with the scale that holds all of it."""
     a, scale, zero = dynamically_quantized(node.take(0))
     made = integer_matmul(a, node.take(1), zero, node.optional(3))
@@ -49,7 +51,7 @@ def lower_dynamic_quantize_matmul(node: Call) -> Tensor:
     domain=MICROSOFT,
     inputs="A a_scale a_zero_point B b_scale b_zero_point C y_scale y_zero_point",
 )
-def lower_quantized_gemm(node: Call) -> Tensor:
+def lower_quantized_gemm(node: NodeCall) -> OnnxTensor:
     """alpha * op(A) op(B) + C, where C counts steps of the sums; bytes if their scale is given."""
     a, b = node.take(0), node.take(3)
     a = ops.transpose(a, [1, 0]) if node.attr("transA", 0) else a
@@ -74,7 +76,7 @@ def unpacked(packed: Array, bits: int, count: int) -> Array:
 
 
 @operator("MatMulNBits", domain=MICROSOFT, inputs="A B scales zero_points g_idx bias")
-def lower_matmul_of_few_bits(node: Call) -> Tensor:
+def lower_matmul_of_few_bits(node: NodeCall) -> OnnxTensor:
     """A times weights of few bits, with a scale and a zero point for each block of a column.
 
     The weights become floats here, so that products of them are as those of any others.

@@ -12,7 +12,7 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import (
     NARROW_INTEGERS,
-    Tensor,
+    OnnxTensor,
     binary,
     bounds,
     convert,
@@ -21,7 +21,7 @@ from davinci.frontends.onnx.tensor import (
 )
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 WIDE = tuple(np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64))
 """Floats that hold all finite values of the types that saturate."""
@@ -36,7 +36,7 @@ NO_VALUE = 255
 """The bits of an f32's exponent that say infinity or NaN, and of a float8e8m0 that say NaN."""
 
 
-def cast(x: Tensor, dtype: Any, saturate: bool = True, round_mode: str = "up") -> Tensor:
+def cast(x: OnnxTensor, dtype: Any, saturate: bool = True, round_mode: str = "up") -> OnnxTensor:
     """ONNX's conversion: towards zero to integers, modulo 2^n between them, even between floats.
 
     Args:
@@ -59,7 +59,7 @@ def cast(x: Tensor, dtype: Any, saturate: bool = True, round_mode: str = "up") -
     return convert(x, target)
 
 
-def _power_of_two(x: Tensor, dtype: Any, saturate: bool, round_mode: str) -> Tensor:
+def _power_of_two(x: OnnxTensor, dtype: Any, saturate: bool, round_mode: str) -> OnnxTensor:
     """An f32 as a float8e8m0, whose 8 bits are the exponent of an f32."""
     bits = ops.bitcast(x, np.uint32)
     exponent = binary("shift_right_logical", bits, 23) & NO_VALUE
@@ -83,7 +83,7 @@ def limits(dtype: Any) -> Any:
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
-def cast_by_attributes(node: Call, x: Tensor, dtype: Any) -> Tensor:
+def cast_by_attributes(node: NodeCall, x: OnnxTensor, dtype: Any) -> OnnxTensor:
     saturate, mode = node.attr("saturate"), node.attr("round_mode")
     if mode not in (None, "up", "down", "nearest"):
         node.refuse(f"round_mode {mode!r}", "up, down or nearest")
@@ -91,7 +91,7 @@ def cast_by_attributes(node: Call, x: Tensor, dtype: Any) -> Tensor:
 
 
 @operator("Cast")
-def lower_cast(node: Call) -> Tensor:
+def lower_cast(node: NodeCall) -> OnnxTensor:
     """Operator sets before 6 spell types by name."""
     to = node.attr("to")
     number = to if isinstance(to, int) else TensorProto.DataType.Value(to)
@@ -99,12 +99,12 @@ def lower_cast(node: Call) -> Tensor:
 
 
 @operator("CastLike")
-def lower_cast_like(node: Call) -> Tensor:
+def lower_cast_like(node: NodeCall) -> OnnxTensor:
     return cast_by_attributes(node, node.take(0), node.take(1).dtype)
 
 
 @operator("BitCast")
-def lower_bit_cast(node: Call) -> Tensor:
+def lower_bit_cast(node: NodeCall) -> OnnxTensor:
     x, dtype = node.take(0), node.dtype("to")
     if _bits(x.dtype) != _bits(dtype):
         node.refuse(f"{type_name(x.dtype)} as {type_name(dtype)}", "types of the same width")

@@ -8,10 +8,10 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Array, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import Array, OnnxTensor, constant, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 ML = "ai.onnx.ml"
 
@@ -20,13 +20,13 @@ NUMBERS: dict[str, Any] = {"float": np.float32, "int64": np.int64}
 
 
 @operator("Binarizer", domain=ML)
-def lower_binarizer(node: Call) -> Tensor:
+def lower_binarizer(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return convert(ops.compare("GT", convert(x, np.float32), node.attr("threshold")), x.dtype)
 
 
 @operator("Scaler", domain=ML)
-def lower_scaler(node: Call) -> Tensor:
+def lower_scaler(node: NodeCall) -> OnnxTensor:
     """(x - offset) * scale, of each feature or of all."""
     x = convert(node.take(0), np.float32)
     offset, scale = (constant(node.attr(key), np.float32) for key in ("offset", "scale"))
@@ -34,14 +34,14 @@ def lower_scaler(node: Call) -> Tensor:
 
 
 @operator("ArrayFeatureExtractor", domain=ML)
-def lower_array_feature_extractor(node: Call) -> Tensor:
+def lower_array_feature_extractor(node: NodeCall) -> OnnxTensor:
     x, indices = node.take(0), node.take(1)
     x = ops.expand_dims(x, [0]) if x.rank == 1 else x
     return ops.take(x, ops.reshape(indices, [indices.count]), x.rank - 1)
 
 
 @operator("LabelEncoder", domain=ML)
-def lower_label_encoder(node: Call) -> Tensor:
+def lower_label_encoder(node: NodeCall) -> OnnxTensor:
     """The value whose key an element equals, NaN also equals NaN; else the default."""
     x = node.take(0)
     keys, values = _labels(node, "keys"), _labels(node, "values")
@@ -60,7 +60,7 @@ def lower_label_encoder(node: Call) -> Tensor:
     return ops.take(constant(np.append(values, default.ravel()[:1])), place, 0)
 
 
-def _labels(node: Call, name: str) -> Array:
+def _labels(node: NodeCall, name: str) -> Array:
     """Keys or values, from whichever attribute holds them."""
     if node.given(f"{name}_tensor"):
         found = np.asarray(node.attr(f"{name}_tensor"))

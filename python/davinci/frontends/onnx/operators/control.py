@@ -14,17 +14,17 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.scan import UNROLLED_STEPS, scan
-from davinci.frontends.onnx.tensor import Flowing, Refused, Tensor, constant
+from davinci.frontends.onnx.tensor import Flowing, OnnxTensor, Refused, constant
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 MOST_STEPS = 1 << 40
 """Most steps of a loop whose trip count is not given, for which ONNX has no limit."""
 
 
 @operator("If")
-def lower_if(node: Call) -> tuple[Flowing, ...]:
+def lower_if(node: NodeCall) -> tuple[Flowing, ...]:
     """A known condition chooses a branch; of another both are computed and one is selected."""
     condition = node.take(0)
     if condition.known is not None:
@@ -36,8 +36,8 @@ def lower_if(node: Call) -> tuple[Flowing, ...]:
     return tuple(chosen(condition, a, b) for a, b in zip(then, otherwise, strict=True))
 
 
-def chosen(condition: Tensor, a: Flowing, b: Flowing) -> Tensor:
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+def chosen(condition: OnnxTensor, a: Flowing, b: Flowing) -> OnnxTensor:
+    if not isinstance(a, OnnxTensor) or not isinstance(b, OnnxTensor):
         raise Refused("a branch gives a sequence or an optional value", "a known condition")
     if (a.dtype, a.shape) != (b.dtype, b.shape):
         raise Refused(f"the branches give {a} and {b}", "the same, or a known condition")
@@ -45,7 +45,7 @@ def chosen(condition: Tensor, a: Flowing, b: Flowing) -> Tensor:
 
 
 @operator("Loop")
-def lower_loop(node: Call) -> tuple[Flowing, ...]:
+def lower_loop(node: NodeCall) -> tuple[Flowing, ...]:
     """Step by step as long as it is known to go on, else a loop of the machine."""
     limit, condition = node.optional(0), node.optional(1)
     states = [node.flowing(i) for i in range(2, node.count)]
@@ -61,7 +61,7 @@ def lower_loop(node: Call) -> tuple[Flowing, ...]:
     return kept_loop(node, limit, condition, states)
 
 
-def unrolled_loop(node: Call, steps: int, states: list[Flowing]) -> tuple[Flowing, ...] | None:
+def unrolled_loop(node: NodeCall, steps: int, states: list[Flowing]) -> tuple[Flowing, ...] | None:
     """The loop step by step; None if its end is not known, or too far off."""
     rows: list[list[Flowing]] = []
     while len(rows) < steps:
@@ -70,7 +70,7 @@ def unrolled_loop(node: Call, steps: int, states: list[Flowing]) -> tuple[Flowin
         number = constant(np.array(len(rows), np.int64))
         outputs = node.subgraph("body", [number, constant(np.array(True)), *states])
         goes_on, after = outputs[0], outputs[1:]
-        if not isinstance(goes_on, Tensor) or goes_on.known is None:
+        if not isinstance(goes_on, OnnxTensor) or goes_on.known is None:
             return None
         states = after[: len(states)]
         rows.append(after[len(states) :])
@@ -84,7 +84,7 @@ def unrolled_loop(node: Call, steps: int, states: list[Flowing]) -> tuple[Flowin
 
 
 def kept_loop(
-    node: Call, limit: Tensor | None, condition: Tensor | None, states: list[Flowing]
+    node: NodeCall, limit: OnnxTensor | None, condition: OnnxTensor | None, states: list[Flowing]
 ) -> tuple[Flowing, ...]:
     """A `stablehlo.while` over the number of the step, the condition and the states."""
     start = tensors_of(states)
@@ -95,10 +95,10 @@ def kept_loop(
         )
     most = constant(np.array(MOST_STEPS, np.int64)) if limit is None else ops.reshape(limit, ())
 
-    def holds(number: Tensor, goes_on: Tensor, *carried: Tensor) -> Tensor:
+    def holds(number: OnnxTensor, goes_on: OnnxTensor, *carried: OnnxTensor) -> OnnxTensor:
         return ops.compare("LT", number, most) & goes_on
 
-    def body(number: Tensor, goes_on: Tensor, *carried: Tensor) -> list[Tensor]:
+    def body(number: OnnxTensor, goes_on: OnnxTensor, *carried: OnnxTensor) -> list[OnnxTensor]:
         again, *after = tensors_of(node.subgraph("body", [number, goes_on, *carried]))
         for old, new in zip(carried, after, strict=True):
             if (old.dtype, old.shape) != (new.dtype, new.shape):
@@ -110,15 +110,15 @@ def kept_loop(
     return tuple(results)
 
 
-def tensors_of(values: Sequence[Flowing]) -> list[Tensor]:
-    found = [value for value in values if isinstance(value, Tensor)]
+def tensors_of(values: Sequence[Flowing]) -> list[OnnxTensor]:
+    found = [value for value in values if isinstance(value, OnnxTensor)]
     if len(found) != len(values):
         raise Refused("a loop carries a sequence or an optional value", "a known number of steps")
     return found
 
 
 @operator("Scan")
-def lower_scan(node: Call) -> tuple[Flowing, ...]:
+def lower_scan(node: NodeCall) -> tuple[Flowing, ...]:
     """Lowers Scan; that of operator set 8 goes over axis 1 for each element of the batch, axis
     0."""
     count = int(node.attr("num_scan_inputs"))
@@ -138,7 +138,7 @@ def lower_scan(node: Call) -> tuple[Flowing, ...]:
 
 
 def scanned(
-    node: Call, states: list[Tensor], inputs: list[Tensor], directions: str, axes: str
+    node: NodeCall, states: list[OnnxTensor], inputs: list[OnnxTensor], directions: str, axes: str
 ) -> tuple[Flowing, ...]:
     """Final states and outputs, for one batch."""
     backwards = [bool(d) for d in node.attr(directions) or [0] * len(inputs)]
@@ -149,8 +149,8 @@ def scanned(
         node.refuse("scan inputs are of different length")
 
     def step(
-        number: Tensor, current: list[Tensor], slices: list[Tensor]
-    ) -> tuple[list[Tensor], list[Tensor]]:
+        number: OnnxTensor, current: list[OnnxTensor], slices: list[OnnxTensor]
+    ) -> tuple[list[OnnxTensor], list[OnnxTensor]]:
         outputs = tensors_of(node.subgraph("body", [*current, *slices]))
         return outputs[: len(states)], outputs[len(states) :]
 
@@ -164,14 +164,14 @@ def scanned(
 # Sequences.
 
 
-def sequence_of(node: Call, number: int) -> list[Tensor]:
+def sequence_of(node: NodeCall, number: int) -> list[OnnxTensor]:
     found = node.flowing(number)
     if not isinstance(found, list):
         raise Refused(f"input {number} is not a sequence")
     return found
 
 
-def place_in(node: Call, number: int, size: int, default: int) -> int:
+def place_in(node: NodeCall, number: int, size: int, default: int) -> int:
     """A known place in a sequence of `size`, counted from the front."""
     known = node.known(number)
     place = default if known is None else int(np.ravel(known)[0])
@@ -181,32 +181,32 @@ def place_in(node: Call, number: int, size: int, default: int) -> int:
 
 
 @operator("SequenceEmpty")
-def lower_sequence_empty(node: Call) -> Flowing:
+def lower_sequence_empty(node: NodeCall) -> Flowing:
     node.ignore("dtype")
     return []
 
 
 @operator("SequenceConstruct")
-def lower_sequence_construct(node: Call) -> Flowing:
+def lower_sequence_construct(node: NodeCall) -> Flowing:
     return node.tensors()
 
 
 @operator("SequenceInsert")
-def lower_sequence_insert(node: Call) -> Flowing:
+def lower_sequence_insert(node: NodeCall) -> Flowing:
     found = sequence_of(node, 0)
     at = place_in(node, 2, len(found), len(found))
     return [*found[:at], node.take(1), *found[at:]]
 
 
 @operator("SequenceErase")
-def lower_sequence_erase(node: Call) -> Flowing:
+def lower_sequence_erase(node: NodeCall) -> Flowing:
     found = sequence_of(node, 0)
     at = place_in(node, 1, len(found), len(found) - 1)
     return [*found[:at], *found[at + 1 :]]
 
 
 @operator("SequenceAt")
-def lower_sequence_at(node: Call) -> Flowing:
+def lower_sequence_at(node: NodeCall) -> Flowing:
     found = sequence_of(node, 0)
     at = place_in(node, 1, len(found), 0)
     if at == len(found):
@@ -215,12 +215,12 @@ def lower_sequence_at(node: Call) -> Flowing:
 
 
 @operator("SequenceLength")
-def lower_sequence_length(node: Call) -> Flowing:
+def lower_sequence_length(node: NodeCall) -> Flowing:
     return constant(np.array(len(sequence_of(node, 0)), np.int64))
 
 
 @operator("SplitToSequence")
-def lower_split_to_sequence(node: Call) -> Flowing:
+def lower_split_to_sequence(node: NodeCall) -> Flowing:
     """Parts of sizes that input 1 gives, of its one size, or of size 1, without the axis then."""
     x = node.take(0)
     axis = ops.axis_of(node.attr("axis"), x.rank)
@@ -235,13 +235,13 @@ def lower_split_to_sequence(node: Call) -> Flowing:
 
 
 @operator("ConcatFromSequence")
-def lower_concat_from_sequence(node: Call) -> Flowing:
+def lower_concat_from_sequence(node: NodeCall) -> Flowing:
     join = ops.stack if node.attr("new_axis") else ops.concat
     return join(sequence_of(node, 0), node.attr("axis"))
 
 
 @operator("SequenceMap")
-def lower_sequence_map(node: Call) -> tuple[Flowing, ...]:
+def lower_sequence_map(node: NodeCall) -> tuple[Flowing, ...]:
     """The graph on every element of a sequence, with the other operands or their elements."""
     operands = [node.flowing(i) for i in range(node.count)]
     rows = []
@@ -255,17 +255,17 @@ def lower_sequence_map(node: Call) -> tuple[Flowing, ...]:
 
 
 @operator("Optional")
-def lower_optional(node: Call) -> Flowing:
+def lower_optional(node: NodeCall) -> Flowing:
     node.ignore("type")
     return node.flowing(0)
 
 
 @operator("OptionalHasElement")
-def lower_optional_has_element(node: Call) -> Flowing:
+def lower_optional_has_element(node: NodeCall) -> Flowing:
     return constant(np.array(node.flowing(0) is not None))
 
 
 @operator("OptionalGetElement")
-def lower_optional_get_element(node: Call) -> Flowing:
+def lower_optional_get_element(node: NodeCall) -> Flowing:
     found = node.flowing(0)
     return found if found is not None else node.refuse("the optional value has no element")

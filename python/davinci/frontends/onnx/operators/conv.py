@@ -10,19 +10,19 @@ from davinci.frontends.onnx.operators.quantized_products import (
     dequantized_convolution,
     known_floats,
 )
-from davinci.frontends.onnx.tensor import Tensor
+from davinci.frontends.onnx.tensor import OnnxTensor
 from davinci.frontends.onnx.windows import windows_of
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 @operator("Conv")
-def lower_conv(node: Call) -> Tensor:
+def lower_conv(node: NodeCall) -> OnnxTensor:
     return convolved(node, node.take(0))
 
 
-def convolved(node: Call, x: Tensor) -> Tensor:
+def convolved(node: NodeCall, x: OnnxTensor) -> OnnxTensor:
     """The convolution of `x` [N, C, ..] by a node's weights, with its bias."""
     w, bias = node.take(1), node.optional(2)
     made = dequantized_convolution(node, x, w)

@@ -11,16 +11,16 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import BadNode, Tensor, constant
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, constant
 from davinci.frontends.onnx.windows import SpatialWindows, halves
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 def convolution(
-    x: Tensor, w: Tensor, windows: SpatialWindows, groups: int = 1, dtype: Any = None
-) -> Tensor:
+    x: OnnxTensor, w: OnnxTensor, windows: SpatialWindows, groups: int = 1, dtype: Any = None
+) -> OnnxTensor:
     """[N, C, ..] and weights [M, C / groups, ..] make [N, M, ..]; a product where it is one."""
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % max(1, groups):
         raise BadNode(f"weights {list(w.shape)} in {groups} groups on {list(x.shape)}")
@@ -37,7 +37,9 @@ def convolution(
     )
 
 
-def pointwise_product(x: Tensor, w: Tensor, windows: SpatialWindows, dtype: Any) -> Tensor:
+def pointwise_product(
+    x: OnnxTensor, w: OnnxTensor, windows: SpatialWindows, dtype: Any
+) -> OnnxTensor:
     """A convolution with windows of one element: a product of matrices."""
     limits = [(n - 1) * s + 1 for n, s in zip(windows.counts, windows.strides, strict=True)]
     batch, channels = x.shape[:2]
@@ -48,7 +50,7 @@ def pointwise_product(x: Tensor, w: Tensor, windows: SpatialWindows, dtype: Any)
     return ops.reshape(ops.transpose(product, [1, 0, 2]), [batch, w.shape[0], *windows.counts])
 
 
-def add_bias(y: Tensor, bias: Tensor | None) -> Tensor:
+def add_bias(y: OnnxTensor, bias: OnnxTensor | None) -> OnnxTensor:
     """`y` [N, M, ..] with a bias [M]."""
     if bias is None:
         return y
@@ -56,7 +58,7 @@ def add_bias(y: Tensor, bias: Tensor | None) -> Tensor:
 
 
 @operator("ConvTranspose")
-def lower_conv_transpose(node: Call) -> Tensor:
+def lower_conv_transpose(node: NodeCall) -> OnnxTensor:
     """A convolution of the input with zeros between its elements, by the weights turned round."""
     x, w, bias, groups = node.take(0), node.take(1), node.optional(2), node.attr("group")
     rank = x.rank - 2
@@ -78,7 +80,7 @@ def lower_conv_transpose(node: Call) -> Tensor:
 
 
 def transposed_window(
-    node: Call, inputs: Sequence[int], extents: Sequence[int], strides: Sequence[int]
+    node: NodeCall, inputs: Sequence[int], extents: Sequence[int], strides: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """What is cut at the begin of the full result along each axis, and the sizes left."""
     rank, mode = len(inputs), node.attr("auto_pad")
@@ -97,7 +99,7 @@ def transposed_window(
     return halves(totals, larger_first=mode != "SAME_UPPER")[0], sizes
 
 
-def transposed_weights(w: Tensor, groups: int) -> Tensor:
+def transposed_weights(w: OnnxTensor, groups: int) -> OnnxTensor:
     """[C, M / groups, ..] as [M, C / groups, ..], turned round along the spatial axes."""
     inputs, outputs, *kernel = w.shape
     spatial = tuple(range(3, 3 + len(kernel)))
@@ -111,7 +113,7 @@ def transposed_weights(w: Tensor, groups: int) -> Tensor:
 
 
 @operator("CausalConvWithState")
-def lower_causal_conv(node: Call) -> tuple[Tensor, Tensor]:
+def lower_causal_conv(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor]:
     """Each channel [N, C, length] by its own window, which ends at the element; and what is left.
 
     A state [N, C, window - 1] stands before the elements, or zeros.
@@ -127,7 +129,7 @@ def lower_causal_conv(node: Call) -> tuple[Tensor, Tensor]:
     return (y if activation == "none" else y * ops.sigmoid(y)), left
 
 
-def depthwise(x: Tensor, w: Tensor, length: int) -> Tensor:
+def depthwise(x: OnnxTensor, w: OnnxTensor, length: int) -> OnnxTensor:
     """Sums over the elements of windows [C, 1, k] of one dimension, as sums of slices."""
     terms = [
         ops.cut_axis(x, 2, k, k + length) * ops.squeeze(ops.cut_axis(w, 2, k, k + 1), [1])

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 Labels = tuple[str, ...]
 """A name for each dimension: a letter, or `.0`, `.1` for those of an ellipsis, from the last."""
 
 
 @operator("Einsum")
-def lower_einsum(node: Call) -> Tensor:
+def lower_einsum(node: NodeCall) -> OnnxTensor:
     tensors = node.tensors()
     inputs, output = parse(node.attr("equation"), [t.rank for t in tensors])
     sizes = sizes_of(tensors, inputs)
@@ -66,7 +66,7 @@ def spelt_out(term: str, rank: int, equation: str) -> Labels:
     return (*head, *(f".{i}" for i in reversed(range(rest))), *tail)
 
 
-def sizes_of(tensors: list[Tensor], inputs: list[Labels]) -> dict[str, int]:
+def sizes_of(tensors: list[OnnxTensor], inputs: list[Labels]) -> dict[str, int]:
     """Size of each dimension; one of size 1 is repeated to what others have."""
     sizes: dict[str, int] = {}
     for tensor, labels in zip(tensors, inputs, strict=True):
@@ -78,7 +78,7 @@ def sizes_of(tensors: list[Tensor], inputs: list[Labels]) -> dict[str, int]:
     return sizes
 
 
-def diagonal(x: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
+def diagonal(x: OnnxTensor, labels: Labels) -> tuple[OnnxTensor, Labels]:
     """The diagonal of dimensions that share a label: every (n + 1)th element of n * n."""
     for label in labels:
         places = [i for i, other in enumerate(labels) if other == label]
@@ -96,22 +96,22 @@ def diagonal(x: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
     return x, labels
 
 
-def single(x: Tensor, labels: Labels, sizes: dict[str, int]) -> tuple[Tensor, Labels]:
+def single(x: OnnxTensor, labels: Labels, sizes: dict[str, int]) -> tuple[OnnxTensor, Labels]:
     """Without dimensions of size 1 that others repeat."""
     gone = [i for i, label in enumerate(labels) if x.shape[i] == 1 != sizes[label]]
     kept = tuple(label for i, label in enumerate(labels) if i not in gone)
     return ops.squeeze(x, gone), kept
 
 
-def summed(x: Tensor, labels: Labels, wanted: set[str]) -> tuple[Tensor, Labels]:
+def summed(x: OnnxTensor, labels: Labels, wanted: set[str]) -> tuple[OnnxTensor, Labels]:
     """Without the dimensions that nothing else has."""
     gone = [i for i, label in enumerate(labels) if label not in wanted]
     return ops.reduce("add", x, gone), tuple(label for label in labels if label in wanted)
 
 
 def product(
-    a: tuple[Tensor, Labels], b: tuple[Tensor, Labels], wanted: set[str]
-) -> tuple[Tensor, Labels]:
+    a: tuple[OnnxTensor, Labels], b: tuple[OnnxTensor, Labels], wanted: set[str]
+) -> tuple[OnnxTensor, Labels]:
     """The product of two terms, summed over common dimensions that are not wanted any more."""
     (x, left), (y, right) = a, b
     common = [label for label in left if label in right]

@@ -10,7 +10,7 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import (
-    Tensor,
+    OnnxTensor,
     binary,
     constant,
     convert,
@@ -20,7 +20,7 @@ from davinci.frontends.onnx.tensor import (
 )
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 BINARY = {
     "Add": "add",
@@ -75,13 +75,13 @@ NEAR = 1e-5
 
 
 @operator(*BINARY)
-def lower_binary(node: Call) -> Tensor:
+def lower_binary(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     a, b = node.take(0), _aligned(node, node.take(0), node.take(1))
     return binary(BINARY[node.op_type], a, b)
 
 
-def _aligned(node: Call, a: Tensor, b: Tensor) -> Tensor:
+def _aligned(node: NodeCall, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
     """Operand b, brought to the dimensions of a where operator sets before 7 say which."""
     if not node.given("broadcast") or not node.attr("broadcast"):
         node.ignore("axis")
@@ -91,66 +91,66 @@ def _aligned(node: Call, a: Tensor, b: Tensor) -> Tensor:
 
 
 @operator(*VARIADIC)
-def lower_variadic(node: Call) -> Tensor:
+def lower_variadic(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     return reduce(lambda a, b: binary(VARIADIC[node.op_type], a, b), node.tensors())
 
 
 @operator("Mean")
-def lower_mean(node: Call) -> Tensor:
+def lower_mean(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     return reduce(lambda a, b: a + b, node.tensors()) / node.count
 
 
 @operator(*COMPARISONS)
-def lower_comparison(node: Call) -> Tensor:
+def lower_comparison(node: NodeCall) -> OnnxTensor:
     a, b = node.take(0), _aligned(node, node.take(0), node.take(1))
     return ops.compare(COMPARISONS[node.op_type], a, b)
 
 
 @operator(*UNARY)
-def lower_unary(node: Call) -> Tensor:
+def lower_unary(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     return unary(UNARY[node.op_type], node.take(0))
 
 
 @operator("Abs")
-def lower_abs(node: Call) -> Tensor:
+def lower_abs(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     return ops.absolute(node.take(0))
 
 
 @operator("Erf")
-def lower_erf(node: Call) -> Tensor:
+def lower_erf(node: NodeCall) -> OnnxTensor:
     """Lowers Erf; results for integers are rounded towards zero."""
     x = node.take(0)
     return ops.erf(x) if x.is_float else convert(ops.erf(convert(x, np.float32)), x.dtype)
 
 
 @operator("Sign")
-def lower_sign(node: Call) -> Tensor:
+def lower_sign(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return convert(ops.as_bool(x), x.dtype) if x.is_unsigned else unary("sign", x)
 
 
 @operator("Reciprocal")
-def lower_reciprocal(node: Call) -> Tensor:
+def lower_reciprocal(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     return 1 / node.take(0)
 
 
 @operator("Where")
-def lower_where(node: Call) -> Tensor:
+def lower_where(node: NodeCall) -> OnnxTensor:
     return ops.where(node.take(0), node.take(1), node.take(2))
 
 
 @operator("IsNaN")
-def lower_is_nan(node: Call) -> Tensor:
+def lower_is_nan(node: NodeCall) -> OnnxTensor:
     return ops.is_nan(node.take(0))
 
 
 @operator("IsInf")
-def lower_is_inf(node: Call) -> Tensor:
+def lower_is_inf(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     signs = [("detect_negative", -np.inf), ("detect_positive", np.inf)]
     wanted = [value for name, value in signs if node.attr(name)]
@@ -159,7 +159,7 @@ def lower_is_inf(node: Call) -> Tensor:
 
 
 @operator("BitShift")
-def lower_bit_shift(node: Call) -> Tensor:
+def lower_bit_shift(node: NodeCall) -> OnnxTensor:
     x, direction = node.take(0), node.attr("direction")
     if direction not in ("LEFT", "RIGHT"):
         node.refuse(f"direction {direction!r}", "LEFT or RIGHT")
@@ -168,7 +168,7 @@ def lower_bit_shift(node: Call) -> Tensor:
 
 
 @operator("Mod")
-def lower_mod(node: Call) -> Tensor:
+def lower_mod(node: NodeCall) -> OnnxTensor:
     """With `fmod` the sign of the dividend, else that of the divisor, as Python's."""
     a, b = node.take(0), node.take(1)
     rest = ops.remainder(a, b)
@@ -179,7 +179,7 @@ def lower_mod(node: Call) -> Tensor:
 
 
 @operator("Pow")
-def lower_pow(node: Call) -> Tensor:
+def lower_pow(node: NodeCall) -> OnnxTensor:
     """The result has the type of the base; where one of both is a float, it is computed as one."""
     x, exponent = node.take(0), _aligned(node, node.take(0), node.take(1))
     exponent = _whole(exponent)
@@ -194,7 +194,7 @@ def lower_pow(node: Call) -> Tensor:
     return convert(ops.where(close, nearest, found), x.dtype)
 
 
-def _whole(exponent: Tensor) -> Tensor:
+def _whole(exponent: OnnxTensor) -> OnnxTensor:
     """A known exponent without fractions, of integers."""
     known = exponent.known
     if known is None or not exponent.is_float or not np.all(np.abs(known.astype(float)) < 64):
@@ -203,7 +203,7 @@ def _whole(exponent: Tensor) -> Tensor:
     return constant(whole) if np.array_equal(whole, known) else exponent
 
 
-def _float_power(x: Tensor, exponent: Tensor) -> Tensor:
+def _float_power(x: OnnxTensor, exponent: OnnxTensor) -> OnnxTensor:
     known = exponent.known
     if known is not None and known.size and np.all(known == 0.5):
         base, _ = spread(*typed(x, exponent))

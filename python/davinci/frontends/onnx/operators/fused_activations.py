@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import MICROSOFT, operator
 from davinci.frontends.onnx.operators.activations import swish
-from davinci.frontends.onnx.tensor import BadNode, Tensor
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
-def gelu(x: Tensor) -> Tensor:
+def gelu(x: OnnxTensor) -> OnnxTensor:
     return x * 0.5 * (1 + ops.erf(x * math.sqrt(0.5)))
 
 
-def tanh_gelu(x: Tensor) -> Tensor:
+def tanh_gelu(x: OnnxTensor) -> OnnxTensor:
     return x * 0.5 * (1 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 
-def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
+def leaky_relu(x: OnnxTensor, alpha: float = 0.01) -> OnnxTensor:
     return ops.where(ops.compare("GE", x, 0), x, x * alpha)
 
 
-def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+def hard_sigmoid(x: OnnxTensor, alpha: float = 0.2, beta: float = 0.5) -> OnnxTensor:
     return ops.clip(x * alpha + beta, 0, 1)
 
 
-ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
+ACTIVATIONS: dict[str, Callable[..., OnnxTensor]] = {
     "Relu": lambda x: ops.maximum(x, 0),
     "Tanh": ops.tanh,
     "Sigmoid": ops.sigmoid,
@@ -49,7 +49,7 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
 """What `activation` of a fused operator names, with the parameters that follow it."""
 
 
-def activated(node: Call, x: Tensor, parameters: Sequence[float]) -> Tensor:
+def activated(node: NodeCall, x: OnnxTensor, parameters: Sequence[float]) -> OnnxTensor:
     """`x` behind the activation that a fused operator names, if it does."""
     kind = node.attr("activation", "")
     if not kind:
@@ -62,7 +62,7 @@ def activated(node: Call, x: Tensor, parameters: Sequence[float]) -> Tensor:
         raise BadNode(f"{len(parameters)} parameters of activation {kind}") from None
 
 
-def single_parameters(node: Call) -> list[float]:
+def single_parameters(node: NodeCall) -> list[float]:
     """The parameters of an activation that are attributes of their own."""
     names = [f"activation_{name}" for name in ("alpha", "beta", "gamma")]
     found = [node.attr(name, None) for name in names]
@@ -70,35 +70,35 @@ def single_parameters(node: Call) -> list[float]:
 
 
 @operator("Gelu", domain=MICROSOFT, inputs="X")
-def lower_gelu(node: Call) -> Tensor:
+def lower_gelu(node: NodeCall) -> OnnxTensor:
     return gelu(node.take(0))
 
 
 @operator("BiasGelu", domain=MICROSOFT, inputs="A B")
-def lower_bias_gelu(node: Call) -> Tensor:
+def lower_bias_gelu(node: NodeCall) -> OnnxTensor:
     return gelu(node.take(0) + node.take(1))
 
 
 @operator("FastGelu", domain=MICROSOFT, inputs="X bias")
-def lower_fast_gelu(node: Call) -> Tensor:
+def lower_fast_gelu(node: NodeCall) -> OnnxTensor:
     x, bias = node.take(0), node.optional(1)
     return tanh_gelu(x if bias is None else x + bias)
 
 
 @operator("QuickGelu", domain=MICROSOFT, inputs="X")
-def lower_quick_gelu(node: Call) -> Tensor:
+def lower_quick_gelu(node: NodeCall) -> OnnxTensor:
     return swish(node.take(0), node.attr("alpha", 1.702))
 
 
 @operator("ScaledSiLU", domain=MICROSOFT, inputs="X scale")
-def lower_scaled_silu(node: Call) -> Tensor:
+def lower_scaled_silu(node: NodeCall) -> OnnxTensor:
     scale = node.optional(1)
     x = node.take(0) * (node.attr("alpha", 1.0) if scale is None else ops.reshape(scale, []))
     return swish(x)
 
 
 @operator("BiasSplitGelu", domain=MICROSOFT, inputs="X bias")
-def lower_bias_split_gelu(node: Call) -> Tensor:
+def lower_bias_split_gelu(node: NodeCall) -> OnnxTensor:
     """The first half of the columns times the gelu of the second."""
     x = node.take(0) + node.take(1)
     if x.shape[-1] % 2:
@@ -108,17 +108,17 @@ def lower_bias_split_gelu(node: Call) -> Tensor:
 
 
 @operator("BiasAdd", domain=MICROSOFT, inputs="X bias skip")
-def lower_bias_add(node: Call) -> Tensor:
+def lower_bias_add(node: NodeCall) -> OnnxTensor:
     return node.take(0) + node.take(1) + node.take(2)
 
 
 @operator("GatedAdd", domain=MICROSOFT, inputs="X Y gate")
-def lower_gated_add(node: Call) -> Tensor:
+def lower_gated_add(node: NodeCall) -> OnnxTensor:
     return node.take(0) + node.take(1) * node.take(2)
 
 
 @operator("BiasSoftmax", domain=MICROSOFT, inputs="data bias")
-def lower_bias_softmax(node: Call) -> Tensor:
+def lower_bias_softmax(node: NodeCall) -> OnnxTensor:
     """Softmax over all dimensions from `axis` on, of the sum with a bias.
 
     The bias has the dimensions of the data, or those of one side of the dimension from which on it

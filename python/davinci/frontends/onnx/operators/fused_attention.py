@@ -16,16 +16,16 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import MICROSOFT, operator
 from davinci.frontends.onnx.operators.linear import product
 from davinci.frontends.onnx.operators.quantized_products import collapsed, integer_matmul
-from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, constant, convert
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast, constant, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 MASKED = -10000.0
 """What onnxruntime adds to the scores of padded keys, unless `mask_filter_value` says otherwise."""
 
 
-def split_heads(x: Tensor, heads: int) -> Tensor:
+def split_heads(x: OnnxTensor, heads: int) -> OnnxTensor:
     """[B, S, N H] as [B, N, S, H]."""
     if x.rank != 3 or x.shape[2] % heads:
         raise BadNode(f"{heads} heads of shape {list(x.shape)}", "[batch, tokens, heads * size]")
@@ -33,13 +33,13 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
     return ops.transpose(ops.reshape(x, [batch, tokens, heads, hidden // heads]), [0, 2, 1, 3])
 
 
-def join_heads(x: Tensor) -> Tensor:
+def join_heads(x: OnnxTensor) -> OnnxTensor:
     """[B, N, S, H] as [B, S, N H]."""
     batch, heads, tokens, size = x.shape
     return ops.reshape(ops.transpose(x, [0, 2, 1, 3]), [batch, tokens, heads * size])
 
 
-def shared_heads(x: Tensor, heads: int) -> Tensor:
+def shared_heads(x: OnnxTensor, heads: int) -> OnnxTensor:
     """Keys or values [B, M, T, H], each for `heads` / M heads of the queries."""
     batch, kept, tokens, size = x.shape
     if heads % kept:
@@ -50,7 +50,7 @@ def shared_heads(x: Tensor, heads: int) -> Tensor:
     return ops.reshape(repeated, [batch, heads, tokens, size])
 
 
-def scores_of(q: Tensor, k: Tensor, scale: float | None) -> Tensor:
+def scores_of(q: OnnxTensor, k: OnnxTensor, scale: float | None) -> OnnxTensor:
     """q k^T scale [B, N, S, T]; without a scale, or with 0, that is 1 / sqrt(H)."""
     if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
         raise BadNode(f"queries {list(q.shape)} and keys {list(k.shape)}", "the same heads")
@@ -58,12 +58,12 @@ def scores_of(q: Tensor, k: Tensor, scale: float | None) -> Tensor:
     return ops.matmul(q, ops.transpose(k, [0, 1, 3, 2])) * factor
 
 
-def attended(scores: Tensor, v: Tensor) -> Tensor:
+def attended(scores: OnnxTensor, v: OnnxTensor) -> OnnxTensor:
     """softmax(scores) v as [B, S, N H]."""
     return join_heads(ops.matmul(ops.softmax(scores, 3), v))
 
 
-def with_biases(scores: Tensor, *biases: Tensor | None) -> Tensor:
+def with_biases(scores: OnnxTensor, *biases: OnnxTensor | None) -> OnnxTensor:
     """Scores and biases that broadcast to them; what is known of the biases is summed here."""
     known = [b.known for b in biases if b is not None and b.known is not None]
     for bias in biases:
@@ -72,7 +72,7 @@ def with_biases(scores: Tensor, *biases: Tensor | None) -> Tensor:
     return scores + constant(sum(known[1:], known[0])) if known else scores
 
 
-def causal_bias(queries: int, keys: int, dtype: np.dtype) -> Tensor | None:
+def causal_bias(queries: int, keys: int, dtype: np.dtype) -> OnnxTensor | None:
     """The lowest number for keys behind a query [S, T], of which the last ones are the queries'."""
     if queries == 1:
         return None
@@ -81,7 +81,7 @@ def causal_bias(queries: int, keys: int, dtype: np.dtype) -> Tensor | None:
     return constant(np.where(hidden, lowest, 0).astype(dtype))
 
 
-def padding_bias(node: Call, number: int, scores: Tensor) -> Tensor | None:
+def padding_bias(node: NodeCall, number: int, scores: OnnxTensor) -> OnnxTensor | None:
     """What is added to scores [B, N, S, T] for a mask of padded keys.
 
     The mask is 0 for what is padded, for each key [B, T] or each score [B, S, T]; or it holds the
@@ -109,7 +109,9 @@ def padding_bias(node: Call, number: int, scores: Tensor) -> Tensor | None:
     return ops.where(shown, constant(0, scores.dtype), constant(low, scores.dtype))
 
 
-def biased_scores(node: Call, q: Tensor, k: Tensor, mask: int, bias: int | None) -> Tensor:
+def biased_scores(
+    node: NodeCall, q: OnnxTensor, k: OnnxTensor, mask: int, bias: int | None
+) -> OnnxTensor:
     """Scores [B, N, S, T] with a bias, a mask of padded keys, and one of keys behind the query.
 
     Args:
@@ -126,8 +128,14 @@ def biased_scores(node: Call, q: Tensor, k: Tensor, mask: int, bias: int | None)
 
 
 def self_attention(
-    node: Call, q: Tensor, k: Tensor, v: Tensor, mask: int, past: int, bias: int | None
-) -> tuple[Tensor, ...]:
+    node: NodeCall,
+    q: OnnxTensor,
+    k: OnnxTensor,
+    v: OnnxTensor,
+    mask: int,
+    past: int,
+    bias: int | None,
+) -> tuple[OnnxTensor, ...]:
     """Attention of [B, N, S, H] with a cache [2, B, N, P, H] before the keys and values.
 
     Args:
@@ -149,12 +157,12 @@ def self_attention(
     return (result, ops.stack([k, v])) if node.wants(1) else (result,)
 
 
-def parts_of(x: Tensor | None, sizes: Sequence[int]) -> list[Tensor | None]:
+def parts_of(x: OnnxTensor | None, sizes: Sequence[int]) -> list[OnnxTensor | None]:
     """Parts of these sizes along the last axis; None of nothing."""
     return [None for _ in sizes] if x is None else [*ops.split(x, x.rank - 1, sizes)]
 
 
-def known_parts(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+def known_parts(x: OnnxTensor, sizes: Sequence[int]) -> list[OnnxTensor]:
     """Columns of a weight; of a known one as weights of their own."""
     if x.known is None:
         return ops.split(x, x.rank - 1, sizes)
@@ -168,7 +176,7 @@ def known_parts(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
     domain=MICROSOFT,
     inputs="input weights bias mask_index past attention_bias past_sequence_length",
 )
-def lower_attention(node: Call) -> tuple[Tensor, ...]:
+def lower_attention(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """Projections of one input [B, S, D] by weights [D, D + D + Dv], and their attention."""
     x, weights, bias = node.take(0), node.take(1), node.optional(2)
     heads, width = node.attr("num_heads"), weights.shape[1]
@@ -188,14 +196,14 @@ def lower_attention(node: Call) -> tuple[Tensor, ...]:
     inputs="input weight bias input_scale weight_scale mask_index input_zero_point"
     " weight_zero_point past",
 )
-def lower_quantized_attention(node: Call) -> tuple[Tensor, ...]:
+def lower_quantized_attention(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """As Attention, of bytes: input less zero point, times scale; weights likewise, by column."""
     x, weights, bias = node.take(0), node.take(1), node.take(2)
     scale, weight_scale = node.take(3), node.take(4)
     zero, weight_zero = node.optional(6), node.optional(7)
     sizes = [weights.shape[1] // 3] * 3
 
-    def columns(value: Tensor) -> list[Tensor]:
+    def columns(value: OnnxTensor) -> list[OnnxTensor]:
         return [value] * 3 if value.count == 1 else known_parts(value, sizes)
 
     zeros = [None] * 3 if weight_zero is None else columns(weight_zero)
@@ -216,7 +224,7 @@ def lower_quantized_attention(node: Call) -> tuple[Tensor, ...]:
     inputs="query key value bias key_padding_mask attention_bias past_key past_value"
     " past_sequence_length cache_indirection",
 )
-def lower_multi_head_attention(node: Call) -> tuple[Tensor, ...]:
+def lower_multi_head_attention(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """Attention of projections that were made before; the bias of these is added here."""
     q, k, v = projections(node)
     old_keys, old_values = node.optional(6), node.optional(7)
@@ -226,7 +234,7 @@ def lower_multi_head_attention(node: Call) -> tuple[Tensor, ...]:
     return (attended(scores, v), k, v, scores)[: max(1, len(node.outputs))]
 
 
-def projections(node: Call) -> tuple[Tensor, Tensor, Tensor]:
+def projections(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor, OnnxTensor]:
     """Queries, keys and values [B, N, S or T, H] of MultiHeadAttention, in any of its forms."""
     query, key, value = node.take(0), node.optional(1), node.optional(2)
     heads, bias = node.attr("num_heads"), node.optional(3)
@@ -248,7 +256,7 @@ def projections(node: Call) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
-def unpacked(node: Call, x: Tensor, parts: int) -> None:
+def unpacked(node: NodeCall, x: OnnxTensor, parts: int) -> None:
     """Refuses what is not [B, S, N, parts, H]."""
     if x.rank != 5 or x.shape[3] != parts:
         node.refuse(
@@ -257,6 +265,6 @@ def unpacked(node: Call, x: Tensor, parts: int) -> None:
         )
 
 
-def flat(x: Tensor) -> Tensor:
+def flat(x: OnnxTensor) -> OnnxTensor:
     """[B, S, N, H] as [B, S, N H]."""
     return ops.reshape(x, [*x.shape[:2], x.shape[2] * x.shape[3]])

@@ -12,13 +12,13 @@ from davinci.frontends.onnx.operators.fused_activations import (
     tanh_gelu,
 )
 from davinci.frontends.onnx.operators.linear import product
-from davinci.frontends.onnx.tensor import Tensor
+from davinci.frontends.onnx.tensor import OnnxTensor
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
-def matrices(x: Tensor, turned: bool, batch_turned: bool) -> Tensor:
+def matrices(x: OnnxTensor, turned: bool, batch_turned: bool) -> OnnxTensor:
     """Matrices of a stack; of a transposed batch they stand along the dimensions 0 and last."""
     if batch_turned and x.rank > 2:
         x = ops.move_axis(x, 0, x.rank - 2)
@@ -27,7 +27,7 @@ def matrices(x: Tensor, turned: bool, batch_turned: bool) -> Tensor:
     return ops.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
-def fused_matmul(node: Call) -> Tensor:
+def fused_matmul(node: NodeCall) -> OnnxTensor:
     """alpha * op(A) op(B)."""
     a, b = (
         matrices(
@@ -40,18 +40,18 @@ def fused_matmul(node: Call) -> Tensor:
 
 
 @operator("FusedMatMul", "TransposeMatMul", domain=MICROSOFT, inputs="A B")
-def lower_fused_matmul(node: Call) -> Tensor:
+def lower_fused_matmul(node: NodeCall) -> OnnxTensor:
     return fused_matmul(node)
 
 
 @operator("FusedMatMulActivation", domain=MICROSOFT, inputs="A B")
-def lower_fused_matmul_activation(node: Call) -> Tensor:
+def lower_fused_matmul_activation(node: NodeCall) -> OnnxTensor:
     node.ignore("activation_axis")
     return activated(node, fused_matmul(node), single_parameters(node))
 
 
 @operator("FusedGemm", domain=MICROSOFT, inputs="A B C")
-def lower_fused_gemm(node: Call) -> Tensor:
+def lower_fused_gemm(node: NodeCall) -> OnnxTensor:
     alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
     a, b = (
         matrices(node.take(i), bool(node.attr(f"trans{x}", 0)), False) for i, x in enumerate("AB")
@@ -64,6 +64,6 @@ def lower_fused_gemm(node: Call) -> Tensor:
 
 
 @operator("GemmFastGelu", domain=MICROSOFT, inputs="X W bias")
-def lower_gemm_fast_gelu(node: Call) -> Tensor:
+def lower_gemm_fast_gelu(node: NodeCall) -> OnnxTensor:
     made, bias = product(node.take(0), node.take(1)), node.optional(2)
     return tanh_gelu(made if bias is None else made + bias)

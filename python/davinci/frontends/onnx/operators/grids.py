@@ -11,11 +11,11 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.convolution import add_bias
 from davinci.frontends.onnx.sampling import ImageTable, Outside, cubic, linear, nearest
-from davinci.frontends.onnx.tensor import Array, BadNode, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import Array, BadNode, OnnxTensor, constant, convert
 from davinci.frontends.onnx.windows import SpatialWindows, windows_of
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 MODES = {
     **{"linear": linear, "bilinear": linear, "nearest": nearest},
@@ -24,7 +24,7 @@ MODES = {
 
 
 @operator("GridSample")
-def lower_grid_sample(node: Call) -> Tensor:
+def lower_grid_sample(node: NodeCall) -> OnnxTensor:
     """[N, C, ..] at places [N, .., dimensions] of -1 to 1, the last dimension first."""
     x, grid, mode, padding = (
         node.take(0),
@@ -54,11 +54,11 @@ def lower_grid_sample(node: Call) -> Tensor:
     return convert(ops.reshape(found, [x.shape[0], x.shape[1], *outer[1:]]), x.dtype)
 
 
-def wide(x: Tensor) -> Tensor:
+def wide(x: OnnxTensor) -> OnnxTensor:
     return convert(x, np.float32) if not x.is_float or x.dtype.itemsize < 4 else x
 
 
-def element_places(place: Tensor, size: int, aligned: bool) -> Tensor:
+def element_places(place: OnnxTensor, size: int, aligned: bool) -> OnnxTensor:
     """-1 to 1 as 0 to size - 1, or as -0.5 to size - 0.5."""
     if aligned:
         return (place + 1) * ((size - 1) / 2)
@@ -76,7 +76,7 @@ def border(aligned: bool) -> Outside:
 def reflection(aligned: bool) -> Outside:
     """There and back between the ends, again and again."""
 
-    def reflect(place: Tensor, size: int) -> Tensor:
+    def reflect(place: OnnxTensor, size: int) -> OnnxTensor:
         low, high = ends(size, aligned)
         if high == low:
             return ops.like(place, low)
@@ -93,7 +93,7 @@ OUTSIDE = {"zeros": lambda aligned: None, "border": border, "reflection": reflec
 
 
 @operator("AffineGrid")
-def lower_affine_grid(node: Call) -> Tensor:
+def lower_affine_grid(node: NodeCall) -> OnnxTensor:
     """Places of a regular grid, moved by matrices [N, dimensions, dimensions + 1]."""
     theta, aligned = node.take(0), bool(node.attr("align_corners"))
     images, _, *sizes = node.constant_integers("size", 1)
@@ -113,7 +113,7 @@ def grid_places(size: int, aligned: bool) -> Array:
 
 
 @operator("DeformConv")
-def lower_deform_conv(node: Call) -> Tensor:
+def lower_deform_conv(node: NodeCall) -> OnnxTensor:
     """A convolution whose windows take elements at places moved by an input.
 
     The moved windows make columns [N, C, elements, places], which a product takes up.

@@ -20,10 +20,10 @@ from davinci.frontends.onnx.operators.fused_attention import (
     split_heads,
 )
 from davinci.frontends.onnx.operators.rotary import angles, consecutive, rotated
-from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, emit
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, constant, emit
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 UNQUANTIZED = ("NONE", "")
 """Values of `k_quant_type` and `v_quant_type` for caches of floats."""
@@ -35,7 +35,7 @@ UNQUANTIZED = ("NONE", "")
     inputs="query key value past_key past_value seqlens_k total_sequence_length cos_cache sin_cache"
     " position_ids attention_bias head_sink k_scale v_scale q_norm_weight k_norm_weight",
 )
-def lower_group_query_attention(node: Call) -> tuple[Tensor, ...]:
+def lower_group_query_attention(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """The result [B, S, N H], and the caches with the new keys and values."""
     check_caches(node)
     q, k, v = projections(node)
@@ -59,7 +59,7 @@ def lower_group_query_attention(node: Call) -> tuple[Tensor, ...]:
     return (result, keys, values)
 
 
-def check_caches(node: Call) -> None:
+def check_caches(node: NodeCall) -> None:
     """Refuses caches of bytes, those that move on by themselves, and scores as an output."""
     for name in ("k_quant_type", "v_quant_type"):
         if (kind := node.attr(name, "NONE")) not in UNQUANTIZED:
@@ -71,7 +71,7 @@ def check_caches(node: Call) -> None:
         node.refuse("attribute 'sliding_window_cache' is not supported", "a cache of full length")
 
 
-def projections(node: Call) -> tuple[Tensor, Tensor, Tensor]:
+def projections(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor, OnnxTensor]:
     """Queries [B, N, S, H], keys and values [B, M, S, H], given apart or in one."""
     heads, kept = node.attr("num_heads"), node.attr("kv_num_heads")
     query, key, value = node.take(0), node.optional(1), node.optional(2)
@@ -85,12 +85,12 @@ def projections(node: Call) -> tuple[Tensor, Tensor, Tensor]:
     return split_heads(query, heads), split_heads(key, kept), split_heads(value, kept)
 
 
-def tokens_at_most(node: Call) -> int:
+def tokens_at_most(node: NodeCall) -> int:
     """Tokens of the longest sequence, which the length of the cache follows from."""
     return int(node.constant(6).reshape(-1)[0])
 
 
-def tokens_before(node: Call, batch: int, tokens: int, total: int) -> Tensor | int:
+def tokens_before(node: NodeCall, batch: int, tokens: int, total: int) -> OnnxTensor | int:
     """Tokens of each sequence [B] before the first query; of all of them where it is one number."""
     lengths = node.take(5)
     if tokens == total:
@@ -102,7 +102,9 @@ def tokens_before(node: Call, batch: int, tokens: int, total: int) -> Tensor | i
     return int(found[0]) if (found == found[0]).all() else constant(found)
 
 
-def positioned(node: Call, q: Tensor, k: Tensor, first: Tensor | int) -> tuple[Tensor, Tensor]:
+def positioned(
+    node: NodeCall, q: OnnxTensor, k: OnnxTensor, first: OnnxTensor | int
+) -> tuple[OnnxTensor, OnnxTensor]:
     """Queries and keys turned by their positions, which may be given."""
     given = node.optional(9)
     if not node.attr("do_rotary", 0):
@@ -114,7 +116,9 @@ def positioned(node: Call, q: Tensor, k: Tensor, first: Tensor | int) -> tuple[T
     return rotated(q, cos, sin, interleaved), rotated(k, cos, sin, interleaved)
 
 
-def updated(cache: Tensor | None, new: Tensor, first: Tensor | int, length: int) -> Tensor:
+def updated(
+    cache: OnnxTensor | None, new: OnnxTensor, first: OnnxTensor | int, length: int
+) -> OnnxTensor:
     """New keys or values [B, M, S, H] at their places in a cache [B, M, length, H]."""
     batch, tokens = new.shape[0], new.shape[2]
     if isinstance(first, int):
@@ -137,7 +141,9 @@ def updated(cache: Tensor | None, new: Tensor, first: Tensor | int, length: int)
     return ops.where(here, new, cache)
 
 
-def shown_keys(node: Call, first: Tensor | int, tokens: int, length: int) -> Tensor | None:
+def shown_keys(
+    node: NodeCall, first: OnnxTensor | int, tokens: int, length: int
+) -> OnnxTensor | None:
     """Which keys a query sees [B or 1, 1, S, length]: those up to itself, or in a window."""
     window, causal = node.attr("local_window_size", -1), node.attr("causal", 1)
     own = np.arange(tokens) if causal else np.full(tokens, tokens - 1)
@@ -152,12 +158,12 @@ def shown_keys(node: Call, first: Tensor | int, tokens: int, length: int) -> Ten
     return shown if window <= 0 else shown & ops.compare("GT", place, last - window)
 
 
-def padded_bias(bias: Tensor, length: int) -> Tensor:
+def padded_bias(bias: OnnxTensor, length: int) -> OnnxTensor:
     """A bias [.., T] with zeros for places of the cache that hold nothing."""
     return ops.pad(bias, [0] * bias.rank, [0] * (bias.rank - 1) + [length - bias.shape[-1]])
 
 
-def normalized(node: Call, scores: Tensor) -> Tensor:
+def normalized(node: NodeCall, scores: OnnxTensor) -> OnnxTensor:
     """Softmax over the keys, to which a number for each head may be added that has no value."""
     sink = node.optional(11)
     if sink is None and not node.attr("smooth_softmax", 0):

@@ -10,12 +10,12 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, constant, convert
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast, constant, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
-Combine = Callable[[Tensor, Tensor], Tensor]
+Combine = Callable[[OnnxTensor, OnnxTensor], OnnxTensor]
 
 REDUCTIONS: dict[str, Combine] = {
     "none": lambda old, new: new,
@@ -32,7 +32,7 @@ more of them are sorted or scattered one by one, on the scalar unit."""
 
 
 @operator("Gather")
-def lower_gather(node: Call) -> Tensor:
+def lower_gather(node: NodeCall) -> OnnxTensor:
     x, indices = node.take(0), node.take(1)
     axis = ops.axis_of(node.attr("axis"), x.rank)
     # As they are: the kernel that reads them wraps them.
@@ -44,7 +44,7 @@ def lower_gather(node: Call) -> Tensor:
     return ops.reshape(taken, [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
 
 
-def check_indices(indices: Tensor, size: int) -> None:
+def check_indices(indices: OnnxTensor, size: int) -> None:
     """Known indices, counted from the front, must lie within a dimension."""
     found = indices.known
     if found is not None and found.size and (found.min() < 0 or found.max() >= size):
@@ -52,13 +52,13 @@ def check_indices(indices: Tensor, size: int) -> None:
 
 
 @operator("GatherElements")
-def lower_gather_elements(node: Call) -> Tensor:
+def lower_gather_elements(node: NodeCall) -> OnnxTensor:
     x, indices = node.take(0), node.take(1)
     rows = element_numbers(x, indices, ops.axis_of(node.attr("axis"), x.rank))
     return ops.reshape(ops.take_rows(ops.reshape(x, [x.count]), rows), indices.shape)
 
 
-def element_numbers(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+def element_numbers(x: OnnxTensor, indices: OnnxTensor, axis: int) -> OnnxTensor:
     """The number in `x` of the element with the place of an index, but along `axis` the index.
 
     Returns:
@@ -80,7 +80,7 @@ def element_numbers(x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 @operator("GatherND")
-def lower_gather_nd(node: Call) -> Tensor:
+def lower_gather_nd(node: NodeCall) -> OnnxTensor:
     """Rows at tuples of indices, which are the last dimension; batch dimensions go together."""
     x, indices, batch = node.take(0), node.take(1), node.attr("batch_dims") or 0
     depth = indices.shape[-1]
@@ -90,7 +90,7 @@ def lower_gather_nd(node: Call) -> Tensor:
     return ops.reshape(ops.take_rows(table, rows), [*indices.shape[:-1], *behind])
 
 
-def tuple_numbers(x: Tensor, indices: Tensor, batch: int = 0) -> Tensor:
+def tuple_numbers(x: OnnxTensor, indices: OnnxTensor, batch: int = 0) -> OnnxTensor:
     """Tuples of indices into the dimensions of `x` behind `batch` ones, as numbers of rows."""
     depth, outer = indices.shape[-1], indices.shape[:-1]
     if batch + depth > x.rank or x.shape[:batch] != indices.shape[:batch]:
@@ -111,14 +111,14 @@ def tuple_numbers(x: Tensor, indices: Tensor, batch: int = 0) -> Tensor:
     return ops.reshape(ops.row_numbers(places, x.shape[: batch + depth]), [math.prod(outer)])
 
 
-def last_unstacked(x: Tensor) -> list[Tensor]:
+def last_unstacked(x: OnnxTensor) -> list[OnnxTensor]:
     """The slices of the last dimension, known if `x` is."""
     if x.known is not None:
         return [constant(x.known[..., i]) for i in range(x.shape[-1])]
     return ops.unstack(x, -1)
 
 
-def flat_numbers(places: Sequence[Any], shape: Sequence[int]) -> Tensor:
+def flat_numbers(places: Sequence[Any], shape: Sequence[int]) -> OnnxTensor:
     """Known places in several dimensions as numbers of rows, a vector."""
     if not math.prod(shape):
         return constant(np.zeros(0, np.int32))
@@ -127,7 +127,7 @@ def flat_numbers(places: Sequence[Any], shape: Sequence[int]) -> Tensor:
 
 
 @operator("ScatterElements", "Scatter")
-def lower_scatter_elements(node: Call) -> Tensor:
+def lower_scatter_elements(node: NodeCall) -> OnnxTensor:
     x, indices, updates = node.take(0), node.take(1), node.take(2)
     axis = ops.axis_of(node.attr("axis"), x.rank)
     if indices.known is None and indices.rank == x.rank and indices.shape[axis] <= FEW:
@@ -139,7 +139,9 @@ def lower_scatter_elements(node: Call) -> Tensor:
     return ops.reshape(scatter_rows(flat, rows, new, reduction(node)), x.shape)
 
 
-def scatter_few(x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: Combine) -> Tensor:
+def scatter_few(
+    x: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor, axis: int, combine: Combine
+) -> OnnxTensor:
     """`x` with updates combined into the places along `axis` that the indices of a line name."""
     chosen = ops.wrap_indices(indices, x.shape[axis])
     places = ops.iota(chosen.dtype, x.shape, axis)
@@ -151,7 +153,7 @@ def scatter_few(x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine:
 
 
 @operator("ScatterND")
-def lower_scatter_nd(node: Call) -> Tensor:
+def lower_scatter_nd(node: NodeCall) -> OnnxTensor:
     x, indices, updates = node.take(0), node.take(1), node.take(2)
     depth = indices.shape[-1]
     if indices.known is None and depth and reduction(node) is REDUCTIONS["none"]:
@@ -169,7 +171,7 @@ def lower_scatter_nd(node: Call) -> Tensor:
     return ops.reshape(scatter_rows(table, rows, new, reduction(node)), x.shape)
 
 
-def box_of(indices: Tensor, shape: Sequence[int]) -> tuple[list[int], list[int]] | None:
+def box_of(indices: OnnxTensor, shape: Sequence[int]) -> tuple[list[int], list[int]] | None:
     """Where a box begins and how large it is whose places known tuples name in order, as those of a
     cache that a step writes; None if they are no box, or one of several dimensions' parts."""
     depth = indices.shape[-1]
@@ -187,7 +189,7 @@ def box_of(indices: Tensor, shape: Sequence[int]) -> tuple[list[int], list[int]]
     return (first.tolist(), sizes.tolist()) if np.array_equal(ordered, tuples) else None
 
 
-def scatter_blocks(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def scatter_blocks(x: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
     """`x` with updates [.., rest] in place of what tuples of indices [.., depth] name, in order."""
     depth, outer = indices.shape[-1], indices.rank - 1
     if depth > x.rank or updates.shape != indices.shape[:-1] + x.shape[depth:]:
@@ -205,14 +207,16 @@ def scatter_blocks(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     return ops.scatter(x, chosen, updates, numbers, REDUCTIONS["none"])
 
 
-def reduction(node: Call) -> Combine:
+def reduction(node: NodeCall) -> Combine:
     name = node.attr("reduction") or "none"
     if name not in REDUCTIONS:
         node.refuse(f"reduction {name!r} is not supported", ", ".join(REDUCTIONS))
     return REDUCTIONS[name]
 
 
-def scatter_rows(table: Tensor, rows: Tensor, updates: Tensor, combine: Combine) -> Tensor:
+def scatter_rows(
+    table: OnnxTensor, rows: OnnxTensor, updates: OnnxTensor, combine: Combine
+) -> OnnxTensor:
     """`table` with `updates` [n, ..] combined into its rows at `rows` [n], in order."""
     if not updates.count:
         return table
@@ -228,7 +232,7 @@ def scatter_rows(table: Tensor, rows: Tensor, updates: Tensor, combine: Combine)
 
 
 @operator("TensorScatter")
-def lower_tensor_scatter(node: Call) -> Tensor:
+def lower_tensor_scatter(node: NodeCall) -> OnnxTensor:
     """A cache [batch, .., steps, ..] with new steps written from an index of each batch on."""
     cache, new, first = node.take(0), node.take(1), node.optional(2)
     mode = node.attr("mode")
@@ -251,7 +255,7 @@ def lower_tensor_scatter(node: Call) -> Tensor:
 
 
 @operator("TopK")
-def lower_top_k(node: Call) -> tuple[Tensor, Tensor]:
+def lower_top_k(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor]:
     """Lowers TopK: of equal elements the first comes first, and results are sorted also where they
     need not be."""
     node.ignore("sorted")
@@ -273,7 +277,7 @@ def lower_top_k(node: Call) -> tuple[Tensor, Tensor]:
     return kept[0], convert(kept[1], np.int64)
 
 
-def extremes(x: Tensor, axis: int, count: int, largest: bool) -> tuple[Tensor, Tensor]:
+def extremes(x: OnnxTensor, axis: int, count: int, largest: bool) -> tuple[OnnxTensor, OnnxTensor]:
     """The first `count` elements along `axis` in order and their places: the extreme one of those
     that are left, again and again. NaN comes first."""
     name, worst = ("maximum", ops.lowest) if largest else ("minimum", ops.highest)

@@ -12,27 +12,27 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.quantized_products import dequantized_matmul
 from davinci.frontends.onnx.operators.reductions import place_of
-from davinci.frontends.onnx.tensor import Tensor
+from davinci.frontends.onnx.tensor import OnnxTensor
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 LARGEST_DETERMINANT = 32
 """Rows of a matrix; an elimination is some operations for each."""
 
 
 @operator("MatMul")
-def lower_matmul(node: Call) -> Tensor:
+def lower_matmul(node: NodeCall) -> OnnxTensor:
     return product(node.take(0), node.take(1))
 
 
-def product(a: Tensor, b: Tensor) -> Tensor:
+def product(a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
     """The matrix product, computed with bytes where both operands were dequantized from them."""
     made = dequantized_matmul(a, b)
     return ops.matmul(a, b) if made is None else made
 
 
-def turned(x: Tensor) -> Tensor:
+def turned(x: OnnxTensor) -> OnnxTensor:
     """A matrix transposed, and so what it was dequantized from."""
     made, source = ops.transpose(x, [1, 0]), x.dequantized
     if source is not None:
@@ -42,7 +42,7 @@ def turned(x: Tensor) -> Tensor:
 
 
 @operator("Gemm")
-def lower_gemm(node: Call) -> Tensor:
+def lower_gemm(node: NodeCall) -> OnnxTensor:
     """alpha * op(A) op(B) + beta * C."""
     node.ignore("broadcast")
     a, b, c = node.take(0), node.take(1), node.optional(2)
@@ -57,7 +57,7 @@ def lower_gemm(node: Call) -> Tensor:
 
 
 @operator("Det")
-def lower_det(node: Call) -> Tensor:
+def lower_det(node: NodeCall) -> OnnxTensor:
     """The product of the pivots of an elimination, with a change of sign for rows exchanged.
 
     Rows are chosen by masks, so that matrices of a batch may differ in their pivots.
@@ -78,7 +78,7 @@ def lower_det(node: Call) -> Tensor:
     return ops.reshape(found, x.shape[:-2])
 
 
-def _eliminated(x: Tensor) -> tuple[Tensor, Tensor]:
+def _eliminated(x: OnnxTensor) -> tuple[OnnxTensor, OnnxTensor]:
     """The signed pivots [n, 1] of matrices [n, m, m], and what is left [n, m - 1, m - 1]."""
     count, size = x.shape[:2]
     place = place_of("maximum", ops.absolute(ops.cut_axis(x, 2, 0, 1)), 1)

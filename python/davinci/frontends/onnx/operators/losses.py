@@ -9,27 +9,27 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.normalization import log_softmax, per_channel
-from davinci.frontends.onnx.tensor import Tensor, convert
+from davinci.frontends.onnx.tensor import OnnxTensor, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 TRAINING = "ai.onnx.preview.training"
 
 
 @operator("NegativeLogLikelihoodLoss")
-def lower_likelihood_loss(node: Call) -> Tensor:
+def lower_likelihood_loss(node: NodeCall) -> OnnxTensor:
     return _likelihood_loss(node, node.take(0))
 
 
 @operator("SoftmaxCrossEntropyLoss")
-def lower_cross_entropy_loss(node: Call) -> tuple[Tensor, ...]:
+def lower_cross_entropy_loss(node: NodeCall) -> tuple[OnnxTensor, ...]:
     likelihood = log_softmax(node.take(0), 1)
     loss = _likelihood_loss(node, likelihood)
     return (loss, likelihood) if node.wants(1) else (loss,)
 
 
-def _likelihood_loss(node: Call, likelihood: Tensor) -> Tensor:
+def _likelihood_loss(node: NodeCall, likelihood: OnnxTensor) -> OnnxTensor:
     """-likelihood[n, target[n, ..], ..] * weight[target[n, ..]], reduced.
 
     The class is chosen by comparing all, since a mask is what the vector unit is good at.
@@ -57,7 +57,7 @@ def _likelihood_loss(node: Call, likelihood: Tensor) -> Tensor:
 
 
 @operator("Dropout")
-def lower_dropout(node: Call) -> tuple[Tensor, ...]:
+def lower_dropout(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """The input; in training only where nothing is dropped."""
     node.ignore("consumed_inputs", "seed")
     x = node.take(0)
@@ -78,33 +78,33 @@ RANDOM = (
 
 
 @operator(*RANDOM)
-def lower_random(node: Call) -> Tensor:
+def lower_random(node: NodeCall) -> OnnxTensor:
     node.refuse("random numbers, which no other run would reproduce", "numbers as an input")
 
 
 # Steps of optimizers: learning rate, number of steps, then tensors, gradients and states in turn.
 
 
-def _groups(node: Call, kinds: int) -> tuple[Tensor, Tensor, list[list[Tensor]]]:
+def _groups(node: NodeCall, kinds: int) -> tuple[OnnxTensor, OnnxTensor, list[list[OnnxTensor]]]:
     """Learning rate, steps, and for each optimized tensor one operand of each kind."""
     rate, steps, values = node.take(0), node.take(1), node.tensors(2)
     count = len(values) // kinds
     return rate, steps, [values[i::count] for i in range(count)]
 
 
-def _by_kind(groups: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+def _by_kind(groups: list[tuple[OnnxTensor, ...]]) -> tuple[OnnxTensor, ...]:
     """Results of all tensors, sorted by kind."""
     return tuple(value for kind in zip(*groups, strict=True) for value in kind)
 
 
 @operator("Adagrad", domain=TRAINING)
-def lower_adagrad(node: Call) -> tuple[Tensor, ...]:
+def lower_adagrad(node: NodeCall) -> tuple[OnnxTensor, ...]:
     rate, steps, groups = _groups(node, 3)
     decay, norm = node.attr("decay_factor"), node.attr("norm_coefficient")
     epsilon = node.attr("epsilon")
     step = rate / (1 + convert(steps, rate.dtype) * decay)
 
-    def updated(x: Tensor, gradient: Tensor, squares: Tensor) -> tuple[Tensor, ...]:
+    def updated(x: OnnxTensor, gradient: OnnxTensor, squares: OnnxTensor) -> tuple[OnnxTensor, ...]:
         slope = norm * x + gradient
         summed = squares + slope * slope
         return x - step * slope / (ops.sqrt(summed) + epsilon), summed
@@ -113,7 +113,7 @@ def lower_adagrad(node: Call) -> tuple[Tensor, ...]:
 
 
 @operator("Momentum", domain=TRAINING)
-def lower_momentum(node: Call) -> tuple[Tensor, ...]:
+def lower_momentum(node: NodeCall) -> tuple[OnnxTensor, ...]:
     rate, steps, groups = _groups(node, 3)
     alpha, beta, norm = node.attr("alpha"), node.attr("beta"), node.attr("norm_coefficient")
     mode = node.attr("mode")
@@ -121,7 +121,7 @@ def lower_momentum(node: Call) -> tuple[Tensor, ...]:
         node.refuse(f"mode {mode!r}", "standard or nesterov")
     later = ops.where(ops.compare("GT", steps, 0), ops.full((), rate.dtype, beta), 1)
 
-    def updated(x: Tensor, gradient: Tensor, speed: Tensor) -> tuple[Tensor, ...]:
+    def updated(x: OnnxTensor, gradient: OnnxTensor, speed: OnnxTensor) -> tuple[OnnxTensor, ...]:
         slope = norm * x + gradient
         faster = alpha * speed + later * slope
         return x - rate * (slope + alpha * faster if mode == "nesterov" else faster), faster
@@ -130,19 +130,21 @@ def lower_momentum(node: Call) -> tuple[Tensor, ...]:
 
 
 @operator("Adam", domain=TRAINING)
-def lower_adam(node: Call) -> tuple[Tensor, ...]:
+def lower_adam(node: NodeCall) -> tuple[OnnxTensor, ...]:
     rate, steps, groups = _groups(node, 4)
     alpha, beta, epsilon = node.attr("alpha"), node.attr("beta"), node.attr("epsilon")
     norm, norm_post = node.attr("norm_coefficient"), node.attr("norm_coefficient_post")
     count = convert(steps, rate.dtype)
 
-    def decayed(factor: float) -> Tensor:
+    def decayed(factor: float) -> OnnxTensor:
         return ops.power(ops.full((), rate.dtype, factor), count)
 
     corrected = rate * ops.sqrt(1 - decayed(beta)) / (1 - decayed(alpha))
     step = ops.where(ops.compare("GT", steps, 0), corrected, rate)
 
-    def updated(x: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> tuple[Tensor, ...]:
+    def updated(
+        x: OnnxTensor, gradient: OnnxTensor, mean: OnnxTensor, square: OnnxTensor
+    ) -> tuple[OnnxTensor, ...]:
         slope = norm * x + gradient
         mean = alpha * mean + (1 - alpha) * slope
         square = beta * square + (1 - beta) * (slope * slope)

@@ -8,15 +8,15 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, constant, convert
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 @operator("Slice")
-def lower_slice(node: Call) -> Tensor:
+def lower_slice(node: NodeCall) -> OnnxTensor:
     """Bounds are clamped as Python's; steps may be negative."""
     x = node.take(0)
     starts, ends = node.integers("starts", 1) or [], node.integers("ends", 2) or []
@@ -32,7 +32,7 @@ def lower_slice(node: Call) -> Tensor:
 
 
 @operator("Pad")
-def lower_pad(node: Call) -> Tensor:
+def lower_pad(node: NodeCall) -> OnnxTensor:
     """With a value, or with elements of the tensor; negative pads cut."""
     x, mode = node.take(0), node.attr("mode")
     pads = node.integers("paddings" if node.given("paddings") else "pads", 1) or []
@@ -53,10 +53,10 @@ def lower_pad(node: Call) -> Tensor:
     return x
 
 
-def _filler(value: Any, x: Tensor) -> Any:
+def _filler(value: Any, x: OnnxTensor) -> Any:
     if value is None:
         return False if x.dtype == ops.BOOL else 0
-    return ops.reshape(value, []) if isinstance(value, Tensor) else value
+    return ops.reshape(value, []) if isinstance(value, OnnxTensor) else value
 
 
 def _padded_indices(size: int, low: int, high: int, mode: Any) -> Any:
@@ -75,7 +75,7 @@ TO_DEPTH = {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}
 
 
 @operator("DepthToSpace")
-def lower_depth_to_space(node: Call) -> Tensor:
+def lower_depth_to_space(node: NodeCall) -> OnnxTensor:
     """Blocks of channels as blocks of the image; many channels move as rows of their own."""
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
@@ -97,7 +97,7 @@ def lower_depth_to_space(node: Call) -> Tensor:
 
 
 @operator("SpaceToDepth")
-def lower_space_to_depth(node: Call) -> Tensor:
+def lower_space_to_depth(node: NodeCall) -> OnnxTensor:
     """The reverse of DepthToSpace."""
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
@@ -119,14 +119,14 @@ def lower_space_to_depth(node: Call) -> Tensor:
     return ops.reshape(planes, made)
 
 
-def _image(x: Tensor, block: int) -> tuple[int, ...]:
+def _image(x: OnnxTensor, block: int) -> tuple[int, ...]:
     if x.rank != 4 or block < 1:
         raise BadNode(f"blocks of {block} of a tensor of rank {x.rank}", "images [N, C, H, W]")
     return x.shape
 
 
 @operator("ReverseSequence")
-def lower_reverse_sequence(node: Call) -> Tensor:
+def lower_reverse_sequence(node: NodeCall) -> OnnxTensor:
     """The first elements along the time axis backwards, as many as each sequence is long.
 
     All rows are reversed; of each, what begins behind the elements that its sequence lacks is taken
@@ -158,7 +158,7 @@ def lower_reverse_sequence(node: Call) -> Tensor:
 
 
 @operator("CenterCropPad")
-def lower_center_crop_pad(node: Call) -> Tensor:
+def lower_center_crop_pad(node: NodeCall) -> OnnxTensor:
     x, sizes = node.take(0), node.integers("shape", 1) or []
     axes = node.attr("axes", None)
     axes = [ops.axis_of(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
@@ -171,7 +171,7 @@ def lower_center_crop_pad(node: Call) -> Tensor:
 
 
 @operator("Compress")
-def lower_compress(node: Call) -> Tensor:
+def lower_compress(node: NodeCall) -> OnnxTensor:
     x, axis = node.take(0), node.attr("axis")
     condition = node.constant(1)
     if axis is None:
@@ -180,17 +180,17 @@ def lower_compress(node: Call) -> Tensor:
 
 
 @operator("NonZero")
-def lower_non_zero(node: Call) -> Tensor:
+def lower_non_zero(node: NodeCall) -> OnnxTensor:
     return constant(np.array(np.nonzero(np.atleast_1d(node.constant(0))), np.int64))
 
 
 @operator("Unique", "NonMaxSuppression", "ImageDecoder")
-def refuse_by_shape(node: Call) -> Tensor:
+def refuse_by_shape(node: NodeCall) -> OnnxTensor:
     node.refuse("the shape of the result depends on the data", "results of known shape")
 
 
 @operator("Col2Im")
-def lower_col2im(node: Call) -> Tensor:
+def lower_col2im(node: NodeCall) -> OnnxTensor:
     """Blocks [N, C * block, number] added up in images [N, C, ..]."""
     x, image = node.take(0), node.constant_integers("image_shape", 1)
     block = node.constant_integers("block_shape", 2)
@@ -206,7 +206,7 @@ def lower_col2im(node: Call) -> Tensor:
     ]
     n, channels = x.shape[0], x.shape[1] // int(np.prod(block))
     blocks = ops.reshape(x, [n, channels, int(np.prod(block)), *counts])
-    total: Tensor | None = None
+    total: OnnxTensor | None = None
     for number, offset in enumerate(np.ndindex(*block)):
         part = ops.squeeze(ops.cut_axis(blocks, 2, number, number + 1), [2])
         first = [o * d for o, d in zip(offset, dilations, strict=True)]

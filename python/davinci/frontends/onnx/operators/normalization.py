@@ -12,24 +12,24 @@ from onnx import helper
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.reductions import place_of
-from davinci.frontends.onnx.tensor import Tensor, convert
+from davinci.frontends.onnx.tensor import OnnxTensor, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
-def log_softmax(x: Tensor, axis: int) -> Tensor:
+def log_softmax(x: OnnxTensor, axis: int) -> OnnxTensor:
     shifted = x - ops.reduce("maximum", x, [axis], keepdims=True)
     return shifted - ops.log(ops.reduce("add", ops.exp(shifted), [axis], keepdims=True))
 
 
-def hardmax(x: Tensor, axis: int) -> Tensor:
+def hardmax(x: OnnxTensor, axis: int) -> OnnxTensor:
     """1 at the first largest element, else 0."""
     places = ops.iota(np.int32, x.shape, axis)
     return convert(ops.compare("EQ", places, place_of("maximum", x, axis)), x.dtype)
 
 
-ALONG_AN_AXIS: dict[str, Callable[[Tensor, int], Tensor]] = {
+ALONG_AN_AXIS: dict[str, Callable[[OnnxTensor, int], OnnxTensor]] = {
     "Softmax": ops.softmax,
     "LogSoftmax": log_softmax,
     "Hardmax": hardmax,
@@ -37,7 +37,7 @@ ALONG_AN_AXIS: dict[str, Callable[[Tensor, int], Tensor]] = {
 
 
 @operator(*ALONG_AN_AXIS)
-def lower_along_an_axis(node: Call) -> Tensor:
+def lower_along_an_axis(node: NodeCall) -> OnnxTensor:
     """Before operator set 13, along all dimensions from `axis` on."""
     x, along = node.take(0), ALONG_AN_AXIS[node.op_type]
     wide = x if x.rank else ops.reshape(x, [1])
@@ -51,7 +51,7 @@ def lower_along_an_axis(node: Call) -> Tensor:
 
 
 @operator("LpNormalization")
-def lower_lp_normalization(node: Call) -> Tensor:
+def lower_lp_normalization(node: NodeCall) -> OnnxTensor:
     """Zero where the norm is."""
     x, p = node.take(0), node.attr("p")
     axis = ops.axis_of(node.attr("axis"), x.rank)
@@ -62,32 +62,32 @@ def lower_lp_normalization(node: Call) -> Tensor:
     return ops.where(ops.is_zero(norm), 0, x / norm)
 
 
-def moments(x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
+def moments(x: OnnxTensor, axes: Sequence[int]) -> tuple[OnnxTensor, OnnxTensor]:
     """Mean and variance over some axes, kept; of what is left of the mean, so nothing cancels."""
     mean = ops.mean(x, axes, keepdims=True)
     centred = x - mean
     return mean, ops.mean(centred * centred, axes, keepdims=True)
 
 
-def standardized(x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
+def standardized(x: OnnxTensor, axes: Sequence[int], epsilon: float) -> OnnxTensor:
     """(x - mean) / sqrt(variance + epsilon)."""
     mean, variance = moments(x, axes)
     return (x - mean) / ops.sqrt(variance + epsilon)
 
 
-def per_channel(value: Tensor, rank: int, axis: int = 1) -> Tensor:
+def per_channel(value: OnnxTensor, rank: int, axis: int = 1) -> OnnxTensor:
     """A vector as one that broadcasts along dimension `axis` of `rank`."""
     return ops.reshape(value, [value.count if i == axis else 1 for i in range(rank)])
 
 
-def computed(node: Call, x: Tensor) -> Tensor:
+def computed(node: NodeCall, x: OnnxTensor) -> OnnxTensor:
     """`x` in the type that statistics are computed in: `stash_type`, or a wider one it has."""
     stash = np.dtype(helper.tensor_dtype_to_np_dtype(node.attr("stash_type") or 1))
     return convert(x, stash) if stash.itemsize > x.dtype.itemsize else x
 
 
 @operator("MeanVarianceNormalization")
-def lower_mean_variance(node: Call) -> Tensor:
+def lower_mean_variance(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     if node.version < 9:
         across = node.attr("across_channels")
@@ -99,7 +99,7 @@ def lower_mean_variance(node: Call) -> Tensor:
 
 
 @operator("InstanceNormalization")
-def lower_instance_normalization(node: Call) -> Tensor:
+def lower_instance_normalization(node: NodeCall) -> OnnxTensor:
     node.ignore("consumed_inputs")
     x, scale, bias = node.take(0), node.take(1), node.take(2)
     found = standardized(x, range(2, x.rank), node.attr("epsilon"))
@@ -107,7 +107,7 @@ def lower_instance_normalization(node: Call) -> Tensor:
 
 
 @operator("GroupNormalization")
-def lower_group_normalization(node: Call) -> Tensor:
+def lower_group_normalization(node: NodeCall) -> OnnxTensor:
     x, groups = node.take(0), node.attr("num_groups")
     scale, bias = node.take(1), node.take(2)
     if x.rank < 2 or x.shape[1] % groups:
@@ -121,7 +121,7 @@ def lower_group_normalization(node: Call) -> Tensor:
 
 
 @operator("LayerNormalization")
-def lower_layer_normalization(node: Call) -> tuple[Tensor, ...]:
+def lower_layer_normalization(node: NodeCall) -> tuple[OnnxTensor, ...]:
     x, scale, bias = node.take(0), node.take(1), node.optional(2)
     axes = range(ops.axis_of(node.attr("axis"), x.rank), x.rank)
     wide = computed(node, x)
@@ -136,7 +136,7 @@ def lower_layer_normalization(node: Call) -> tuple[Tensor, ...]:
 
 
 @operator("RMSNormalization")
-def lower_rms_normalization(node: Call) -> Tensor:
+def lower_rms_normalization(node: NodeCall) -> OnnxTensor:
     x, scale = node.take(0), node.take(1)
     axes = range(ops.axis_of(node.attr("axis"), x.rank), x.rank)
     wide = computed(node, x)
@@ -145,7 +145,7 @@ def lower_rms_normalization(node: Call) -> Tensor:
 
 
 @operator("LRN")
-def lower_lrn(node: Call) -> Tensor:
+def lower_lrn(node: NodeCall) -> OnnxTensor:
     """Divides by a power of the squares of the channels around."""
     x, size = node.take(0), node.attr("size")
     alpha, beta, bias = node.attr("alpha"), node.attr("beta"), node.attr("bias")
@@ -157,7 +157,7 @@ def lower_lrn(node: Call) -> Tensor:
 
 
 @operator("BatchNormalization")
-def lower_batch_normalization(node: Call) -> tuple[Tensor, ...]:
+def lower_batch_normalization(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """In training, statistics of the batch are used, and returned as the running ones.
 
     Operator sets before 14 train where a second output is used; those before 9 may have statistics
@@ -183,8 +183,13 @@ def lower_batch_normalization(node: Call) -> tuple[Tensor, ...]:
 
 
 def _batch_normalized(
-    x: Tensor, mean: Tensor, variance: Tensor, scale: Tensor, bias: Tensor, epsilon: float
-) -> Tensor:
+    x: OnnxTensor,
+    mean: OnnxTensor,
+    variance: OnnxTensor,
+    scale: OnnxTensor,
+    bias: OnnxTensor,
+    epsilon: float,
+) -> OnnxTensor:
     """One product and one sum with numbers of the channel, in the widest type among them."""
     factor = convert(scale, mean.dtype) / ops.sqrt(variance + epsilon)
     offset = convert(bias, mean.dtype) - mean * factor

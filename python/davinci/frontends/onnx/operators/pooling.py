@@ -11,15 +11,15 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.indexing import REDUCTIONS, scatter_rows
-from davinci.frontends.onnx.tensor import Array, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import Array, OnnxTensor, constant, convert
 from davinci.frontends.onnx.windows import SpatialWindows, fold, padded, shifted, windows_of
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 @operator("MaxPool")
-def lower_max_pool(node: Call) -> Tensor | tuple[Tensor, Tensor]:
+def lower_max_pool(node: NodeCall) -> OnnxTensor | tuple[OnnxTensor, OnnxTensor]:
     x, windows, columns = (
         node.take(0),
         windows_of(node, node.take(0)),
@@ -30,7 +30,9 @@ def lower_max_pool(node: Call) -> Tensor | tuple[Tensor, Tensor]:
     return largest_and_number(x, windows, bool(columns))
 
 
-def largest_and_number(x: Tensor, windows: SpatialWindows, columns: bool) -> tuple[Tensor, Tensor]:
+def largest_and_number(
+    x: OnnxTensor, windows: SpatialWindows, columns: bool
+) -> tuple[OnnxTensor, OnnxTensor]:
     """The largest elements, and the number of each (of equal ones the first) in the whole tensor.
 
     Args:
@@ -46,7 +48,7 @@ def largest_and_number(x: Tensor, windows: SpatialWindows, columns: bool) -> tup
     return values, convert(numbers, np.int64)
 
 
-Numbered = tuple[Tensor, Tensor]
+Numbered = tuple[OnnxTensor, OnnxTensor]
 """Elements and their numbers."""
 
 
@@ -61,7 +63,7 @@ OUTSIDE = -1
 """The number of what stands in the padding."""
 
 
-def element_numbers(shape: tuple[int, ...], columns: bool) -> Tensor:
+def element_numbers(shape: tuple[int, ...], columns: bool) -> OnnxTensor:
     """The number of each element: [N, C, ..]."""
     if not columns:
         return ops.reshape(ops.iota(np.int32, [math.prod(shape)], 0), shape)
@@ -72,11 +74,11 @@ def element_numbers(shape: tuple[int, ...], columns: bool) -> Tensor:
 
 
 @operator("AveragePool")
-def lower_average_pool(node: Call) -> Tensor:
+def lower_average_pool(node: NodeCall) -> OnnxTensor:
     return average_pool(node, node.take(0))
 
 
-def average_pool(node: Call, x: Tensor) -> Tensor:
+def average_pool(node: NodeCall, x: OnnxTensor) -> OnnxTensor:
     """Sums of windows over the number of their elements, without padding if that is asked."""
     windows = windows_of(node, x)
     sums = fold(summable(x), windows, "add")
@@ -90,7 +92,7 @@ def average_pool(node: Call, x: Tensor) -> Tensor:
     return convert(sums / constant(np.asarray(divisors, sums.dtype)), x.dtype)
 
 
-def summable(x: Tensor) -> Tensor:
+def summable(x: OnnxTensor) -> OnnxTensor:
     """Half precision as single: sums are made in it."""
     return convert(x, np.float32) if x.is_float and x.dtype.itemsize < 4 else x
 
@@ -106,20 +108,20 @@ def elements_inside(size: int, windows: SpatialWindows, axis: int, padding: bool
 
 
 @operator("LpPool")
-def lower_lp_pool(node: Call) -> Tensor:
+def lower_lp_pool(node: NodeCall) -> OnnxTensor:
     x, windows, p = node.take(0), windows_of(node, node.take(0)), float(node.attr("p") or 2)
     sums = fold(raised(summable(x), p), windows, "add")
     return convert(root(sums, p), x.dtype)
 
 
-def raised(x: Tensor, p: float) -> Tensor:
+def raised(x: OnnxTensor, p: float) -> OnnxTensor:
     """|x| ** p."""
     if p == 2:
         return x * x
     return ops.absolute(x) if p == 1 else ops.power(ops.absolute(x), p)
 
 
-def root(x: Tensor, p: float) -> Tensor:
+def root(x: OnnxTensor, p: float) -> OnnxTensor:
     """x ** (1 / p) of what is not negative."""
     if p == 2:
         return ops.sqrt(x)
@@ -127,26 +129,26 @@ def root(x: Tensor, p: float) -> Tensor:
 
 
 @operator("GlobalAveragePool")
-def lower_global_average_pool(node: Call) -> Tensor:
+def lower_global_average_pool(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return convert(ops.mean(summable(x), range(2, x.rank), keepdims=True), x.dtype)
 
 
 @operator("GlobalMaxPool")
-def lower_global_max_pool(node: Call) -> Tensor:
+def lower_global_max_pool(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     return ops.reduce("maximum", x, range(2, x.rank), keepdims=True)
 
 
 @operator("GlobalLpPool")
-def lower_global_lp_pool(node: Call) -> Tensor:
+def lower_global_lp_pool(node: NodeCall) -> OnnxTensor:
     x, p = node.take(0), float(node.attr("p") or 2)
     sums = ops.reduce("add", raised(summable(x), p), range(2, x.rank), keepdims=True)
     return convert(root(sums, p), x.dtype)
 
 
 @operator("MaxUnpool")
-def lower_max_unpool(node: Call) -> Tensor:
+def lower_max_unpool(node: NodeCall) -> OnnxTensor:
     """Elements at the numbers that MaxPool gave, zeros elsewhere."""
     x, numbers, wanted = node.take(0), node.take(1), node.integers("output_shape", 2)
     rank, kernel = x.rank - 2, node.attr("kernel_shape")

@@ -13,7 +13,7 @@ from davinci.frontends.onnx.operators.casts import cast
 from davinci.frontends.onnx.tensor import (
     BadNode,
     Dequantized,
-    Tensor,
+    OnnxTensor,
     bounds,
     broadcast,
     constant,
@@ -23,7 +23,7 @@ from davinci.frontends.onnx.tensor import (
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 BYTES = (np.int8, np.uint8)
@@ -33,7 +33,7 @@ UNSIGNED = 128
 """What unsigned bytes are more than the signed ones that products take for them."""
 
 
-def spread_scale(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
+def spread_scale(value: OnnxTensor, x: OnnxTensor, axis: int, block: int) -> OnnxTensor:
     """A scale or zero point that broadcasts to `x`.
 
     Args:
@@ -60,7 +60,9 @@ def spread_scale(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
     return ops.cut_axis(whole, at, 0, x.shape[at])
 
 
-def saturated(x: Tensor, zero: Tensor | None, dtype: Any, saturate: bool = True) -> Tensor:
+def saturated(
+    x: OnnxTensor, zero: OnnxTensor | None, dtype: Any, saturate: bool = True
+) -> OnnxTensor:
     """A float, rounded to even and shifted by its zero point, as a quantized type."""
     if not is_integer(dtype):
         return cast(x, dtype, saturate)
@@ -74,26 +76,26 @@ def saturated(x: Tensor, zero: Tensor | None, dtype: Any, saturate: bool = True)
     return made
 
 
-def lowered(zero: Tensor | None) -> Tensor | None:
+def lowered(zero: OnnxTensor | None) -> OnnxTensor | None:
     """The zero point of signed bytes that stand for unsigned ones; None if it is computed."""
     if zero is None:
         return constant(np.int16(-UNSIGNED))
     return None if zero.known is None else constant(zero.known.astype(np.int16) - UNSIGNED)
 
 
-def with_zero(x: Tensor, zero: Tensor | None) -> Tensor:
+def with_zero(x: OnnxTensor, zero: OnnxTensor | None) -> OnnxTensor:
     """x + zero in the type of `x`."""
     return x if zero is None or is_zero(zero) else x + convert(zero, x.dtype)
 
 
-def is_zero(x: Tensor | None) -> bool:
+def is_zero(x: OnnxTensor | None) -> bool:
     """Whether a tensor is known to be 0 everywhere."""
     return x is None or (x.known is not None and not np.any(x.known))
 
 
 @operator("QuantizeLinear")
 @operator("QuantizeLinear", domain=MICROSOFT, inputs="x y_scale y_zero_point")
-def lower_quantize(node: Call) -> Tensor:
+def lower_quantize(node: NodeCall) -> OnnxTensor:
     x, scale, zero = node.take(0), node.take(1), node.optional(2)
     axis, block = node.attr("axis", 1), node.attr("block_size") or 0
     dtype = node.dtype("output_dtype") if node.attr("output_dtype") else np.dtype(np.uint8)
@@ -109,14 +111,14 @@ def lower_quantize(node: Call) -> Tensor:
     return saturated(quotient, zero, dtype, node.attr("saturate") != 0)
 
 
-def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: Any) -> Tensor:
+def quantized(x: OnnxTensor, scale: OnnxTensor, zero: OnnxTensor | None, dtype: Any) -> OnnxTensor:
     """Floats as bytes of one scale and zero point, each of rank 0."""
     return saturated(x / scale, zero, dtype)
 
 
 @operator("DequantizeLinear")
 @operator("DequantizeLinear", domain=MICROSOFT, inputs="x x_scale x_zero_point")
-def lower_dequantize(node: Call) -> Tensor:
+def lower_dequantize(node: NodeCall) -> OnnxTensor:
     x, scale, zero = node.take(0), node.take(1), node.optional(2)
     axis, block = node.attr("axis", 1), node.attr("block_size") or 0
     dtype = node.dtype("output_dtype") if node.attr("output_dtype") else scale.dtype
@@ -124,13 +126,13 @@ def lower_dequantize(node: Call) -> Tensor:
 
 
 def dequantized(
-    x: Tensor,
-    scale: Tensor,
-    zero: Tensor | None,
+    x: OnnxTensor,
+    scale: OnnxTensor,
+    zero: OnnxTensor | None,
     dtype: Any = np.float32,
     axis: int = 1,
     block: int = 0,
-) -> Tensor:
+) -> OnnxTensor:
     """(x - zero) scale as floats of `dtype`, which remember the bytes that they were.
 
     Args:
@@ -153,12 +155,12 @@ def dequantized(
 
 
 @operator("DynamicQuantizeLinear")
-def lower_dynamic_quantize(node: Call) -> tuple[Tensor, Tensor, Tensor]:
+def lower_dynamic_quantize(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor, OnnxTensor]:
     """To uint8, with the scale and zero point that hold all of `x` and 0."""
     return dynamically_quantized(node.take(0))
 
 
-def dynamically_quantized(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def dynamically_quantized(x: OnnxTensor) -> tuple[OnnxTensor, OnnxTensor, OnnxTensor]:
     """`x` as uint8, its scale and its zero point."""
     everywhere = list(range(x.rank))
     high = ops.maximum(ops.reduce("maximum", x, everywhere), 0)

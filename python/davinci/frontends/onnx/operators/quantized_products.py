@@ -17,25 +17,25 @@ from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.convolution import add_bias, convolution
 from davinci.frontends.onnx.operators.normalization import per_channel
 from davinci.frontends.onnx.operators.quantization import UNSIGNED, is_zero, lowered, saturated
-from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, constant, convert
 from davinci.frontends.onnx.windows import windows_of
 from davinci.units import BLOCK_BYTES
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
-def collapsed(x: Tensor) -> Tensor:
+def collapsed(x: OnnxTensor) -> OnnxTensor:
     """One number, whatever its rank, as of rank 0."""
     return ops.reshape(x, []) if x.count == 1 else x
 
 
-def known_as(x: Tensor, dtype: Any) -> Tensor:
+def known_as(x: OnnxTensor, dtype: Any) -> OnnxTensor:
     """Integers in a type that holds them; of known ones at once."""
     return convert(x, dtype) if x.known is None else constant(x.known.astype(dtype))
 
 
-def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def signed(x: OnnxTensor, zero: OnnxTensor | None) -> tuple[OnnxTensor, OnnxTensor | None]:
     """8-bit integers and their zero point as int8: of unsigned ones both are moved by 128.
 
     The vector unit does that in fp16, which is exact.
@@ -58,14 +58,16 @@ def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return moved, convert(zero, np.int32) - UNSIGNED
 
 
-def sums(x: Tensor, axes: list[int]) -> Tensor:
+def sums(x: OnnxTensor, axes: list[int]) -> OnnxTensor:
     """Sums of int8 as i32, kept as dimensions; of a weight computed here."""
     if x.known is not None:
         return constant(x.known.sum(tuple(axes), np.int32, keepdims=True))
     return ops.reduce("add", convert(x, np.int32), axes, keepdims=True)
 
 
-def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None) -> Tensor:
+def integer_matmul(
+    a: OnnxTensor, b: OnnxTensor, a_zero: OnnxTensor | None, b_zero: OnnxTensor | None
+) -> OnnxTensor:
     """(a - a_zero) matmul (b - b_zero) in i32.
 
     Args:
@@ -91,12 +93,12 @@ def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor |
 
 
 @operator("MatMulInteger")
-def lower_matmul_integer(node: Call) -> Tensor:
+def lower_matmul_integer(node: NodeCall) -> OnnxTensor:
     return integer_matmul(node.take(0), node.take(1), node.optional(2), node.optional(3))
 
 
 @operator("QLinearMatMul")
-def lower_quantized_matmul(node: Call) -> Tensor:
+def lower_quantized_matmul(node: NodeCall) -> OnnxTensor:
     a, a_scale, a_zero, b, b_scale, b_zero = (node.take(i) for i in range(6))
     y_scale, y_zero = node.take(6), node.take(7)
     product = convert(integer_matmul(a, b, a_zero, b_zero), np.float32)
@@ -107,8 +109,12 @@ def lower_quantized_matmul(node: Call) -> Tensor:
 
 
 def integer_convolution(
-    node: Call, x: Tensor, w: Tensor, x_zero: Tensor | None, w_zero: Tensor | None
-) -> Tensor:
+    node: NodeCall,
+    x: OnnxTensor,
+    w: OnnxTensor,
+    x_zero: OnnxTensor | None,
+    w_zero: OnnxTensor | None,
+) -> OnnxTensor:
     """The convolution of x - x_zero and w - w_zero in i32; around `x` is its zero point.
 
     Args:
@@ -136,11 +142,11 @@ def integer_convolution(
 
 
 @operator("ConvInteger")
-def lower_conv_integer(node: Call) -> Tensor:
+def lower_conv_integer(node: NodeCall) -> OnnxTensor:
     return integer_convolution(node, node.take(0), node.take(1), node.optional(2), node.optional(3))
 
 
-def known_floats(w: Tensor) -> Tensor:
+def known_floats(w: OnnxTensor) -> OnnxTensor:
     """Weights that were bytes, one scale for each output channel, as constants."""
     of = w.dequantized
     if of is None or of.integers.known is None or of.scale.known is None or w.known is not None:
@@ -156,7 +162,7 @@ def known_floats(w: Tensor) -> Tensor:
     return constant(integers * scales, name=w.name)
 
 
-def dequantized_convolution(node: Call, x: Tensor, w: Tensor) -> Tensor | None:
+def dequantized_convolution(node: NodeCall, x: OnnxTensor, w: OnnxTensor) -> OnnxTensor | None:
     """A convolution of floats that were bytes, as one of bytes: exact up to its scale. None if they
     were not, if their scales do not go outside of the sums, or if the cube does not take as few
     channels of bytes: floats then are as good."""
@@ -170,7 +176,7 @@ def dequantized_convolution(node: Call, x: Tensor, w: Tensor) -> Tensor | None:
     return convert(found, np.float32) * (collapsed(a.scale) * each)
 
 
-def dequantized_matmul(a: Tensor, b: Tensor) -> Tensor | None:
+def dequantized_matmul(a: OnnxTensor, b: OnnxTensor) -> OnnxTensor | None:
     """A product of floats that were bytes, as `dequantized_convolution`."""
     left, right = a.dequantized, b.dequantized
     if left is None or right is None or left.scale.count > 1:
@@ -183,11 +189,11 @@ def dequantized_matmul(a: Tensor, b: Tensor) -> Tensor | None:
 
 
 @operator("QLinearConv")
-def lower_quantized_conv(node: Call) -> Tensor:
+def lower_quantized_conv(node: NodeCall) -> OnnxTensor:
     return quantized_convolution(node, node.take(0))
 
 
-def quantized_convolution(node: Call, x: Tensor) -> Tensor:
+def quantized_convolution(node: NodeCall, x: OnnxTensor) -> OnnxTensor:
     """The convolution of bytes [N, C, ..] as bytes; the bias is added to the integers."""
     x_scale, x_zero, w, w_scale, w_zero = (node.take(i) for i in range(1, 6))
     y_scale, y_zero = node.take(6), node.take(7)

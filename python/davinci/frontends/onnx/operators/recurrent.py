@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.scan import scan
-from davinci.frontends.onnx.tensor import Flowing, Tensor, convert
+from davinci.frontends.onnx.tensor import Flowing, OnnxTensor, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
-Activation = Callable[[Tensor], Tensor]
-Cell = Callable[[list[Tensor], Tensor], list[Tensor]]
+Activation = Callable[[OnnxTensor], OnnxTensor]
+Cell = Callable[[list[OnnxTensor], OnnxTensor], list[OnnxTensor]]
 """From the states [batch, hidden] and the inputs' share of the gates [batch, gates * hidden] to the
 next states, the first of which is the output."""
 
-ACTIVATIONS: dict[str, tuple[float, float, Callable[[Tensor, float, float], Tensor]]] = {
+ACTIVATIONS: dict[str, tuple[float, float, Callable[[OnnxTensor, float, float], OnnxTensor]]] = {
     "relu": (0.0, 0.0, lambda x, a, b: ops.maximum(x, 0)),
     "tanh": (0.0, 0.0, lambda x, a, b: ops.tanh(x)),
     "sigmoid": (0.0, 0.0, lambda x, a, b: ops.sigmoid(x)),
@@ -53,7 +53,7 @@ class RecurrentLayer:
             if there is none.
     """
 
-    def __init__(self, node: Call, gates: int, activations: Sequence[str]) -> None:
+    def __init__(self, node: NodeCall, gates: int, activations: Sequence[str]) -> None:
         self.node, self.gates, self.apart = node, gates, 0
         direction = node.attr("direction")
         self.backwards = {
@@ -86,16 +86,18 @@ class RecurrentLayer:
         return [chosen[i : i + count] for i in range(0, len(chosen), count)]
 
     def _bound(
-        self, function: Callable[[Tensor, float, float], Tensor], alpha: float, beta: float
+        self, function: Callable[[OnnxTensor, float, float], OnnxTensor], alpha: float, beta: float
     ) -> Activation:
         return lambda x: function(x, alpha, beta)
 
-    def clipped(self, gate: Tensor) -> Tensor:
+    def clipped(self, gate: OnnxTensor) -> OnnxTensor:
         """What goes into the activation of a gate; that of LSTM's memory is not clipped."""
         return gate if self._limit is None else ops.clip(gate, -self._limit, self._limit)
 
     def run(
-        self, make_cell: Callable[[int, list[Activation]], Cell], states: Sequence[Tensor | None]
+        self,
+        make_cell: Callable[[int, list[Activation]], Cell],
+        states: Sequence[OnnxTensor | None],
     ) -> tuple[Flowing, ...]:
         """Y [steps, directions, batch, hidden] and the final states [directions, batch, hidden].
 
@@ -119,13 +121,18 @@ class RecurrentLayer:
         return (ops.transpose(y, [2, 0, 1, 3]) if swapped else y, *last)
 
     def _start(
-        self, state: Tensor | None, direction: int, shape: tuple[int, int], x: Tensor, swapped: bool
-    ) -> Tensor:
+        self,
+        state: OnnxTensor | None,
+        direction: int,
+        shape: tuple[int, int],
+        x: OnnxTensor,
+        swapped: bool,
+    ) -> OnnxTensor:
         if state is None:
             return ops.full(shape, x.dtype, 0)
         return ops.unstack(state, 1 if swapped else 0)[direction]
 
-    def _projected(self, x: Tensor, direction: int) -> Tensor:
+    def _projected(self, x: OnnxTensor, direction: int) -> OnnxTensor:
         """[steps, batch, gates * hidden]: the inputs' share of the gates, with its bias."""
         weights = ops.unstack(self.node.take(1), 0)[direction]
         steps, batch, size = x.shape
@@ -136,7 +143,7 @@ class RecurrentLayer:
             gates = gates + bias
         return ops.reshape(gates, [steps, batch, gates.shape[-1]])
 
-    def bias(self, direction: int) -> Tensor | None:
+    def bias(self, direction: int) -> OnnxTensor | None:
         """[gates * hidden] of the inputs, and of the state where that is added to the same."""
         found = self.biases(direction)
         if found is None:
@@ -148,7 +155,7 @@ class RecurrentLayer:
         zeros = ops.full((self.gates * self.hidden - self.apart,), added.dtype, 0)
         return of_inputs + ops.concat([added, zeros], 0)
 
-    def biases(self, direction: int) -> list[Tensor] | None:
+    def biases(self, direction: int) -> list[OnnxTensor] | None:
         """[gates * hidden] of the inputs and of the state."""
         found = self.node.optional(3)
         if found is None:
@@ -156,7 +163,7 @@ class RecurrentLayer:
         size = self.gates * self.hidden
         return ops.split(ops.unstack(found, 0)[direction], 0, [size, size])
 
-    def recurrence(self, direction: int) -> Tensor:
+    def recurrence(self, direction: int) -> OnnxTensor:
         """[hidden, gates * hidden]."""
         return ops.transpose(ops.unstack(self.node.take(2), 0)[direction], [1, 0])
 
@@ -164,19 +171,19 @@ class RecurrentLayer:
         """Where gates begin and end."""
         return first * self.hidden, last * self.hidden
 
-    def parts(self, gates: Tensor) -> list[Tensor]:
+    def parts(self, gates: OnnxTensor) -> list[OnnxTensor]:
         """[batch, hidden] of each gate."""
         return ops.split(gates, 1, [self.hidden] * self.gates)
 
     def _scanned(
-        self, cell: Cell, start: list[Tensor], gates: Tensor, backwards: bool
-    ) -> tuple[list[Tensor], list[Tensor]]:
+        self, cell: Cell, start: list[OnnxTensor], gates: OnnxTensor, backwards: bool
+    ) -> tuple[list[OnnxTensor], list[OnnxTensor]]:
         """A sequence that is over keeps its states and gives zeros."""
         lengths = self.node.optional(4)
 
         def step(
-            number: Tensor, states: list[Tensor], slices: list[Tensor]
-        ) -> tuple[list[Tensor], list[Tensor]]:
+            number: OnnxTensor, states: list[OnnxTensor], slices: list[OnnxTensor]
+        ) -> tuple[list[OnnxTensor], list[OnnxTensor]]:
             following = cell(states, slices[0])
             if lengths is None:
                 return following, following[:1]
@@ -189,14 +196,14 @@ class RecurrentLayer:
 
 
 @operator("RNN")
-def lower_rnn(node: Call) -> tuple[Flowing, ...]:
+def lower_rnn(node: NodeCall) -> tuple[Flowing, ...]:
     """H' = f(X W + H R + bias)."""
     layer = RecurrentLayer(node, 1, ["Tanh"])
 
     def make_cell(direction: int, activations: list[Activation]) -> Cell:
         r = layer.recurrence(direction)
 
-        def cell(states: list[Tensor], gates: Tensor) -> list[Tensor]:
+        def cell(states: list[OnnxTensor], gates: OnnxTensor) -> list[OnnxTensor]:
             return [activations[0](layer.clipped(gates + ops.matmul(states[0], r)))]
 
         return cell
@@ -205,7 +212,7 @@ def lower_rnn(node: Call) -> tuple[Flowing, ...]:
 
 
 @operator("GRU")
-def lower_gru(node: Call) -> tuple[Flowing, ...]:
+def lower_gru(node: NodeCall) -> tuple[Flowing, ...]:
     """Gates z, r, h: H' = (1 - z) h + z H."""
     layer = RecurrentLayer(node, 3, ["Sigmoid", "Tanh"])
     after_product = node.attr("linear_before_reset")
@@ -219,7 +226,7 @@ def lower_gru(node: Call) -> tuple[Flowing, ...]:
         of_gates = ops.cut_axis(weights, 1, *layer.columns(0, 2))
         of_state = ops.cut_axis(weights, 1, *layer.columns(2, 3))
 
-        def cell(states: list[Tensor], gates: Tensor) -> list[Tensor]:
+        def cell(states: list[OnnxTensor], gates: OnnxTensor) -> list[OnnxTensor]:
             (h,) = states
             xz, xr, xh = layer.parts(gates)
             hz, hr = ops.split(ops.matmul(h, of_gates), 1, [layer.hidden] * 2)
@@ -236,7 +243,7 @@ def lower_gru(node: Call) -> tuple[Flowing, ...]:
 
 
 @operator("LSTM")
-def lower_lstm(node: Call) -> tuple[Flowing, ...]:
+def lower_lstm(node: NodeCall) -> tuple[Flowing, ...]:
     """Gates i, o, f, c with peepholes P of i, o and f."""
     layer = RecurrentLayer(node, 4, ["Sigmoid", "Tanh", "Tanh"])
     coupled = node.attr("input_forget")
@@ -245,11 +252,11 @@ def lower_lstm(node: Call) -> tuple[Flowing, ...]:
     def make_cell(direction: int, activations: list[Activation]) -> Cell:
         weights = layer.recurrence(direction)
         f, g, h = activations
-        p: Sequence[Tensor | int] = [0, 0, 0]
+        p: Sequence[OnnxTensor | int] = [0, 0, 0]
         if peepholes is not None:
             p = ops.split(ops.unstack(peepholes, 0)[direction], 0, [layer.hidden] * 3)
 
-        def cell(states: list[Tensor], gates: Tensor) -> list[Tensor]:
+        def cell(states: list[OnnxTensor], gates: OnnxTensor) -> list[OnnxTensor]:
             before, memory = states
             total = gates + ops.matmul(before, weights)
             i, o, forget, c = layer.parts(total)
@@ -263,5 +270,5 @@ def lower_lstm(node: Call) -> tuple[Flowing, ...]:
     return layer.run(make_cell, [node.optional(5), node.optional(6)])
 
 
-def peeped(gate: Tensor, peephole: Tensor | int, memory: Tensor) -> Tensor:
-    return gate + peephole * memory if isinstance(peephole, Tensor) else gate
+def peeped(gate: OnnxTensor, peephole: OnnxTensor | int, memory: OnnxTensor) -> OnnxTensor:
+    return gate + peephole * memory if isinstance(peephole, OnnxTensor) else gate

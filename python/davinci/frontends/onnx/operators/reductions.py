@@ -10,28 +10,28 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Tensor, binary, convert
+from davinci.frontends.onnx.tensor import OnnxTensor, binary, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
-Reduction = Callable[[Tensor, list[int]], Tensor]
+Reduction = Callable[[OnnxTensor, list[int]], OnnxTensor]
 """Reduces a tensor over axes, which stay as dimensions of size 1."""
 
 
-def total(x: Tensor, axes: list[int]) -> Tensor:
+def total(x: OnnxTensor, axes: list[int]) -> OnnxTensor:
     return ops.reduce("add", x, axes, keepdims=True)
 
 
-def largest(x: Tensor, axes: list[int]) -> Tensor:
+def largest(x: OnnxTensor, axes: list[int]) -> OnnxTensor:
     return ops.reduce("or" if x.dtype == np.bool_ else "maximum", x, axes, keepdims=True)
 
 
-def least(x: Tensor, axes: list[int]) -> Tensor:
+def least(x: OnnxTensor, axes: list[int]) -> OnnxTensor:
     return ops.reduce("and" if x.dtype == np.bool_ else "minimum", x, axes, keepdims=True)
 
 
-def average(x: Tensor, axes: list[int]) -> Tensor:
+def average(x: OnnxTensor, axes: list[int]) -> OnnxTensor:
     """The mean over axes: rounded towards zero for integers; over no elements NaN, or 0 for
     integers."""
     if x.is_float:
@@ -39,7 +39,7 @@ def average(x: Tensor, axes: list[int]) -> Tensor:
     return total(x, axes) / max(1, math.prod(x.shape[i] for i in axes))
 
 
-def log_sum_exp(x: Tensor, axes: list[int]) -> Tensor:
+def log_sum_exp(x: OnnxTensor, axes: list[int]) -> OnnxTensor:
     """No exponential overflows: the largest element is taken out, unless it is infinite."""
     peak = largest(x, axes)
     peak = ops.where(ops.compare("LT", ops.absolute(peak), np.inf), peak, 0)
@@ -63,14 +63,14 @@ OF_FLOATS = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp"})
 """Integers are computed as f32 and rounded towards zero."""
 
 
-def reduced_axes(node: Call, x: Tensor) -> list[int]:
+def reduced_axes(node: NodeCall, x: OnnxTensor) -> list[int]:
     """Axes of a reduction: an attribute, an input in newer operator sets, or all."""
     axes, stay = node.integers("axes", 1), node.attr("noop_with_empty_axes")
     return ops.axes_of(axes, x.rank) if axes else [] if stay else list(range(x.rank))
 
 
 @operator(*REDUCTIONS)
-def lower_reduce(node: Call) -> Tensor:
+def lower_reduce(node: NodeCall) -> OnnxTensor:
     x, reduce = node.take(0), REDUCTIONS[node.op_type]
     axes, keepdims = reduced_axes(node, x), node.attr("keepdims")
     if x.is_integer and node.op_type in OF_FLOATS:
@@ -84,7 +84,7 @@ PAIRED = tuple(map(np.dtype, (np.float16, np.float32, np.int32)))
 """Types of which values and places are reduced in pairs."""
 
 
-def place_of(name: str, x: Tensor, axis: int, last: bool = False) -> Tensor:
+def place_of(name: str, x: OnnxTensor, axis: int, last: bool = False) -> OnnxTensor:
     """The int32 index along `axis`, kept as a dimension, of the first or last extremum or NaN.
 
     Args:
@@ -102,7 +102,7 @@ def place_of(name: str, x: Tensor, axis: int, last: bool = False) -> Tensor:
 
 
 @operator("ArgMax", "ArgMin")
-def lower_place(node: Call) -> Tensor:
+def lower_place(node: NodeCall) -> OnnxTensor:
     x, name = node.take(0), "maximum" if node.op_type == "ArgMax" else "minimum"
     axis = ops.axis_of(node.attr("axis"), max(1, x.rank))
     last, keepdims = bool(node.attr("select_last_index")), node.attr("keepdims")
@@ -118,7 +118,7 @@ RUNNING = {"CumSum": ("add", 0), "CumProd": ("multiply", 1)}
 
 
 @operator(*RUNNING)
-def lower_running(node: Call) -> Tensor:
+def lower_running(node: NodeCall) -> OnnxTensor:
     """Doubles how many elements each result covers: log2(n) operations on the whole tensor."""
     name, neutral = RUNNING[node.op_type]
     x, axes = node.take(0), node.known(1)

@@ -9,14 +9,14 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.sampling import ImageTable, corners
-from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, convert
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 @operator("RoiAlign")
-def lower_roi_align(node: Call) -> Tensor:
+def lower_roi_align(node: NodeCall) -> OnnxTensor:
     """Samples between elements, a grid of them for each element of the result.
 
     The maximum is, as in onnxruntime, that of the four weighted neighbours of all samples.
@@ -50,7 +50,9 @@ def lower_roi_align(node: Call) -> Tensor:
     return convert(ops.transpose(found, [0, 3, 1, 2]), x.dtype)
 
 
-def sample_places(start: Tensor, end: Tensor, count: int, samples: int, half: bool) -> Tensor:
+def sample_places(
+    start: OnnxTensor, end: OnnxTensor, count: int, samples: int, half: bool
+) -> OnnxTensor:
     """Places along an axis, evenly in each region: [regions, count * samples]."""
     length = end - start if half else ops.maximum(end - start, 1)
     number = ops.iota(np.float32, [start.count, count * samples], 1) + 0.5
@@ -59,7 +61,7 @@ def sample_places(start: Tensor, end: Tensor, count: int, samples: int, half: bo
 
 
 @operator("MaxRoiPool")
-def lower_max_roi_pool(node: Call) -> Tensor:
+def lower_max_roi_pool(node: NodeCall) -> OnnxTensor:
     """Maxima of bins of regions [number, x1, y1, x2, y2], whose bounds are rounded outwards."""
     x, regions, counts = node.take(0), node.take(1), node.attr("pooled_shape")
     number, *borders = ops.unstack(convert(regions, np.float32), 1)
@@ -79,7 +81,7 @@ def lower_max_roi_pool(node: Call) -> Tensor:
     return ops.where(some, found, 0)
 
 
-def in_bins(start: Tensor, end: Tensor, count: int, size: int) -> Tensor:
+def in_bins(start: OnnxTensor, end: OnnxTensor, count: int, size: int) -> OnnxTensor:
     """Which elements of an axis are in which bin of each region: [regions, count, size]."""
     shape = (start.count, count, size)
     width = ops.maximum(end - start + 1, 1) / float(count)

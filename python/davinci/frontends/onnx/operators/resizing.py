@@ -30,10 +30,10 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Array, BadNode, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import Array, BadNode, OnnxTensor, constant, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 CROP = "tf_crop_and_resize"
 
@@ -127,7 +127,7 @@ OF_OTHER_MODES = {
 
 
 @operator("Resize", "Upsample")
-def lower_resize(node: Call) -> Tensor:
+def lower_resize(node: NodeCall) -> OnnxTensor:
     """Upsample, and Resize of operator set 10, count as `asymmetric`."""
     x, mode = node.take(0), node.attr("mode")
     old = node.op_type == "Upsample" or node.version < 11
@@ -149,7 +149,7 @@ def lower_resize(node: Call) -> Tensor:
     return interpolated(node, x, axes, way)
 
 
-def resized_axes(node: Call, x: Tensor) -> list[ResizedAxis]:
+def resized_axes(node: NodeCall, x: OnnxTensor) -> list[ResizedAxis]:
     """The axes with their new sizes: from scales, or from sizes, some of which keep a ratio."""
     numbers = node.attr("axes", None)
     numbers = [ops.axis_of(a, x.rank) for a in (range(x.rank) if numbers is None else numbers)]
@@ -181,7 +181,7 @@ def scaled(length: int, scale: float) -> float:
     return float(np.float32(length) * np.float32(scale))
 
 
-def given_scales(node: Call) -> list[float]:
+def given_scales(node: NodeCall) -> list[float]:
     """An attribute of Upsample once, the second input before operator set 11, then the third."""
     if node.given("scales"):
         return list(node.attr("scales"))
@@ -192,7 +192,7 @@ def given_scales(node: Call) -> list[float]:
     return [] if known is None else [float(scale) for scale in known]
 
 
-def region(node: Call) -> Array:
+def region(node: NodeCall) -> Array:
     """The part that `tf_crop_and_resize` takes; other modes take all."""
     if node.op_type == "Upsample" or node.version < 11:
         return np.zeros(0)
@@ -229,7 +229,7 @@ def nearest(axis: ResizedAxis, way: str, rounding: str | None) -> Array:
     return np.clip(chosen, 0, axis.old - 1).astype(np.int64)
 
 
-def interpolated(node: Call, x: Tensor, axes: list[ResizedAxis], way: str) -> Tensor:
+def interpolated(node: NodeCall, x: OnnxTensor, axes: list[ResizedAxis], way: str) -> OnnxTensor:
     """Weighted sums of neighbours, in single precision at least."""
     node.ignore("nearest_mode")
     mode, antialias = node.attr("mode"), bool(node.attr("antialias", 0))
@@ -249,7 +249,7 @@ def interpolated(node: Call, x: Tensor, axes: list[ResizedAxis], way: str) -> Te
     return convert(outside(node, y, axes) if way == CROP else y, x.dtype)
 
 
-def within(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
+def within(x: OnnxTensor, dtype: np.dtype[Any]) -> OnnxTensor:
     """Limits what will be bytes to their range, which cubic pieces leave."""
     if dtype.kind not in "iu" or dtype.itemsize >= 4:
         return x
@@ -305,7 +305,7 @@ def taps(
     return np.clip(found, 0, axis.old - 1).astype(np.int64), weights
 
 
-def weighted(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
+def weighted(x: OnnxTensor, axis: int, indices: Array, weights: Array) -> OnnxTensor:
     """Sums of elements times weights; what has no weight adds nothing, be it infinite."""
     some = weights.any(0)
     if np.count_nonzero(some) > MOST_TERMS:
@@ -314,15 +314,15 @@ def weighted(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
     if offsets is not None:
         chosen = weights[:, some]
         return ops.on_rows(x, axis, lambda t, at: weighted_phases(t, at, offsets, chosen))
-    total: Tensor | None = None
+    total: OnnxTensor | None = None
     for index, weight in zip(indices.T, weights.T, strict=True):
         total = added_term(total, weight, axis, partial(ops.take_known, x, index, axis))
     return ops.take_known(x, indices[:, 0], axis) if total is None else total
 
 
 def added_term(
-    total: Tensor | None, weight: Array, axis: int, neighbours: Callable[[], Tensor]
-) -> Tensor | None:
+    total: OnnxTensor | None, weight: Array, axis: int, neighbours: Callable[[], OnnxTensor]
+) -> OnnxTensor | None:
     """Adds neighbours times their weights [elements of the axis] to a sum; None is no sum yet."""
     if not weight.any():
         return total
@@ -350,7 +350,7 @@ def phase_offsets(length: int, indices: Array) -> Array | None:
     return offsets if (np.clip(expected, 0, length - 1) == found).all() else None
 
 
-def weighted_phases(x: Tensor, axis: int, offsets: Array, weights: Array) -> Tensor:
+def weighted_phases(x: OnnxTensor, axis: int, offsets: Array, weights: Array) -> OnnxTensor:
     """The same where each element becomes several ones: slices of the axis with its first and
     last element repeated are weighted and summed for each phase, then the phases interleaved."""
     length, phases = x.shape[axis], len(offsets)
@@ -359,7 +359,7 @@ def weighted_phases(x: Tensor, axis: int, offsets: Array, weights: Array) -> Ten
     longer = ops.concat([*[first] * before, x, *[last] * behind], axis)
     made = []
     for phase, places_of_taps in enumerate(offsets):
-        total: Tensor | None = None
+        total: OnnxTensor | None = None
         for offset, weight in zip(places_of_taps, weights[phase::phases].T, strict=True):
             start = before + int(offset)
             taps_of_phase = partial(ops.cut_axis, longer, axis, start, start + length)
@@ -369,7 +369,7 @@ def weighted_phases(x: Tensor, axis: int, offsets: Array, weights: Array) -> Ten
     return ops.reshape(grid, [*x.shape[:axis], length * phases, *x.shape[axis + 1 :]])
 
 
-def weighted_rows(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
+def weighted_rows(x: OnnxTensor, axis: int, indices: Array, weights: Array) -> OnnxTensor:
     """The same for many neighbours: all of them as a further axis, which is summed."""
     shape = [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]]
     terms = ops.reshape(ops.take_known(x, indices.reshape(-1), axis), shape)
@@ -380,13 +380,13 @@ def weighted_rows(x: Tensor, axis: int, indices: Array, weights: Array) -> Tenso
     return ops.reduce("add", terms, [axis + 1])
 
 
-def column(values: Array, axis: int, x: Tensor) -> Tensor:
+def column(values: Array, axis: int, x: OnnxTensor) -> OnnxTensor:
     """A vector along an axis of `x`."""
     kind = np.bool_ if values.dtype == np.bool_ else x.dtype
     return constant(values.reshape(-1, *[1] * (x.rank - axis - 1)).astype(kind))
 
 
-def outside(node: Call, x: Tensor, axes: list[ResizedAxis]) -> Tensor:
+def outside(node: NodeCall, x: OnnxTensor, axes: list[ResizedAxis]) -> OnnxTensor:
     """What lies outside of the input takes `extrapolation_value`."""
     value: Any = node.attr("extrapolation_value")
     for axis in axes:

@@ -8,13 +8,13 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import MICROSOFT, operator
-from davinci.frontends.onnx.tensor import BadNode, Tensor, constant
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, constant
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
-def rotated(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
+def rotated(x: OnnxTensor, cos: OnnxTensor, sin: OnnxTensor, interleaved: bool) -> OnnxTensor:
     """Pairs of numbers of each head, turned by the angles of their tokens.
 
     Args:
@@ -38,7 +38,7 @@ def rotated(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
     return found if not rest.count else ops.concat([found, rest], 3)
 
 
-def angles(table: Tensor, positions: Tensor) -> Tensor:
+def angles(table: OnnxTensor, positions: OnnxTensor) -> OnnxTensor:
     """Rows of a table [M, R / 2] at positions [S] or [B, S]: [S, R / 2] or [B, 1, S, R / 2]."""
     if positions.known is not None and table.known is not None:
         found = constant(table.known[positions.known])
@@ -47,7 +47,7 @@ def angles(table: Tensor, positions: Tensor) -> Tensor:
     return ops.expand_dims(found, [1]) if positions.rank == 2 else found
 
 
-def consecutive(first: Tensor | int, tokens: int) -> Tensor:
+def consecutive(first: OnnxTensor | int, tokens: int) -> OnnxTensor:
     """Positions [tokens] from the first one on, [B, tokens] from those of a batch [B] on."""
     if isinstance(first, int):
         return constant(np.arange(first, first + tokens, dtype=np.int32))
@@ -57,7 +57,7 @@ def consecutive(first: Tensor | int, tokens: int) -> Tensor:
 
 
 @operator("RotaryEmbedding", domain=MICROSOFT, inputs="input position_ids cos_cache sin_cache")
-def lower_rotary_embedding(node: Call) -> Tensor:
+def lower_rotary_embedding(node: NodeCall) -> OnnxTensor:
     """Lowers RotaryEmbedding of [B, S, N H] or [B, N, S, H]; positions are [B, S], or the first one
     of all sequences."""
     x, positions, cos, sin = (node.take(i) for i in range(4))

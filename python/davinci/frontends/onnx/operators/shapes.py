@@ -10,27 +10,27 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import BadNode, Flowing, Tensor, broadcast, constant
+from davinci.frontends.onnx.tensor import BadNode, Flowing, OnnxTensor, broadcast, constant
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 @operator("Shape")
-def lower_shape(node: Call) -> Tensor:
+def lower_shape(node: NodeCall) -> OnnxTensor:
     x = node.take(0)
     start, end = node.attr("start", 0), node.attr("end", x.rank)
     return constant(np.array(x.shape[slice(start, end)], np.int64))
 
 
 @operator("Size")
-def lower_size(node: Call) -> Tensor:
+def lower_size(node: NodeCall) -> OnnxTensor:
     return constant(np.array(node.take(0).count, np.int64))
 
 
 @operator("Constant")
-def lower_constant(node: Call) -> Tensor:
+def lower_constant(node: NodeCall) -> OnnxTensor:
     kinds: dict[str, Any] = {"value_float": np.float32, "value_floats": np.float32}
     kinds |= {"value_int": np.int64, "value_ints": np.int64}
     for name, kind in kinds.items():
@@ -42,12 +42,12 @@ def lower_constant(node: Call) -> Tensor:
 
 
 @operator("Identity")
-def lower_identity(node: Call) -> Flowing:
+def lower_identity(node: NodeCall) -> Flowing:
     return node.flowing(0)
 
 
 @operator("Reshape")
-def lower_reshape(node: Call) -> Tensor:
+def lower_reshape(node: NodeCall) -> OnnxTensor:
     """0 keeps a dimension unless `allowzero`; -1 takes what is left."""
     node.ignore("consumed_inputs")
     x, wanted = node.take(0), node.integers("shape", 1) or []
@@ -59,44 +59,44 @@ def lower_reshape(node: Call) -> Tensor:
     return ops.reshape(x, wanted)
 
 
-def _kept(x: Tensor, dimension: int) -> int:
+def _kept(x: OnnxTensor, dimension: int) -> int:
     if dimension >= x.rank:
         raise BadNode(f"the shape keeps dimension {dimension} of a tensor of rank {x.rank}")
     return x.shape[dimension]
 
 
 @operator("Flatten")
-def lower_flatten(node: Call) -> Tensor:
+def lower_flatten(node: NodeCall) -> OnnxTensor:
     x, axis = node.take(0), node.attr("axis")
     axis = axis if axis == x.rank else ops.axis_of(axis, x.rank)
     return ops.reshape(x, [math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
 
 
 @operator("Squeeze")
-def lower_squeeze(node: Call) -> Tensor:
+def lower_squeeze(node: NodeCall) -> OnnxTensor:
     """Without axes, all dimensions of size 1."""
     x, axes = node.take(0), node.integers("axes", 1)
     return ops.squeeze(x, [i for i, n in enumerate(x.shape) if n == 1] if axes is None else axes)
 
 
 @operator("Unsqueeze")
-def lower_unsqueeze(node: Call) -> Tensor:
+def lower_unsqueeze(node: NodeCall) -> OnnxTensor:
     return ops.expand_dims(node.take(0), node.integers("axes", 1) or [])
 
 
 @operator("Transpose")
-def lower_transpose(node: Call) -> Tensor:
+def lower_transpose(node: NodeCall) -> OnnxTensor:
     x, order = node.take(0), node.attr("perm")
     return ops.transpose(x, list(range(x.rank))[::-1] if order is None else order)
 
 
 @operator("Concat")
-def lower_concat(node: Call) -> Tensor:
+def lower_concat(node: NodeCall) -> OnnxTensor:
     return ops.concat(node.tensors(), node.attr("axis"))
 
 
 @operator("Split")
-def lower_split(node: Call) -> tuple[Tensor, ...]:
+def lower_split(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """Into parts of given sizes, or of equal ones, of which the last may be smaller."""
     x = node.take(0)
     axis = ops.axis_of(node.attr("axis", 0), x.rank)
@@ -110,7 +110,7 @@ def lower_split(node: Call) -> tuple[Tensor, ...]:
 
 
 @operator("Expand")
-def lower_expand(node: Call) -> Tensor:
+def lower_expand(node: NodeCall) -> OnnxTensor:
     """Both ways: a dimension of size 1 in the wanted shape keeps that of the input."""
     x, wanted = node.take(0), tuple(node.integers("shape", 1) or [])
     try:
@@ -121,7 +121,7 @@ def lower_expand(node: Call) -> Tensor:
 
 
 @operator("Tile")
-def lower_tile(node: Call) -> Tensor:
+def lower_tile(node: NodeCall) -> OnnxTensor:
     """Operator set 1 repeats along one axis."""
     x, repeats = node.take(0), node.integers("repeats", 1) or []
     if node.version < 6:

@@ -8,11 +8,11 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Array, Tensor, constant
+from davinci.frontends.onnx.tensor import Array, OnnxTensor, constant
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
 def transform(length: int, inverse: bool = False, onesided: bool = False) -> Array:
@@ -34,7 +34,7 @@ def transform(length: int, inverse: bool = False, onesided: bool = False) -> Arr
     return np.stack([np.stack([cosine, sine], 1), np.stack([-sine, cosine], 1)])
 
 
-def transformed(parts: Tensor, matrix: Tensor) -> Tensor:
+def transformed(parts: OnnxTensor, matrix: OnnxTensor) -> OnnxTensor:
     """Rows [.., parts, length] by [parts, length, results, frequencies]: [.., results, ..]."""
     outer, inner = parts.shape[:-2], matrix.shape[2:]
     depth = parts.shape[-2] * parts.shape[-1]
@@ -43,13 +43,13 @@ def transformed(parts: Tensor, matrix: Tensor) -> Tensor:
     return ops.reshape(product, [*outer, *inner])
 
 
-def resized(x: Tensor, axis: int, size: int) -> Tensor:
+def resized(x: OnnxTensor, axis: int, size: int) -> OnnxTensor:
     """`x` cut at the end of an axis, or with zeros there."""
     return ops.pad(x, [0] * x.rank, [size - x.shape[i] if i == axis else 0 for i in range(x.rank)])
 
 
 @operator("DFT")
-def lower_dft(node: Call) -> Tensor:
+def lower_dft(node: NodeCall) -> OnnxTensor:
     """[.., 1] is real, [.., 2] complex. The axis is an attribute before operator set 20."""
     x, length, axes = node.take(0), node.known(1), node.integers("axis", 2)
     inverse, onesided = bool(node.attr("inverse")), bool(node.attr("onesided"))
@@ -70,7 +70,7 @@ def lower_dft(node: Call) -> Tensor:
 
 
 @operator("STFT")
-def lower_stft(node: Call) -> Tensor:
+def lower_stft(node: NodeCall) -> OnnxTensor:
     """Transforms of frames [batch, frames, length] of a signal [batch, n, 1 or 2]."""
     x, step, window = node.take(0), node.known(1), node.optional(2)
     given, onesided = node.known(3), bool(node.attr("onesided"))
@@ -86,7 +86,7 @@ def lower_stft(node: Call) -> Tensor:
     return ops.move_axis(transformed(parts, matrix), 2, 3)
 
 
-def frames(x: Tensor, length: int, step: int) -> Tensor:
+def frames(x: OnnxTensor, length: int, step: int) -> OnnxTensor:
     """[batch, n, parts] to [batch, frames, length, parts], whose frames begin every `step`.
 
     A frame is some rows of `step` elements in turn: as many slices of all rows make all frames.

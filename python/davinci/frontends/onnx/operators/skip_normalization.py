@@ -14,27 +14,27 @@ from davinci.frontends.onnx.operators.normalization import (
     per_channel,
     standardized,
 )
-from davinci.frontends.onnx.tensor import Tensor, convert
+from davinci.frontends.onnx.tensor import OnnxTensor, convert
 
 if TYPE_CHECKING:
-    from davinci.frontends.onnx.importer import Call
+    from davinci.frontends.onnx.importer import NodeCall
 
 
-def summed(x: Tensor, *others: Tensor | None) -> Tensor:
+def summed(x: OnnxTensor, *others: OnnxTensor | None) -> OnnxTensor:
     """`x` and what is given of the others."""
     for other in others:
         x = x if other is None else x + other
     return x
 
 
-def root_of_squares(x: Tensor, axes: range, epsilon: float) -> Tensor:
+def root_of_squares(x: OnnxTensor, axes: range, epsilon: float) -> OnnxTensor:
     """sqrt(mean(x x) + epsilon) over some axes, kept."""
     return ops.sqrt(ops.mean(x * x, axes, keepdims=True) + epsilon)
 
 
 @operator("SimplifiedLayerNormalization", inputs="X scale")
 @operator("SimplifiedLayerNormalization", domain=MICROSOFT, inputs="X scale")
-def lower_simplified(node: Call) -> tuple[Tensor, ...]:
+def lower_simplified(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """x / sqrt(mean(x x) + epsilon) * scale; and the reciprocal of the root."""
     x, scale = node.take(0), node.take(1)
     axes = range(ops.axis_of(node.attr("axis", -1), x.rank), x.rank)
@@ -45,7 +45,7 @@ def lower_simplified(node: Call) -> tuple[Tensor, ...]:
 
 
 @operator("SkipSimplifiedLayerNormalization", domain=MICROSOFT, inputs="input skip gamma bias")
-def lower_skip_simplified(node: Call) -> tuple[Tensor | None, ...]:
+def lower_skip_simplified(node: NodeCall) -> tuple[OnnxTensor | None, ...]:
     """The root mean square normalization of a sum, and the sum."""
     total = summed(node.take(0), node.optional(3), node.take(1))
     refuse_statistics(node)
@@ -55,7 +55,7 @@ def lower_skip_simplified(node: Call) -> tuple[Tensor | None, ...]:
 
 
 @operator("SkipLayerNormalization", domain=MICROSOFT, inputs="input skip gamma beta bias")
-def lower_skip_layer_normalization(node: Call) -> tuple[Tensor | None, ...]:
+def lower_skip_layer_normalization(node: NodeCall) -> tuple[OnnxTensor | None, ...]:
     """The layer normalization of a sum, and the sum."""
     total = summed(node.take(0), node.optional(4), node.take(1))
     refuse_statistics(node)
@@ -64,7 +64,7 @@ def lower_skip_layer_normalization(node: Call) -> tuple[Tensor | None, ...]:
     return (found, None, None, total)[: len(node.outputs)]
 
 
-def refuse_statistics(node: Call) -> None:
+def refuse_statistics(node: NodeCall) -> None:
     """Means and deviations are for training."""
     for number, name in ((1, "mean"), (2, "inv_std_var")):
         if node.wants(number):
@@ -77,7 +77,7 @@ def refuse_statistics(node: Call) -> None:
     inputs="input_ids segment_ids word_embedding position_embedding segment_embedding gamma beta"
     " mask position_ids",
 )
-def lower_embed_layer_normalization(node: Call) -> tuple[Tensor, ...]:
+def lower_embed_layer_normalization(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """The layer normalization of a sum of rows of tables, the number of words, and the sum.
 
     Positions count from 0 if they are not given.
@@ -101,12 +101,12 @@ def lower_embed_layer_normalization(node: Call) -> tuple[Tensor, ...]:
 
 
 @operator("GroupNorm", domain=MICROSOFT, inputs="X gamma beta")
-def lower_group_norm(node: Call) -> Tensor:
+def lower_group_norm(node: NodeCall) -> OnnxTensor:
     return group_normalized(node, node.take(0))
 
 
 @operator("SkipGroupNorm", domain=MICROSOFT, inputs="X gamma beta skip bias")
-def lower_skip_group_norm(node: Call) -> tuple[Tensor, ...]:
+def lower_skip_group_norm(node: NodeCall) -> tuple[OnnxTensor, ...]:
     """The group normalization of a sum, and the sum; what is added may be of channels only."""
     x, skip, bias = node.take(0), node.take(3), node.optional(4)
     at = x.rank - 1 if node.attr("channels_last", 1) else 1
@@ -116,7 +116,7 @@ def lower_skip_group_norm(node: Call) -> tuple[Tensor, ...]:
     return (group_normalized(node, total), total)[: len(node.outputs)]
 
 
-def group_normalized(node: Call, x: Tensor) -> Tensor:
+def group_normalized(node: NodeCall, x: OnnxTensor) -> OnnxTensor:
     """Normalization of groups of channels, which are last if not said otherwise."""
     groups, last = node.attr("groups"), node.attr("channels_last", 1)
     channels = x.shape[-1 if last else 1]
@@ -133,7 +133,7 @@ def group_normalized(node: Call, x: Tensor) -> Tensor:
 
 
 @operator("GatedRMSNorm", domain=MICROSOFT, inputs="X scale gate")
-def lower_gated_rms_norm(node: Call) -> Tensor:
+def lower_gated_rms_norm(node: NodeCall) -> OnnxTensor:
     """Parts of a row as long as the scale, normalized each by its root mean square, and a gate."""
     x, scale, gate = node.take(0), node.take(1), convert(node.take(2), np.float32)
     kind = node.attr("activation", "silu")

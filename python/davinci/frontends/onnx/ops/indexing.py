@@ -9,10 +9,10 @@ import numpy as np
 
 from davinci.frontends.onnx.ops.arithmetic import compare, where
 from davinci.frontends.onnx.ops.shapes import axis_of
-from davinci.frontends.onnx.tensor import Tensor, constant, convert, emit, emit_all
+from davinci.frontends.onnx.tensor import OnnxTensor, constant, convert, emit, emit_all
 
 
-def take(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+def take(x: OnnxTensor, indices: OnnxTensor, axis: int) -> OnnxTensor:
     """NumPy's `take`: [..before axis, ..shape of indices, ..behind axis].
 
     Indices outside of [-n, n) are the caller's fault: they are clamped, as StableHLO does.
@@ -29,8 +29,8 @@ def take(x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 def gather(
-    x: Tensor, indices: Tensor, numbers: str, sizes: Sequence[int], shape: Sequence[int]
-) -> Tensor:
+    x: OnnxTensor, indices: OnnxTensor, numbers: str, sizes: Sequence[int], shape: Sequence[int]
+) -> OnnxTensor:
     """StableHLO's gather; `numbers` is the text inside of `#stablehlo.gather<..>`."""
     return emit(
         "gather",
@@ -42,7 +42,7 @@ def gather(
     )
 
 
-def wrap_indices(indices: Tensor, size: int, dtype: Any = np.int32) -> Tensor:
+def wrap_indices(indices: OnnxTensor, size: int, dtype: Any = np.int32) -> OnnxTensor:
     """Negative indices count from the end; computed ones become i32, which vectors hold, or another
     type that is asked for."""
     if indices.known is not None:
@@ -51,19 +51,19 @@ def wrap_indices(indices: Tensor, size: int, dtype: Any = np.int32) -> Tensor:
     return where(compare("LT", indices, 0), indices + size, indices)
 
 
-def update_slice(x: Tensor, update: Tensor, starts: Sequence[int]) -> Tensor:
+def update_slice(x: OnnxTensor, update: OnnxTensor, starts: Sequence[int]) -> OnnxTensor:
     """`x` with `update` in place of its box of that shape which begins there."""
     places = [constant(np.array(start, np.int32)) for start in starts]
     return emit("dynamic_update_slice", [x, update, *places], x.dtype, x.shape)
 
 
 def scatter(
-    x: Tensor,
-    indices: Tensor,
-    updates: Tensor,
+    x: OnnxTensor,
+    indices: OnnxTensor,
+    updates: OnnxTensor,
     numbers: str,
-    combine: Callable[[Tensor, Tensor], Tensor],
-) -> Tensor:
+    combine: Callable[[OnnxTensor, OnnxTensor], OnnxTensor],
+) -> OnnxTensor:
     """StableHLO's scatter; `combine(old, update)` gives what is stored."""
     scalar = (x.dtype, ())
     body = ([scalar, scalar], lambda old, new: [combine(old, new)])

@@ -22,7 +22,7 @@ from davinci.frontends.onnx.ops.shapes import (
     reshape,
     reverse,
 )
-from davinci.frontends.onnx.tensor import Array, Tensor, broadcast, constant
+from davinci.frontends.onnx.tensor import Array, OnnxTensor, broadcast, constant
 from davinci.units import row_major
 
 MOST_RUNS = 16
@@ -33,7 +33,9 @@ ROW_ELEMENTS = 16
 """Sides of matrices that the vector unit transposes; what moves single elements is slow."""
 
 
-def on_rows(x: Tensor, axis: int, change: Callable[[Tensor, int], Tensor]) -> Tensor:
+def on_rows(
+    x: OnnxTensor, axis: int, change: Callable[[OnnxTensor, int], OnnxTensor]
+) -> OnnxTensor:
     """`change(x, axis)`, with a last axis moved to the front meanwhile: rows move, not elements."""
     size = x.shape[axis]
     sides = min(size, x.count // max(1, size))
@@ -42,7 +44,7 @@ def on_rows(x: Tensor, axis: int, change: Callable[[Tensor, int], Tensor]) -> Te
     return move_axis(change(move_axis(x, axis, 0), 0), 0, axis)
 
 
-def take_range(x: Tensor, axis: int, chosen: range) -> Tensor:
+def take_range(x: OnnxTensor, axis: int, chosen: range) -> OnnxTensor:
     """The elements of an axis at the numbers of a range, which may go backwards."""
     if not chosen:
         return cut_axis(x, axis, 0, 0)
@@ -54,7 +56,7 @@ def take_range(x: Tensor, axis: int, chosen: range) -> Tensor:
     return reverse(cut_axis(x, axis, low, high + 1, -chosen.step), [axis])
 
 
-def take_known(x: Tensor, indices: Array, axis: int) -> Tensor:
+def take_known(x: OnnxTensor, indices: Array, axis: int) -> OnnxTensor:
     """The elements of an axis at known, non-negative indices."""
     times = repeats_of(indices)
     if times > 1:
@@ -75,10 +77,10 @@ def repeats_of(indices: Array) -> int:
     return math.gcd(*starts.tolist(), indices.size)
 
 
-def repeat(x: Tensor, axis: int, times: int) -> Tensor:
+def repeat(x: OnnxTensor, axis: int, times: int) -> OnnxTensor:
     """Each element of an axis `times` times behind itself."""
 
-    def repeated(t: Tensor, at: int) -> Tensor:
+    def repeated(t: OnnxTensor, at: int) -> OnnxTensor:
         shape = [*t.shape[: at + 1], times, *t.shape[at + 1 :]]
         whole = [*t.shape[:at], t.shape[at] * times, *t.shape[at + 1 :]]
         return reshape(broadcast(expand_dims(t, [at + 1]), shape), whole)
@@ -105,12 +107,12 @@ def runs_of(indices: Sequence[int]) -> list[range]:
     return runs
 
 
-def along(x: Tensor, shape: Sequence[int], axis: int) -> Tensor:
+def along(x: OnnxTensor, shape: Sequence[int], axis: int) -> OnnxTensor:
     """A vector along one axis of `shape`, repeated over the others."""
     return broadcast(x, shape, [axis])
 
 
-def take_rows(table: Tensor, rows: Tensor) -> Tensor:
+def take_rows(table: OnnxTensor, rows: OnnxTensor) -> OnnxTensor:
     """[..shape of rows, ..behind the first dimension of the table]."""
     if rows.known is None:
         return take(table, rows, 0)
@@ -118,7 +120,7 @@ def take_rows(table: Tensor, rows: Tensor) -> Tensor:
     return reshape(taken, [*rows.shape, *table.shape[1:]])
 
 
-def row_numbers(places: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
+def row_numbers(places: Sequence[OnnxTensor], shape: Sequence[int]) -> OnnxTensor:
     """Places in several dimensions of these sizes as one number, row-major."""
     parts = [place * stride for place, stride in zip(places, row_major(shape), strict=True)]
     return functools.reduce(operator.add, parts)

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from davinci.frontends.onnx.ops.shapes import expand_dims, reshape, squeeze
-from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, emit
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast, emit
 from davinci.mlir import ir
 
 
 def dot_general(
-    a: Tensor,
-    b: Tensor,
+    a: OnnxTensor,
+    b: OnnxTensor,
     contract: tuple[Sequence[int], Sequence[int]],
     batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
     dtype: Any = None,
-) -> Tensor:
+) -> OnnxTensor:
     """StableHLO's product: [batch.., free of a.., free of b..].
 
     Args:
@@ -27,7 +27,7 @@ def dot_general(
         dtype: of the result, that of `a` if not given.
     """
 
-    def free(x: Tensor, side: int) -> list[int]:
+    def free(x: OnnxTensor, side: int) -> list[int]:
         taken = {*contract[side], *batch[side]}
         return [size for i, size in enumerate(x.shape) if i not in taken]
 
@@ -47,7 +47,7 @@ def dot_general(
     )
 
 
-def matmul(a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
+def matmul(a: OnnxTensor, b: OnnxTensor, dtype: Any = None) -> OnnxTensor:
     """NumPy's matmul: stacks of matrices broadcast, vectors are rows and columns.
 
     Raises:
@@ -64,7 +64,7 @@ def matmul(a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
     return squeeze(product, gone)
 
 
-def _stacks(a: Tensor, b: Tensor, dtype: Any) -> Tensor:
+def _stacks(a: OnnxTensor, b: OnnxTensor, dtype: Any) -> OnnxTensor:
     """A product of matrices; one matrix on the right (a weight) is not repeated for the stack."""
     if math.prod(b.shape[:-2]) == 1:
         shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *a.shape[-2:])
@@ -82,8 +82,8 @@ def _stacks(a: Tensor, b: Tensor, dtype: Any) -> Tensor:
 
 
 def convolution(
-    x: Tensor,
-    w: Tensor,
+    x: OnnxTensor,
+    w: OnnxTensor,
     strides: Sequence[int],
     low: Sequence[int],
     high: Sequence[int],
@@ -91,7 +91,7 @@ def convolution(
     groups: int = 1,
     dtype: Any = None,
     spread: Sequence[int] = (),
-) -> Tensor:
+) -> OnnxTensor:
     """[N, C, ..] and weights [M, C / groups, ..] make [N, M, ..].
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 from davinci.frontends.onnx.ops.arithmetic import BOOL, compare, exp, where
 from davinci.frontends.onnx.ops.shapes import axes_of, expand_dims, iota
 from davinci.frontends.onnx.tensor import (
-    Tensor,
+    OnnxTensor,
     binary,
     bounds,
     constant,
@@ -47,12 +47,12 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def start_of(name: str, x: Tensor) -> Tensor:
+def start_of(name: str, x: OnnxTensor) -> OnnxTensor:
     """The number from which a reduction of `x` starts, the neutral one."""
     return constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
 
 
-def reduce(name: str, x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
+def reduce(name: str, x: OnnxTensor, axes: Sequence[int], keepdims: bool = False) -> OnnxTensor:
     """Over some axes, with `add`, `multiply`, `maximum`, `minimum`, `and` or `or`.
 
     Over no elements the result is the neutral one.
@@ -65,14 +65,14 @@ def reduce(name: str, x: Tensor, axes: Sequence[int], keepdims: bool = False) ->
 
 def reduce_window(
     name: str,
-    x: Tensor,
+    x: OnnxTensor,
     sizes: Sequence[int],
     *,
     strides: Sequence[int],
     dilations: Sequence[int],
     padding: Sequence[tuple[int, int]],
     shape: Sequence[int],
-) -> Tensor:
+) -> OnnxTensor:
     """Over windows, padded with the neutral element; names as of `reduce`.
 
     Args:
@@ -91,8 +91,8 @@ def reduce_window(
 
 
 def combined(
-    operation: str, name: str, x: Tensor, shape: Sequence[int], **attributes: Any
-) -> Tensor:
+    operation: str, name: str, x: OnnxTensor, shape: Sequence[int], **attributes: Any
+) -> OnnxTensor:
     """An operation that combines elements from the neutral one on."""
     start = start_of(name, x)
     scalar = (x.dtype, ())
@@ -100,7 +100,7 @@ def combined(
     return emit_all(operation, [x, start], [(x.dtype, shape)], [body], **attributes)[0]
 
 
-def extreme_place(name: str, x: Tensor, axis: int) -> Tensor:
+def extreme_place(name: str, x: OnnxTensor, axis: int) -> OnnxTensor:
     """The int32 index along `axis`, which goes, of the first extremum, or of the first NaN.
 
     Args:
@@ -109,7 +109,7 @@ def extreme_place(name: str, x: Tensor, axis: int) -> Tensor:
     """
     direction = "GT" if name == "maximum" else "LT"
 
-    def better(a: Tensor, i: Tensor, b: Tensor, j: Tensor) -> list[Tensor]:
+    def better(a: OnnxTensor, i: OnnxTensor, b: OnnxTensor, j: OnnxTensor) -> list[OnnxTensor]:
         first = compare(direction, a, b) | compare("NE", a, a)
         equal = compare("EQ", a, b) & compare("LT", i, j)
         return [where(first, a, b), where(first | equal, i, j)]
@@ -123,7 +123,7 @@ def extreme_place(name: str, x: Tensor, axis: int) -> Tensor:
     return emit_all("reduce", operands, kinds, [body], dimensions=gone)[1]
 
 
-def mean(x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
+def mean(x: OnnxTensor, axes: Sequence[int], keepdims: bool = False) -> OnnxTensor:
     """Average over some axes, of floats; of more elements than their type can count in f32."""
     count = math.prod(x.shape[i] for i in axes_of(axes, x.rank))
     # Not always: what is converted is rounded to its type before, squares of halves for example.
@@ -132,6 +132,6 @@ def mean(x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
     return convert(reduce("add", wide, axes, keepdims) / count, x.dtype)
 
 
-def softmax(x: Tensor, axis: int) -> Tensor:
+def softmax(x: OnnxTensor, axis: int) -> OnnxTensor:
     shifted = exp(x - reduce("maximum", x, [axis], keepdims=True))
     return shifted / reduce("add", shifted, [axis], keepdims=True)

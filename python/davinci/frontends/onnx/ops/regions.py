@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from davinci.frontends.onnx.ops.shapes import axis_of
-from davinci.frontends.onnx.tensor import Tensor, emit_all
+from davinci.frontends.onnx.tensor import OnnxTensor, emit_all
 
 
 def sort(
-    operands: Sequence[Tensor], axis: int, before: Callable[..., Tensor], stable: bool = True
-) -> list[Tensor]:
+    operands: Sequence[OnnxTensor],
+    axis: int,
+    before: Callable[..., OnnxTensor],
+    stable: bool = True,
+) -> list[OnnxTensor]:
     """Sorts tensors of one shape together along an axis.
 
     Args:
@@ -28,10 +31,10 @@ def sort(
 
 
 def while_loop(
-    holds: Callable[..., Tensor],
-    step: Callable[..., Sequence[Tensor]],
-    start: Sequence[Tensor],
-) -> list[Tensor]:
+    holds: Callable[..., OnnxTensor],
+    step: Callable[..., Sequence[OnnxTensor]],
+    start: Sequence[OnnxTensor],
+) -> list[OnnxTensor]:
     """Repeats `step` on what it carries while `holds` gives true; shapes do not change."""
     carried = [(t.dtype, t.shape) for t in start]
     return emit_all("while", start, carried, [(carried, lambda *x: [holds(*x)]), (carried, step)])

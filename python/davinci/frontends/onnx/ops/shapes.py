@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from davinci.frontends.onnx.tensor import BadNode, Operand, Tensor, emit, typed
+from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, Operand, emit, typed
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -37,7 +37,7 @@ def axes_of(axes: Sequence[int], rank: int) -> list[int]:
     return found
 
 
-def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
+def reshape(x: OnnxTensor, shape: Sequence[int]) -> OnnxTensor:
     """The same elements, row-major.
 
     Raises:
@@ -48,14 +48,14 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     return x if x.shape == tuple(shape) else emit("reshape", [x], x.dtype, shape)
 
 
-def expand_dims(x: Tensor, axes: Sequence[int]) -> Tensor:
+def expand_dims(x: OnnxTensor, axes: Sequence[int]) -> OnnxTensor:
     """`x` with dimensions of size 1 at `axes` of the result."""
     rank = x.rank + len(axes)
     new, sizes = axes_of(axes, rank), iter(x.shape)
     return reshape(x, [1 if i in new else next(sizes) for i in range(rank)])
 
 
-def squeeze(x: Tensor, axes: Sequence[int]) -> Tensor:
+def squeeze(x: OnnxTensor, axes: Sequence[int]) -> OnnxTensor:
     """`x` without the dimensions `axes`, which have size 1."""
     gone = axes_of(axes, x.rank)
     if any(x.shape[i] != 1 for i in gone):
@@ -63,7 +63,7 @@ def squeeze(x: Tensor, axes: Sequence[int]) -> Tensor:
     return reshape(x, [size for i, size in enumerate(x.shape) if i not in gone])
 
 
-def transpose(x: Tensor, order: Sequence[int]) -> Tensor:
+def transpose(x: OnnxTensor, order: Sequence[int]) -> OnnxTensor:
     """Dimension i of the result is dimension order[i] of `x`."""
     if list(order) == list(range(x.rank)):
         return x
@@ -72,18 +72,18 @@ def transpose(x: Tensor, order: Sequence[int]) -> Tensor:
     return emit("transpose", [x], x.dtype, [x.shape[i] for i in order], permutation=list(order))
 
 
-def move_axis(x: Tensor, source: int, target: int) -> Tensor:
+def move_axis(x: OnnxTensor, source: int, target: int) -> OnnxTensor:
     order = [i for i in range(x.rank) if i != axis_of(source, x.rank)]
     order.insert(axis_of(target, x.rank), axis_of(source, x.rank))
     return transpose(x, order)
 
 
 def cut(
-    x: Tensor,
+    x: OnnxTensor,
     starts: Sequence[int],
     limits: Sequence[int],
     strides: Sequence[int] | None = None,
-) -> Tensor:
+) -> OnnxTensor:
     """A slice with non-negative bounds and positive strides, for every dimension."""
     steps = list(strides or [1] * x.rank)
     shape = [max(0, -((a - b) // s)) for a, b, s in zip(starts, limits, steps, strict=True)]
@@ -101,7 +101,7 @@ def cut(
     )
 
 
-def cut_axis(x: Tensor, axis: int, start: int, limit: int, stride: int = 1) -> Tensor:
+def cut_axis(x: OnnxTensor, axis: int, start: int, limit: int, stride: int = 1) -> OnnxTensor:
     """A slice of one dimension."""
     at = axis_of(axis, x.rank)
     starts, limits, strides = [0] * x.rank, list(x.shape), [1] * x.rank
@@ -109,7 +109,7 @@ def cut_axis(x: Tensor, axis: int, start: int, limit: int, stride: int = 1) -> T
     return cut(x, starts, limits, strides)
 
 
-def split(x: Tensor, axis: int, sizes: Sequence[int]) -> list[Tensor]:
+def split(x: OnnxTensor, axis: int, sizes: Sequence[int]) -> list[OnnxTensor]:
     """Parts of these sizes along an axis."""
     if sum(sizes) != x.shape[axis]:
         raise BadNode(f"parts of {list(sizes)} do not make {x.shape[axis]}")
@@ -117,12 +117,12 @@ def split(x: Tensor, axis: int, sizes: Sequence[int]) -> list[Tensor]:
     return [cut_axis(x, axis, a, b) for a, b in pairwise(ends)]
 
 
-def unstack(x: Tensor, axis: int) -> list[Tensor]:
+def unstack(x: OnnxTensor, axis: int) -> list[OnnxTensor]:
     """The slices of an axis, without it."""
     return [squeeze(part, [axis]) for part in split(x, axis, [1] * x.shape[axis])]
 
 
-def concat(parts: Sequence[Tensor], axis: int) -> Tensor:
+def concat(parts: Sequence[OnnxTensor], axis: int) -> OnnxTensor:
     """Tensors of one type behind each other along an axis."""
     parts = typed(*parts)
     at = axis_of(axis, parts[0].rank)
@@ -136,19 +136,19 @@ def concat(parts: Sequence[Tensor], axis: int) -> Tensor:
     return emit("concatenate", parts, parts[0].dtype, shape, dimension=at)
 
 
-def stack(parts: Sequence[Tensor], axis: int = 0) -> Tensor:
+def stack(parts: Sequence[OnnxTensor], axis: int = 0) -> OnnxTensor:
     """Tensors of one shape along a new axis."""
     at = axis_of(axis, parts[0].rank + 1)
     return concat([expand_dims(part, [at]) for part in parts], at)
 
 
 def pad(
-    x: Tensor,
+    x: OnnxTensor,
     low: Sequence[int],
     high: Sequence[int],
     value: Operand = 0,
     interior: Sequence[int] | None = None,
-) -> Tensor:
+) -> OnnxTensor:
     """`x` with `value` around it (negative padding cuts) and between its elements."""
     inner = list(interior or [0] * x.rank)
     if not any(low) and not any(high) and not any(inner):
@@ -168,7 +168,7 @@ def pad(
     )
 
 
-def shift(x: Tensor, axis: int, distance: int, value: Operand = 0) -> Tensor:
+def shift(x: OnnxTensor, axis: int, distance: int, value: Operand = 0) -> OnnxTensor:
     """`x` moved along an axis by `distance` places, `value` behind it; the shape stays."""
     at, size = axis_of(axis, x.rank), x.shape[axis]
     moved = max(-size, min(size, distance))
@@ -176,10 +176,10 @@ def shift(x: Tensor, axis: int, distance: int, value: Operand = 0) -> Tensor:
     return pad(x, low, [-steps for steps in low], value)
 
 
-def reverse(x: Tensor, axes: Sequence[int]) -> Tensor:
+def reverse(x: OnnxTensor, axes: Sequence[int]) -> OnnxTensor:
     return emit("reverse", [x], x.dtype, x.shape, dimensions=axes_of(axes, x.rank))
 
 
-def iota(dtype: Any, shape: Sequence[int], axis: int) -> Tensor:
+def iota(dtype: Any, shape: Sequence[int], axis: int) -> OnnxTensor:
     """The index along an axis."""
     return emit("iota", [], dtype, shape, iota_dimension=axis)
