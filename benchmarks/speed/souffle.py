@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from page_section import put_section
+
 import davinci
 from davinci import zoo
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "souffle.md"
-BEGIN, END = "<!-- models -->", "<!-- end of models -->"
 WAYS = ("many", "auto")
 
 
@@ -96,12 +97,10 @@ def main() -> int:
             lines.append(line(row, launches, measured(row.network, launches)))
             print(lines[-1], flush=True)
     if options.write:
-        text = PAGE.read_text(encoding="utf-8")
-        before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-        table = text.partition(BEGIN)[2].partition(END)[0].splitlines()
+        table = PAGE.read_text(encoding="utf-8").splitlines()
         known = {key_of(row): row for row in [*table, *lines]}
         kept = [known[row.name, way] for row in MODELS for way in WAYS if (row.name, way) in known]
-        PAGE.write_text(f"{before}{BEGIN}\n{HEAD}\n" + "\n".join(kept) + f"\n{END}{after}")
+        put_section(PAGE, "models", "\n".join([HEAD, *kept]))
     return 0
 
 
