@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, operations, owner_of, parent_of
+from davinci.passes.ascend.tensor_ops import defining_op
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
-from davinci.passes.stablehlo_to_ascend.stablehlo_unroll_loops import constant_of, defining_op
+from davinci.passes.stablehlo_to_ascend.stablehlo_unroll_loops import constant_of
 
 UPDATE = "stablehlo.dynamic_update_slice"
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from davinci.elements import to_array
 from davinci.mlir import Op, ir
 from davinci.passes import builder
+from davinci.passes.ascend.tensor_ops import defining_op
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.stablehlo_to_scf.elements import inline
 
@@ -188,8 +189,3 @@ def constant_of(value: ir.Value) -> int | None:
     if op is None or op.name not in CONSTANTS or value.type.rank:
         return None
     return int(to_array(op.attributes["value"]).item())
-
-
-def defining_op(value: ir.Value) -> ir.OpView | None:
-    """The operation that makes `value`; None if it is an argument of a block."""
-    return None if isinstance(value.owner, ir.Block) else value.owner
