@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from davinci.errors import CompileError
-from davinci.mlir import Op
 from davinci.tables import Table
 
 if TYPE_CHECKING:  # what passes there are is known without MLIR

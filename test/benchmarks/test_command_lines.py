@@ -12,6 +12,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 OPTIONAL = {
     "hivm_mutations": "triton",
+    "vendor_kernels": "triton",
     "nnsmith_coverage": "nnsmith",
     "op_db_coverage": "expecttest",
 }

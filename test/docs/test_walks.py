@@ -81,9 +81,10 @@ assert len(kernels) == 1, kernels
 BESIDE = """
 from davinci import machine
 from davinci.schedule.products.candidates import Candidates, Wanted
-from davinci.schedule.products.product import Operand, Product, Result
+from davinci.schedule.products.product import Product, ProductOperand, ProductResult
 
-product = Product(1, 2048, 64, 16, *(Operand(False, 2, b) for b in (False, True)), Result(False, 2))
+factors = (ProductOperand(False, 2, b) for b in (False, True))
+product = Product(1, 2048, 64, 16, *factors, ProductResult(False, 2))
 ways = Candidates(product, machine.load("ascend910"), 1, Wanted()).all()
 eight = [way for way in ways if way.beside == (8, 1)]
 assert eight

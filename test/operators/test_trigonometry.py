@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from davinci.operators.core import Array
+from davinci.schedule.vector import prepared, schedule
 from support import run_text
 
 DRAWS = np.random.default_rng(0)
@@ -110,8 +111,16 @@ def test_angles_are_lost_without_the_digits_of_pi(monkeypatch: pytest.MonkeyPatc
         return whole, rest / 2 if unit == 66 else rest
 
     monkeypatch.setattr(trigonometry, "angle_of_unit", wrong)
+    forget_programs()
     with pytest.raises(AssertionError):
         test_circle("sine", math.sin)
+    forget_programs()
+
+
+def forget_programs() -> None:
+    """The programs of groups that are kept, and schedules of them."""
+    for kept in (prepared._first, prepared._prepared, schedule._best, schedule._in_tiles):
+        kept.cache_clear()
 
 
 def test_zeros_and_ends() -> None:

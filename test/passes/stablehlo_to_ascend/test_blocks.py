@@ -134,7 +134,8 @@ def test_zeros_are_filled_where_they_are_changed() -> None:
     u = np.ones((1, 64), np.float32)
     (found,) = executable.run(u, np.int32(3)).values()
     np.testing.assert_array_equal(found, np.arange(8)[:, None] * np.ones(64) == 3)
-    assert executable.profile["memory"]["weights_bytes"] == 0
+    # The zeros are no constant; what there is are counters of cores that meet.
+    assert executable.profile["memory"]["weights_bytes"] < found.nbytes // 8
 
 
 @pytest.mark.parametrize(
