@@ -62,7 +62,8 @@ def pixels(png: bytes) -> tuple[int, int, bytes, set[bytes]]:
         at += size + 12
     raw, each = zlib.decompress(data), 3 if kind == 2 else 4
     line = 1 + width * each
-    found = {raw[i * line + 1 + k * each :][:3] for i in range(0, height, 3) for k in range(width)}
+    starts = (i * line + 1 + k * each for i in range(0, height, 3) for k in range(width))
+    found = {raw[start : start + 3] for start in starts}
     # In front of the first pixel there is nothing that a filter could add to it.
     return width, height, raw[1:4], found
 
