@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from davinci.errors import InputError, did_you_mean, shipped
 from davinci.isa import BY_NAME
-from davinci.machine.legality import illegal_instruction
+from davinci.machine.legality import reason_against
 from davinci.machine.schema import Machine, OnChipMemories
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE, MAX_REPEAT, REPEAT_BYTES
 
@@ -197,7 +197,7 @@ def check_owners(machine: Machine, where: str) -> None:
     for name, types in machine.intrinsics.items():
         for kind in types:
             record = BY_NAME[name][kind]
-            missing = [illegal_instruction(machine, core, record) for core in machine.core_types]
+            missing = [reason_against(machine, core, record) for core in machine.core_types]
             if all(missing):
                 raise InputError(
                     f"no core can execute {record.mnemonic} of [intrinsics]",

@@ -15,7 +15,14 @@ CORE_NAMES = {"AICORE": "core", "AIC": "cube core (AIC)", "AIV": "vector core (A
 
 @lru_cache(maxsize=4096)
 def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str:
-    """Why a core of type `core` ("AICORE", "AIC", "AIV") has not this instruction; "" if it has."""
+    """Why a core of type `core` ("AICORE", "AIC", "AIV") has not this instruction; "" if it has.
+    Answers are kept, for those who ask for each instruction of a program."""
+    return reason_against(machine, core, record)
+
+
+def reason_against(machine: Machine, core: str, record: Instruction) -> str:
+    """The same, for those who ask about a machine once: what is kept is found by comparing machines
+    of the same name."""
     if record.timing == "scalar_access":
         return ""
     if record.timing == "counter":
