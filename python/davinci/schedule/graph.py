@@ -6,6 +6,7 @@ filled with it.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +17,17 @@ from davinci.operators import Tensor
 
 @dataclass(frozen=True)
 class Scalar:
-    """An operand that is the same number everywhere."""
+    """An operand that is the same number everywhere.
+
+    Attributes:
+        negative: whether its sign is, by which zeros differ that are equal as numbers.
+    """
 
     value: float
+    negative: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "negative", math.copysign(1.0, self.value) < 0)
 
 
 Operand = int | Scalar

@@ -8,7 +8,7 @@ import pytest
 
 from davinci.machine import load
 from davinci.operators import Tensor
-from davinci.schedule.graph import Graph, Node
+from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.side_by_side import parts_of
 from davinci.schedule.vector.chunks import ChunkLayout, part_of
 from davinci.schedule.vector.phases import phases_of
@@ -80,6 +80,21 @@ def test_equal_groups_have_one_program() -> None:
     assert {step.members for step in first.program.steps} == {()}
     (elsewhere, *_) = prepared(tanh(), load("ascend310"))
     assert elsewhere.program is not first.program
+
+
+def products_with(*numbers: float) -> Graph:
+    """An array times numbers, each a result."""
+    array = Tensor((40, 257), "f32")
+    results = range(1, len(numbers) + 1)
+    nodes = [Node("mul", (0, Scalar(x)), n) for n, x in zip(results, numbers, strict=True)]
+    return Graph([array] * (len(numbers) + 1), nodes, [0], list(results))
+
+
+def test_zeros_of_two_signs_are_two_numbers() -> None:
+    """Neither what is kept for a group nor a step of its program serves for both."""
+    assert products_with(0.0).key() != products_with(-0.0).key()
+    (first, *_) = prepared(products_with(0.0, -0.0), MACHINE)
+    assert [str(step.scalar) for step in first.program.steps] == ["0.0", "-0.0"]
 
 
 def test_what_stays_from_chunk_to_chunk_has_its_own_buffers() -> None:

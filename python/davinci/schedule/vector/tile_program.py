@@ -105,7 +105,8 @@ class TileProgram(VectorProgram):
             sources = [self._beside_statistics(v, form) for v in self._of_one_form(sources)]
         elif not rows:
             sources = [self._pack(v) if packed else self._unpacked(v) for v in sources]
-        key = (name, tuple(sources), dtype, scalar, tuple(sorted(attributes.items())))
+        number = None if scalar is None else Scalar(scalar)  # zeros differ by their signs
+        key = (name, tuple(sources), dtype, number, tuple(sorted(attributes.items())))
         if key not in self._known:
             result = super().step(name, sources, dtype, scalar, **attributes)
             self.forms[result] = form
