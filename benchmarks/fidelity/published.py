@@ -125,10 +125,12 @@ def transfers() -> Iterator[Row]:
         yield Row("GM to UB", name, "cycles", measured, tload(size), 0.05, evidence=key)
 
 
-def nd2nz(s: Stream, dst: int, src: int, rows: int, columns: int, row_elements: int) -> None:
-    """Loads rows x columns of f16 into L1 as Nz."""
+def nd2nz(
+    s: Stream, dst: int, src: int, rows: int, columns: int, row_elements: int, words: str = "b16"
+) -> None:
+    """Loads rows x columns of f16, or of words of another size, into L1 as Nz."""
     s.emit(
-        "copy_gm_to_cbuf_multi_nd2nz.b16",
+        f"copy_gm_to_cbuf_multi_nd2nz.{words}",
         dst=dst,
         src=src,
         nd_num=1,

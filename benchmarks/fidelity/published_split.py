@@ -27,6 +27,7 @@ from published import (
     device,
     head,
     microseconds,
+    nd2nz,
 )
 
 from davinci.isa import Pipe
@@ -39,7 +40,7 @@ MACHINE_B3 = MACHINE.model_copy(update={"cores": 20, "clock_mhz": 1800})
 CORES = MACHINE_B3.cores
 
 BLOCK_M, BLOCK_N, BLOCK_K, STEP_K = 128, 256, 128, 512
-"""Of a mad; `STEP_K` of k come to L1 at a time."""
+"""Rows, columns and elements of k that a mad multiplies; a transfer to L1 brings `STEP_K` of k."""
 
 READY, ADDED, SUMMED = 5, 6, 7
 """Flags: a cube core has stored its sums; all of them have; all parts are added."""
@@ -98,21 +99,6 @@ class Split:
         return row * BLOCK_M, column * BLOCK_N
 
 
-def rows_of_k(s: Stream, dst: int, src: int, rows: int, row_bytes: int) -> None:
-    """A step along k of so many rows, to L1 as fractals."""
-    s.emit(
-        "copy_gm_to_cbuf_multi_nd2nz.b8",
-        dst=dst,
-        src=src,
-        nd_num=1,
-        n_value=rows,
-        d_value=STEP_K,
-        src_d_value=row_bytes,
-        dst_nz_c0_stride=rows,
-        dst_nz_n_stride=1,
-    )
-
-
 def bring(s: Stream, how: Split, corner: tuple[int, int], number: int, step: int) -> None:
     """The rows of a block that the step along k needs, to one of two buffers each."""
     a, b, *_ = how.places
@@ -123,7 +109,8 @@ def bring(s: Stream, how: Split, corner: tuple[int, int], number: int, step: int
         (2 + slot, b + column * how.depth, BLOCK_N, 2 * BLOCK_M * STEP_K),
     ):
         s.wait(MTE1, MTE2, event)
-        rows_of_k(s, base + slot * rows * STEP_K, source + step * STEP_K, rows, how.depth)
+        place = base + slot * rows * STEP_K
+        nd2nz(s, place, source + step * STEP_K, rows, STEP_K, how.depth, "b8")
         s.set(MTE2, MTE1, event)
 
 
@@ -192,7 +179,7 @@ def multiply(s: Stream, number: int) -> None:
 
 
 def meet(s: Stream, flag: int) -> None:
-    """All vector cores wait for each other."""
+    """The vector cores of all blocks wait until each of them has come here."""
     s.emit("ffts_cross_core_sync", pipe=MTE2, mode=0, flag=flag)
     s.emit("wait_flag_dev", flag=flag)
 

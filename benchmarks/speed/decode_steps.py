@@ -106,7 +106,7 @@ class Measured:
 
     @property
     def row(self) -> str:
-        """The same in the table of the page."""
+        """The row of the page's table for these layers."""
         cache = "in place" if self.kept else "copied"
         return (
             f"| {self.name} | {self.layers} | {cache} | {self.launches} | {self.time:,.1f} "

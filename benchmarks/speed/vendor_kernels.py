@@ -147,7 +147,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Run:
-    """What a way of computing a case took.
+    """Times of one of the two programs of a case, the vendor's compiler's or ours.
 
     Attributes:
         out: its result.
@@ -175,7 +175,7 @@ class Run:
 
 
 def measured(profile: Mapping[str, Any], out: Array, tiles: str = "") -> Run:
-    """What a profile says."""
+    """Reads the times of a run out of its profile."""
     kernels, pipes = profile["kernels"], profile["pipes"]
     busiest = max(pipes, key=lambda pipe: pipes[pipe]["busy_cycles"])
     found = pipes[busiest]
@@ -194,7 +194,7 @@ def measured(profile: Mapping[str, Any], out: Array, tiles: str = "") -> Run:
 
 
 def cores_of(kernel: Mapping[str, Any]) -> int:
-    """How many cores there are of the kind that a kernel is for."""
+    """The number of cores of a machine that are of the kind that runs a kernel."""
     return CORES if kernel["unit"] == "vector" else CORES // 2
 
 

@@ -131,7 +131,7 @@ class SetCoreFlagOp(Cce.Operation, name="set_core_flag"):
     C1 `pipe` is a pipe other than S. C2 `flag` is the number of a flag between cores.
     """
 
-    ATTRIBUTES = {  # noqa: RUF012
+    ATTRIBUTES = {  # noqa: RUF012 - see CopyOp
         "pipe": one_of(*(p for p in PIPES if p != "S")),
         "flag": CORE_FLAG,
         "of_all": FLAG,

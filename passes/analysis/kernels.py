@@ -21,6 +21,9 @@ UNIT = "ascend.unit"
 """Of a kernel: the unit that does its work, "cube", "vector" or "scalar"."""
 
 
+BLOCKS = "ascend.blocks"
+"""Of a kernel, and of its calls: how many blocks share its work."""
+
 MEETING = "ascend.meeting"
 """Of a call of a kernel in which all cores of a launch wait for each other: the calls behind it are
 another phase of the launch before it. It is the number of the argument that the host raises from
@@ -35,7 +38,7 @@ reads them."""
 
 STAGE = "ascend.stage"
 """Of calls of kernels: those of one stage that follow each other share a launch, or a phase of one,
-but for kernels whose scalar unit accesses memory."""
+but for kernels whose scalar unit stores to memory or loads what kernels write."""
 
 
 def seen_by(kernel: Op, machine: Machine) -> Machine:

@@ -16,7 +16,7 @@ from davinci.dialects.base import attribute
 from davinci.elements import to_array, to_attribute
 from davinci.mlir import Op, func, function_type, ir, memref, symbols, unique
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import STREAMED
+from davinci.passes.analysis.kernels import BLOCKS, STREAMED
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, memref_of
 from davinci.planning import Piece
 from davinci.units import BLOCK_BYTES, round_up, row_major
@@ -208,7 +208,7 @@ class HostBuilder:
     def _launch(self, launch: Launch) -> None:
         values = [self._view(place, seen_as) for place, seen_as in launch.buffers]
         callee = ir.FlatSymbolRefAttr.get(self._declaration(launch.kernel, values))
-        marks: dict[str, Any] = {"ascend.blocks": self._blocks_of(launch.kernel)}
+        marks: dict[str, Any] = {BLOCKS: self._blocks_of(launch.kernel)}
         if launch.operators:
             names = [ir.StringAttr.get(name) for name in launch.operators]
             marks["ascend.operators"] = ir.ArrayAttr.get(names)
@@ -220,7 +220,7 @@ class HostBuilder:
 
     def _blocks_of(self, kernel: str) -> int:
         """As many as a kernel asks for that came ready; others are given theirs later."""
-        return int(attribute(self._kernels[kernel], "ascend.blocks", 1))
+        return int(attribute(self._kernels[kernel], BLOCKS, 1))
 
     def _declaration(self, kernel: str, values: list[ir.Value]) -> str:
         """Name of the function that stands for `kernel` in the host's symbol table."""

@@ -31,6 +31,7 @@ from davinci.errors import InputError
 from davinci.mlir import Op, ir, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import (
+    BLOCKS,
     CORE,
     UNIT,
     kernels,
@@ -91,7 +92,7 @@ class ConvertAscendToCcePass(Pass):
             group = is_group(kernel)
             if group:
                 count = lower_group(kernel, seen(kernel, target))
-                kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
+                kernel.attributes[BLOCKS] = builder.as_attribute(count)
                 blocks[symbol_name(kernel)] = count
             if machine.split and (group or attribute(kernel, UNIT, "") == "scalar"):
                 kernel.attributes[CORE] = ir.StringAttr.get(core_of(kernel))
@@ -124,7 +125,7 @@ def update_launches(root: Op, blocks: dict[str, int]) -> None:
     """Sets `ascend.blocks` on every launch of the kernels named in `blocks`."""
     kernels_of = launched_kernels(root)
     for call in operations(root, "func.call"):
-        if "ascend.blocks" in call.attributes:
+        if BLOCKS in call.attributes:
             kernel = kernels_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
             if kernel in blocks:
-                call.attributes["ascend.blocks"] = builder.as_attribute(blocks[kernel])
+                call.attributes[BLOCKS] = builder.as_attribute(blocks[kernel])

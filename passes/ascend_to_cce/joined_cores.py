@@ -62,7 +62,7 @@ class LaunchPhases:
 
     @property
     def price(self) -> LaunchPrice:
-        """What a phase takes besides its kernel."""
+        """The price of a phase of the launch, besides the cycles of its kernel."""
         return LaunchPrice(self.machine, self.count)
 
 

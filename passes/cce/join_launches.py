@@ -47,6 +47,7 @@ from davinci.dialects.cce.buffers import space_name
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations, parent_of, root_of, symbols
 from davinci.passes.analysis.kernels import (
+    BLOCKS,
     CORE,
     LAUNCHED_ALONE,
     MEETING,
@@ -55,7 +56,7 @@ from davinci.passes.analysis.kernels import (
 )
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.analysis.meetings import meetings_in
-from davinci.passes.cce.meeting_kernels import BLOCKS, MeetingBuilder
+from davinci.passes.cce.meeting_kernels import MeetingBuilder
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.meetings import joining_pays
 from davinci.units import ceil_div

@@ -23,9 +23,7 @@ from davinci.isa.cross_core import BY_FLAGS
 from davinci.machine import CUBE_CORE, VECTOR_CORE
 from davinci.mlir import Op, arith, func, ir, memref, symbols, unique
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import CORE, MEETING, UNIT
-
-BLOCKS = "ascend.blocks"
+from davinci.passes.analysis.kernels import BLOCKS, CORE, MEETING, UNIT
 
 LANES = LINE_BYTES // 4
 

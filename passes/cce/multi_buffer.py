@@ -38,7 +38,7 @@ from davinci import machine as machines
 from davinci.dialects.cce.effects import SYNC_OPS
 from davinci.machine import Machine
 from davinci.mlir import Op, operations, run_unverified
-from davinci.passes.analysis.kernels import kernels, seen_by
+from davinci.passes.analysis.kernels import BLOCKS, kernels, seen_by
 from davinci.passes.cce.list_scheduler import TaskOrder
 from davinci.passes.cce.ordering import Orderer, Ordering
 from davinci.passes.cce.plan_memory import needed_bytes
@@ -84,7 +84,7 @@ def _transform(kernel: Op, machine: Machine) -> None:
     for loop in loops:
         unroll(loop)
     run_unverified(kernel, CLEAN_UP)
-    blocks = kernel.attributes["ascend.blocks"].value if "ascend.blocks" in kernel.attributes else 1
+    blocks = kernel.attributes[BLOCKS].value if BLOCKS in kernel.attributes else 1
     orderer = Orderer(machine, blocks)
     orderings = []
     for owner in _to_order(kernel):

@@ -33,7 +33,7 @@ from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations
 from davinci.passes.analysis.durations import Durations
-from davinci.passes.analysis.kernels import kernels, seen_by
+from davinci.passes.analysis.kernels import BLOCKS, kernels, seen_by
 from davinci.passes.cce.issue_model import Item, Rules, by_start
 from davinci.passes.cce.ordering import is_free, place
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -56,7 +56,7 @@ class OrderIssuePass(Pass):
 
 
 def _order(kernel: Op, machine: Machine) -> None:
-    blocks = kernel.attributes["ascend.blocks"].value if "ascend.blocks" in kernel.attributes else 1
+    blocks = kernel.attributes[BLOCKS].value if BLOCKS in kernel.attributes else 1
     sync = machine.sync
     rules = Rules(
         sync.queue_depth, machine.scalar.issue_cycles, sync.flag_cycles, sync.barrier_cycles

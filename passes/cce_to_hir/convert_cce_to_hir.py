@@ -212,7 +212,7 @@ class FreeRoom:
 
     @staticmethod
     def of(kernel: Op, ub_bytes: int) -> FreeRoom:
-        """What the buffers of a kernel leave."""
+        """The part of UB behind the last buffer of a kernel."""
         allocs = operations(kernel, "memref.alloc")
         ends = [
             attribute(alloc, "cce.address", 0) + bytes_in(alloc.results[0])

@@ -118,8 +118,8 @@ def test_angles_are_lost_without_the_digits_of_pi(monkeypatch: pytest.MonkeyPatc
 
 
 def forget_programs() -> None:
-    """The programs of groups that are kept, and schedules of them."""
-    for kept in (prepared._first, prepared._prepared, schedule._best, schedule._in_tiles):
+    """Clears the memos of programs of groups and of the schedules that were chosen for them."""
+    for kept in (prepared._first, prepared._prepared, schedule._chooser):
         kept.cache_clear()
 
 

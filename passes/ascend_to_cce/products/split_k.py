@@ -18,6 +18,7 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
 from davinci.operators import Tensor
+from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
@@ -81,7 +82,7 @@ def build_split(
         number = add(mul(cce.get_block_idx(), lanes), cce.get_sub_block_idx())
         build_sums(split, graph, theirs, partial, own, build_part, as_value(number))
         func.ReturnOp([])
-    other.attributes["ascend.blocks"] = as_attribute(cores)
+    other.attributes[BLOCKS] = as_attribute(cores)
     return cores
 
 

@@ -11,6 +11,9 @@ from davinci.schedule.products.cost import ProductCosts, footprint
 from davinci.schedule.products.estimate import estimate_of, least_of
 from davinci.schedule.products.product import Product, ProductOperand, ProductResult, Share, Tile
 
+ROWS = ProductOperand(False, 2, False), ProductOperand(False, 2, True)
+"""Factors A and B of f16, both stored in rows and not transposed."""
+
 
 def small(ub: int, l1: int) -> machines.Machine:
     """A machine with so many bytes of UB and L1."""
@@ -60,8 +63,7 @@ def test_last_columns_of_ragged_rows_leave_with_others(columns: int, cores: int)
 @pytest.mark.parametrize("cores", [2, 32])
 def test_what_is_left_out_early_is_not_among_the_best(cores: int) -> None:
     machine = machines.load("ascend910")
-    rows = ProductOperand(False, 2, False), ProductOperand(False, 2, True)
-    given = Product(1, 768, 640, 512, *rows, ProductResult(False, 2))
+    given = Product(1, 768, 640, 512, *ROWS, ProductResult(False, 2))
     costs, every = ProductCosts(given, machine), Candidates(given, machine, cores, Wanted()).all()
     cycles = {schedule: estimate_of(costs, schedule, cores) for schedule in every}
     assert all(least_of(costs, each, cores) <= found for each, found in cycles.items())
@@ -74,14 +76,6 @@ def test_what_is_left_out_early_is_not_among_the_best(cores: int) -> None:
 def test_tiles_that_share_what_comes_are_kept() -> None:
     """Of three rows of fractals and sixteen columns: four tiles beside each other read each block
     of A once, and no tile by itself would be among the best."""
-    product = Product(
-        1,
-        512,
-        4096,
-        512,
-        ProductOperand(False, 2, False),
-        ProductOperand(False, 2, True),
-        ProductResult(False, 2),
-    )
+    product = Product(1, 512, 4096, 512, *ROWS, ProductResult(False, 2))
     ways = Candidates(product, machines.load("ascend910"), 32, Wanted())
     assert Tile(3, 16, 4) in ways.tiles(Share(1, 3, 16))

@@ -14,6 +14,7 @@ from davinci.elements import Array
 from davinci.machine import for_cube, for_vector
 from davinci.machine.schema import Machine
 from davinci.mlir import Op, func, ir
+from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce.attention.split.cube import AttentionCubeCore
 from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, ListedSteps, Rings
 from davinci.passes.ascend_to_cce.attention.split.vector import AttentionVectorCore
@@ -99,7 +100,7 @@ def build_programs(
             for_vector(machine),
         ).build()
         func.ReturnOp([])
-    other.attributes["ascend.blocks"] = as_attribute(blocks)
+    other.attributes[BLOCKS] = as_attribute(blocks)
 
 
 def constants_of(

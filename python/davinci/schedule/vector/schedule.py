@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
@@ -55,8 +55,8 @@ WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 WEIGHED = 6
 """Sizes of tiles that are weighed, from the largest that fits."""
 
-BEST_KEPT = 512
-"""Schedules of groups that are kept, each on the numbers of cores that are weighed for it."""
+CHOOSERS_KEPT = 512
+"""Choosers that are kept: of the programs of groups, on each number of cores that is weighed."""
 
 
 @dataclass(frozen=True)
@@ -88,24 +88,8 @@ def plan(
     """
     choosers = _choosers(graph, machine, cores)
     choosers[0].require_rows()
-    if choice is None:
-        known = graph.keyed()
-        ways = [partial(_best, known, machine, cores, n) for n in range(len(choosers))]
-    else:
-        ways = [partial(chooser.of, choice) for chooser in choosers]
-    number, found = _least(ways)
-    chooser = choosers[number]
+    chooser, found = _least(choosers, lambda each: each.best if choice is None else each.of(choice))
     return VectorPlan(graph, chooser.space, chooser.program, found, machine)
-
-
-@lru_cache(maxsize=BEST_KEPT)
-def _best(
-    known: KeyedGraph, machine: Machine, cores: int, number: int
-) -> VectorSchedule | PhasedSchedule:
-    """The best schedule of one of a group's programs. The last ones are kept: passes weigh a group
-    alone, as a part of others, and when its kernel is built."""
-    program = prepared(known.graph, machine)[number]
-    return _VectorChooser(known.graph, program, machine, cores).best()
 
 
 def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
@@ -126,33 +110,38 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
     Raises:
         NoSpace: no group that contains it can be computed in one kernel.
     """
-    return _in_tiles(graph.keyed(), machine, cores).cycles
-
-
-@lru_cache(maxsize=BEST_KEPT)
-def _in_tiles(known: KeyedGraph, machine: Machine, cores: int) -> VectorSchedule | PhasedSchedule:
-    graph = known.graph
-    chooser = _VectorChooser(graph, first_prepared(graph, machine), machine, cores)
-    return chooser.in_tiles() or chooser.best()
+    chooser = _chooser(graph.keyed(), machine, cores, 0)
+    return (chooser.in_tiles or chooser.best).cycles
 
 
 def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_VectorChooser]:
     """One for each program of a group that is weighed."""
-    return [_VectorChooser(graph, each, machine, cores) for each in prepared(graph, machine)]
+    known, count = graph.keyed(), len(prepared(graph, machine))
+    return [_chooser(known, machine, cores, number) for number in range(count)]
+
+
+@lru_cache(maxsize=CHOOSERS_KEPT)
+def _chooser(known: KeyedGraph, machine: Machine, cores: int, number: int) -> _VectorChooser:
+    """The chooser for one of a group's programs. The last ones are kept with what they found:
+    passes weigh a group when it grows, alone, as a part of others, and when its kernel is built."""
+    graph = known.graph
+    program = prepared(graph, machine)[number] if number else first_prepared(graph, machine)
+    return _VectorChooser(graph, program, machine, cores)
 
 
 def _least(
-    ways: Sequence[Callable[[], VectorSchedule | PhasedSchedule]],
-) -> tuple[int, VectorSchedule | PhasedSchedule]:
-    """The number of the way whose schedule takes least time, and that schedule.
+    choosers: Sequence[_VectorChooser],
+    schedule_of: Callable[[_VectorChooser], VectorSchedule | PhasedSchedule],
+) -> tuple[_VectorChooser, VectorSchedule | PhasedSchedule]:
+    """The chooser whose schedule takes least time, and that schedule.
 
     Raises:
         NoSpace: none of them has one.
     """
     found, refusal = [], NoSpace("a group without a program")
-    for number, way in enumerate(ways):
+    for chooser in choosers:
         try:
-            found.append((number, way()))
+            found.append((chooser, schedule_of(chooser)))
         except NoSpace as reason:
             refusal = refusal if found else reason
     if not found:
@@ -208,13 +197,14 @@ class _VectorChooser:
                 raise NoSpace("a statistic in fractals with padding")
             run *= size
 
+    @cached_property
     def best(self) -> VectorSchedule | PhasedSchedule:
         """The schedule that takes least time. Phases are weighed where tiles cannot overlap.
 
         Raises:
             NoSpace: not even the smallest tile fits UB.
         """
-        tiles = self.in_tiles()
+        tiles = self.in_tiles
         found: VectorSchedule | PhasedSchedule | None = tiles
         if tiles is None or tiles.slots == 1:
             phased = min(self._phased.candidates(), key=lambda s: s.cycles, default=None)
@@ -227,6 +217,7 @@ class _VectorChooser:
             raise NoSpace("no tile that can be moved fits UB")
         return found
 
+    @cached_property
     def in_tiles(self) -> VectorSchedule | None:
         """The schedule of whole tiles that takes least time, None if none fits."""
         return min(self._candidates(self._schedule), key=lambda s: s.cycles, default=None)
