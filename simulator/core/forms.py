@@ -6,7 +6,7 @@ with other addresses. Legality, regions and costs are worked out once for each s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -164,19 +164,17 @@ class InstructionForm:
         form.far_ports = _ports_in(form.reads, True), self.far_ports[1]
         return form
 
-    def repeated(self, count: int, far: int, near: int) -> InstructionForm:
+    def repeated(self, count: int, steps: Mapping[int, int]) -> InstructionForm:
         """`count` copies in a row, as one.
 
         Args:
-            far, near: bytes from one to the next in global memory and on the chip.
+            steps: bytes from one to the next, by the words of their addresses.
         """
         form = copy(self)
 
         def several(ports: Sequence[TouchedRegion]) -> list[TouchedRegion]:
-            steps = [far if port.space == Space.GM else near for port in ports]
             return [
-                replace(port, region=Repeated(port.space, port.region, count, step))
-                for port, step in zip(ports, steps, strict=True)
+                replace(p, region=Repeated(p.space, p.region, count, steps[p.word])) for p in ports
             ]
 
         form.reads, form.writes = several(self.reads), several(self.writes)

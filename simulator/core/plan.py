@@ -1,20 +1,20 @@
 """How instructions are executed: one by one, or a part of a stream that is known as a whole.
 
 An `Operation` is an instruction at its addresses, with the arrays that it reads and writes as views
-of the memories. A `PartPlan` keeps those of a part that only touch the chip; copies that follow
-each other at a constant distance become one.
+of the memories. A `PartPlan` keeps those of a part that only touch the chip; copies between it and
+global memory that follow each other at a constant distance become one, and so do loads of fractals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Protocol
 
 from davinci.isa.core import LOCATION_SHIFT, Array, Records, Registers, Space
-from davinci.isa.mte import move
+from davinci.isa.mte import load_fractals, move
 from davinci.isa.stores import stored
 from davinci.native import Ints
 from davinci.simulator.checks.races import InstructionRun
@@ -97,6 +97,40 @@ class Operation:
         found = self.run(core.registers)
         if found is not NOTHING:
             core.lost += found
+
+
+class FractalLoads(Operation):
+    """Loads of fractals in a row, at constant distances in both memories: one load.
+
+    Args:
+        form: of each of them.
+        words: of the record of the first.
+        count: of them.
+        steps: bytes from one to the next, by the words of their addresses.
+    """
+
+    __slots__ = ("_target",)
+
+    def __init__(
+        self,
+        form: InstructionForm,
+        words: list[int],
+        memories: Sequence[Memory],
+        at: int,
+        count: int,
+        steps: Mapping[int, int],
+    ) -> None:
+        whole = form.repeated(count, steps)
+        super().__init__(form, words, memories, at)
+        self._sources = sources_of(whole, words, memories)
+        (port,) = whole.writes
+        self._target = memories[port.space].view(port.region, words[port.word] + port.offset)
+
+    def run(self, registers: Registers) -> Lost:
+        """Loads all of them."""
+        (found,) = load_fractals(self._fields, registers, self._sources)
+        self._target[...] = found.reshape(self._target.shape)
+        return NOTHING
 
 
 class RegisterLoad:
@@ -192,7 +226,10 @@ class Transfers:
         """The form of them so far apart, None if they write a byte twice or go back."""
         if step <= 0:
             return None
-        form = self._form.repeated(self._count, step, self._step)
+        near = chip_port(self._form)
+        assert near is not None, "a copy between global memory and the chip"
+        steps = {self._form.gm_word: step, near.word: self._step}
+        form = self._form.repeated(self._count, steps)
         regions = [port.region for port in form.writes]
         return form if all(region.disjoint for region in regions) else None
 
@@ -234,6 +271,9 @@ class PartPlan:
                 if form.moves_gm:
                     count, step = run_of(forms, words, at)
                     self.items.append(Transfers(tables, memories, form, at, count, step))
+                elif (loads := loads_from(forms, words, at))[0] > 1:
+                    count, steps = loads
+                    self.items.append(FractalLoads(form, words[at], memories, at, count, steps))
                 else:
                     self.items.append(Operation(form, words[at], memories, at))
                 for port in form.chip_ports[1]:
@@ -268,6 +308,26 @@ def run_of(
             break
         end, step = end + 1, distance
     return (end - at, step) if step > 0 else (1, 0)
+
+
+def loads_from(
+    forms: Sequence[InstructionForm], words: Sequence[list[int]], at: int
+) -> tuple[int, dict[int, int]]:
+    """How many loads of fractals from number `at` on are alike, write no byte twice, and lie at
+    constant distances, which are given by the words of addresses."""
+    form, end = forms[at], at + 1
+    if form.record.compute is not load_fractals or not (form.reads and form.writes):
+        return 1, {}
+    places = [form.reads[0].word, form.writes[0].word]
+    steps: list[int] = []
+    while end < len(forms) and forms[end] is form:
+        found = [words[end][place] - words[end - 1][place] for place in places]
+        if steps and found != steps:
+            break
+        end, steps = end + 1, found
+    if not steps or steps[0] <= 0 or steps[1] < form.writes[0].region.high:
+        return 1, {}
+    return end - at, dict(zip(places, steps, strict=True))
 
 
 def chip_port(form: InstructionForm) -> TouchedRegion | None:

@@ -89,6 +89,57 @@ def test_autotuners_choose_by_simulated_time(options: dict[str, bool]) -> None:
     assert tuned.best_config.kwargs["BLOCK"] == min(times, key=lambda block: times[block])
 
 
+def test_what_is_only_timed_computes_nothing() -> None:
+    x, out = np.arange(3000, dtype=np.float32), np.zeros(3000, np.float32)
+    timed = davinci.triton.launch.time(kernels.add, (3,), x, x, out, 3000, BLOCK=1024)
+    assert not out.any()
+    assert timed.cycles == davinci.triton.run(kernels.add, (3,), x, x, out, 3000, BLOCK=1024).cycles
+    np.testing.assert_array_equal(out, 2 * x)
+    out[:] = 0
+    with davinci.triton.active():
+        restored = triton.autotune([triton.Config({"BLOCK": 512})] * 2, key=["n"])(kernels.add)
+        seen: list[bool] = []
+        restored.pre_hook = lambda kwargs, reset_only=False: seen.append(out.any())
+        restored[(6,)](x, x, out, 3000)
+    assert seen == [False, False, False]
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_a_launch_that_would_leave_the_same_is_not_simulated_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs: list[int] = []
+    run = Executable.run
+
+    def counted(self: Executable, *args: Any) -> Any:
+        runs.append(1)
+        return run(self, *args)
+
+    monkeypatch.setattr(Executable, "run", counted)
+    x, out = np.arange(301, dtype=np.float32), np.zeros(301, np.float32)
+
+    def times(kernel: Any, *args: Any) -> int:
+        runs.clear()
+        davinci.triton.run(kernel, (3,), *args, BLOCK=128)
+        return len(runs)
+
+    add = x, x, out, 301
+    assert [times(kernels.add, *add) for _ in range(3)] == [1, 0, 0]
+    out[300] = 7
+    assert [times(kernels.add, *add) for _ in range(2)] == [1, 0]
+    np.testing.assert_array_equal(out, 2 * x)
+    x[300] = -1
+    assert [times(kernels.add, *add) for _ in range(2)] == [1, 0]
+    assert out[300] == -2
+    in_place = x, x, x, 301
+    assert [times(kernels.add, *in_place) for _ in range(2)] == [1, 1]
+    assert x[300] == -4
+    sums = np.zeros(128, np.float32)
+    given = np.ones(384, np.float32)
+    assert [times(kernels.add_up, given, sums, 384) for _ in range(2)] == [1, 1]
+    assert (sums == 6).all()
+
+
 def test_tensors() -> None:
     torch = pytest.importorskip("torch", reason="needs pip install '.[torch]'")
     x = torch.arange(300, dtype=torch.float32)

@@ -10,6 +10,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from davinci import machine as machines
@@ -91,12 +92,12 @@ class Driver:
         return GPUTarget("npu", TARGET, 0)
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """Times a launch: all quantiles are the simulated milliseconds of one; infinity where
-        buffers do not fit, which tuners take for a bad choice."""
+        """Times a launch, without its data: all quantiles are the simulated milliseconds of one;
+        infinity where buffers do not fit, which tuners take for a bad choice."""
 
         def timed(call: Callable[[], None], *, quantiles: Any = None, **options: Any) -> Any:
             milliseconds = math.inf
-            with contextlib.suppress(NoRoom):
+            with contextlib.suppress(NoRoom), timing():
                 call()
                 milliseconds = last.time_us / 1000
             return [milliseconds] * len(quantiles) if quantiles else milliseconds
@@ -110,8 +111,23 @@ def _launched(kernel: Any, *args: Any, grid: launch.Grid, warmup: bool, **named:
         hook(*args, **named)
     if warmup:
         return None
-    last.found = launch.run(kernel, grid, *args, **named)
+    start = launch.time if TIMING.get() else launch.run
+    last.found = start(kernel, grid, *args, **named)
     return last.found
+
+
+TIMING = ContextVar("TIMING", default=False)
+"""Whether launches are only timed."""
+
+
+@contextmanager
+def timing() -> Iterator[None]:
+    """Inside, launches compute no data."""
+    before = TIMING.set(True)
+    try:
+        yield
+    finally:
+        TIMING.reset(before)
 
 
 @contextmanager

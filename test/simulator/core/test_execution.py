@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from davinci import machine
 from davinci.isa import Pipe
 from davinci.simulator import Device
 
@@ -83,6 +84,57 @@ def test_matmul_tile(asm: Any, device: Device, seed: int) -> None:
     fractals = (m // 16) * (k // 16) * (n // 16)
     assert profile.pipes["PIPE_M"] == fractals + 11 + fractals + 61
     assert profile.pipes["PIPE_MTE1"] == 24 + a.nbytes // 256 + 24 + b.nbytes // 128
+
+
+LOADS = {
+    "turned, at a stride": [(512 * row, 2048 * row) for row in range(4)],
+    "two runs": [(512, 0), (1024, 2048), (1536, 4096), (2560, 6144), (7168, 8192)],
+    "backwards": [(2048, 0), (1024, 2048), (0, 4096)],
+    "one place, the last wins": [(0, 0), (512, 0), (1024, 0)],
+    "a gap between them": [(0, 0), (2048, 4096)],
+}
+
+
+@pytest.mark.parametrize("places", LOADS.values(), ids=LOADS)
+@pytest.mark.parametrize("transpose", [0, 1])
+def test_loads_of_fractals_in_a_row(
+    asm: Any, places: list[tuple[int, int]], transpose: int
+) -> None:
+    """Each load of four fractals at a stride; the third time all of them are known."""
+    device = Device(machine.load("ascend910"), 1 << 24, checks=False)  # one place is a race
+    m, k, n = 16, 16 * 24, 16
+    gm = [device.allocate(2 * m * k), device.allocate(2 * k * n), device.allocate(4 * m * n)]
+    blocks = 2 * m * k // 32
+    ones = np.zeros((k // 16, 16, 16), np.float16)
+    ones[0] = np.eye(16)
+    for number, source in enumerate(gm[:2]):
+        asm.emit("copy_gm_to_cbuf", dst=65536 * number, src=source, n_burst=1, len_burst=blocks)
+    asm.flag(Pipe.MTE2, Pipe.MTE1)
+    asm.emit("load_cbuf_to_ca.f16", dst=0, src=0, src_stride=1, repeat=24)
+    for source, target in places:
+        fields = {"src_stride": 3, "repeat": 4, "transpose": transpose}
+        asm.emit("load_cbuf_to_ca.f16", dst=target, src=source, **fields)
+    asm.emit("load_cbuf_to_cb.f16", dst=0, src=65536, src_stride=1, repeat=24)
+    asm.flag(Pipe.MTE1, Pipe.M)
+    asm.emit("mad.f162f32", c=0, a=0, b=0, m=m, k=k, n=n, init=1)
+    asm.flag(Pipe.M, Pipe.V)
+    asm.emit("copy_matrix_cc_to_ubuf.f32", dst=0, src=0, n_burst=1, len_burst=1)
+    asm.flag(Pipe.V, Pipe.MTE3)
+    asm.emit("copy_ubuf_to_gm", dst=gm[2], src=0, n_burst=1, len_burst=m * n * 4 // 32)
+    for seed in range(3):
+        fractals = np.random.default_rng(seed).standard_normal((24, 16, 16)).astype(np.float16)
+        loaded = fractals.copy()
+        for source, target in places:
+            for i in range(4):
+                found = fractals[source // 512 + 3 * i]
+                loaded[target // 512 + i] = found.T if transpose else found
+        device.write(gm[0], fractals)
+        for place in range(0, 24, 5):
+            weights = np.roll(ones, place, axis=0)
+            device.write(gm[1], weights)
+            asm.run(device)
+            found = device.read(gm[2], np.float32, (m, n))
+            np.testing.assert_array_equal(found, loaded[place])
 
 
 def test_masked_lanes_stay(asm: Any, device: Device) -> None:

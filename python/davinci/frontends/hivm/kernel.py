@@ -16,8 +16,8 @@ PARTS = {"_mix_aic": "aic", "_mix_aiv": "aiv"}
 ROLES = ("ffts_base_address", "sync_block_lock", "workspace")
 """Arguments that whoever launches a kernel adds."""
 
-READ_ONLY = 0
-"""Of `tt.tensor_kind`: a kernel only loads from that argument."""
+READ_ONLY, WRITE_ONLY = 0, 1
+"""Of `tt.tensor_kind`: a kernel only loads from that argument, or only stores to it."""
 
 WORKSPACE = "_infer_workspace_shape_function"
 LOCKS = "_infer_sync_block_lock_num_function"
@@ -36,6 +36,7 @@ class Argument:
         element: the element type of a buffer in global memory, the type of a scalar.
         buffer: whether it is a buffer.
         written: whether the kernel may write to it.
+        read: whether it may read from it.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Argument:
     element: str
     buffer: bool
     written: bool = False
+    read: bool = False
 
 
 @dataclass
@@ -133,7 +135,8 @@ def arguments_of(op: Op) -> tuple[Argument, ...]:
         name = role if role else f"arg{len(found)}"
         buffer = isinstance(value.type, ir.MemRefType)
         element = type_text(ir.MemRefType(value.type).element_type if buffer else value.type)
-        kind = marks.get("tt.tensor_kind")
-        reads = kind is not None and ir.IntegerAttr(kind).value == READ_ONLY
-        found.append(Argument(name, role, element, buffer, buffer and not reads))
+        mark = marks.get("tt.tensor_kind")
+        kind = None if mark is None else ir.IntegerAttr(mark).value
+        written, read = buffer and kind != READ_ONLY, buffer and kind != WRITE_ONLY
+        found.append(Argument(name, role, element, buffer, written, read))
     return tuple(found)
