@@ -58,7 +58,7 @@ def library(body: str, functions: str = "", kernel: str = "(%x: !llvm.ptr<1>)") 
         ("", "llvm.func @hivm.frob(i64)", "no such intrinsic; found @hivm.frob"),
         ("", "llvm.func @hivm.ld.f128(!llvm.ptr<1>, i64) -> f128", "no such intrinsic"),
         ("", "llvm.func @hivm.ld.f32(!llvm.ptr<1>, i64) -> i32", "expected !llvm.func<f32 (ptr<1>"),
-        ("", "llvm.func @__truncsfhf2(f32) -> f16", "redefinition of symbol named '__truncsfhf2'"),
+        ("", "llvm.func @__truncsfhf2(f32) -> f16", "reserved name; found @__truncsfhf2"),
     ],
 )
 def test_refused(body: str, functions: str, message: str) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from davinci.isa import BY_OPCODE
+from davinci.mlir import execution_engine, symbols
+from davinci.native.half import NAMES
+from davinci.runtime import jit
 from davinci.runtime.jit import CAPACITY
 from davinci.runtime.known_records import KnownRecords
 from davinci.runtime.listing import ListingCore, record_stream
@@ -56,3 +61,22 @@ def test_known_calls_become_rows() -> None:
     """All but the transfer from GM and what needs the number that is loaded."""
     library = compile_text(KERNEL)
     assert len(library.rows) == 8  # 4 vadds, 2 barriers, 2 masks
+
+
+def test_only_what_is_called_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Barriers and masks are rows only; no number of half precision is converted."""
+    defined: list[str] = []
+
+    class Engine(execution_engine.ExecutionEngine):
+        def __init__(self, module: Any, **options: Any) -> None:
+            defined.extend(name for name, _ in symbols(module.operation))
+            super().__init__(module, **options)
+
+    monkeypatch.setattr(jit.execution_engine, "ExecutionEngine", Engine)
+    half = KERNEL.replace("f32", "f16")
+    for text, conversions in ((KERNEL, set()), (half, set(NAMES))):
+        defined.clear()
+        compile_text(text)
+        assert {"hivm.copy_gm_to_ubuf", "davinci.rows"} <= set(defined)
+        assert not {"hivm.pipe_barrier", "hivm.set_vector_mask"} & set(defined)
+        assert {name for name in defined if name.startswith("__")} == conversions

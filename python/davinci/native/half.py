@@ -101,3 +101,4 @@ llvm.func @__truncdfhf2(%value: f64) -> f16 {
 """
 
 DEFINITIONS = EXTEND + TRUNCATE + TRUNCATE_DOUBLE
+NAMES = ("__extendhfsf2", "__truncsfhf2", "__truncdfhf2")

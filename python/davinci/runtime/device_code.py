@@ -15,6 +15,7 @@ from typing import Any
 from davinci.errors import CompileError, shipped
 from davinci.isa.core import LOCATION_SHIFT
 from davinci.mlir import Op, ir, llvm, location_text, type_text
+from davinci.native import half
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.intrinsics import signature
 
@@ -100,8 +101,9 @@ def check_signature(kernel: Op, name: str) -> None:
 
 
 def check_name(function: Op, name: str) -> None:
-    """Names that begin with `davinci.` are those of the runtime's own functions."""
-    if name.startswith(RESERVED):
+    """Names that begin with `davinci.`, and those of conversions of half precision, are those of
+    the runtime's own functions."""
+    if name.startswith(RESERVED) or name in half.NAMES:
         fail(function, "has a reserved name", found=f"@{name}", hint="rename the function")
 
 

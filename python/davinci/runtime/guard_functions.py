@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from davinci.runtime.intrinsics import DIVISION_BY_ZERO, TOO_MANY_TURNS, TURN, Slot, Text
+from davinci.runtime.intrinsics import (
+    DIVISION_BY_ZERO,
+    FAULT_FUNCTION,
+    TOO_MANY_TURNS,
+    TURN,
+    Slot,
+    Text,
+    fault,
+)
 
 
-def guards(context: int, kinds: Iterable[str], loops: bool) -> str:
-    """Definitions of `@davinci.divisor.*` for divisions of these kinds, and of `TURN`."""
-    declared = "llvm.func @davinci.fault(i64, i64, i64, i64, i64)\n"
+def guards(context: int, kinds: Iterable[str], loops: bool, faults: bool) -> str:
+    """Definitions of `@davinci.divisor.*` for divisions of these kinds, of `TURN`, and of the
+    function that remembers faults unless it is defined already."""
+    known = f"llvm.func @{FAULT_FUNCTION}(i64, i64, i64, i64, i64)\n"
+    declared = known if faults else fault(context)
     divisors = [divisor(context, kind) for kind in sorted(kinds)]
     return declared + "".join([*divisors, *([turn(context)] if loops else [])])
 

@@ -75,6 +75,9 @@ NEAR_BYTES = BLOCK_BYTES - 1
 ROWS_FUNCTION = "davinci.rows"
 """Appends known records: the number of the first, how many."""
 
+FAULT_FUNCTION = "davinci.fault"
+"""Remembers a fault: of which kind, at which address of which memory, of how many bytes, where."""
+
 TURN = "davinci.turn"
 """Counts a turn of a loop; says whether it was the last one that the program may take."""
 
@@ -162,8 +165,8 @@ class Text:
 def definitions(context: int, names: list[str]) -> str:
     """Definitions of the intrinsics `names` ("hivm.vadd.f32", ...) and what they share."""
     accesses = any(name.startswith(ACCESSES) for name in names)
-    parts = [flush(context), slot(context, accesses), rows(context, accesses), fault(context)]
-    parts += [scalar_records(context)] if accesses else []
+    parts = [flush(context), slot(context, accesses), rows(context, accesses)]
+    parts += [fault(context), scalar_records(context)] if accesses else []
     parts += [intrinsic(context, name) for name in names]
     return "".join(parts)
 
@@ -376,7 +379,7 @@ def fault(context: int) -> str:
     text.do("}")
     text.do("llvm.return")
     arguments = "%kind: i64, %address: i64, %bytes: i64, %tag: i64, %space: i64"
-    return text.function(f"@davinci.fault({arguments})")
+    return text.function(f"@{FAULT_FUNCTION}({arguments})")
 
 
 def scalar_access(context: int, name: str, kind: str, element: str, prefix: str) -> str:

@@ -23,6 +23,7 @@ from davinci.mlir import (
     Op,
     execution_engine,
     ir,
+    operations,
     passmanager,
     run_unverified,
     symbol_name,
@@ -46,6 +47,7 @@ from davinci.runtime.intrinsics import (
     COUNTERS,
     CROSSINGS,
     DIVISION_BY_ZERO,
+    FAULT_FUNCTION,
     NO_ACCESS,
     OUT_OF_BOUNDS,
     PORTS,
@@ -242,7 +244,10 @@ class KernelLibrary:
                     kernels[name] = len(op.regions[0].blocks[0].arguments), core_of(op)
         self.rows = known.table()
         self._context[Slot.ROWS] = self.rows.ctypes.data
-        text = ir.Module.parse(definitions(self._context.ctypes.data, names) + half.DEFINITIONS)
+        called, halves = needs(native.operation)
+        # To compile what nobody calls takes most of the time: the known records call nothing.
+        defined = definitions(self._context.ctypes.data, [n for n in names if n in called])
+        text = ir.Module.parse(defined + half.DEFINITIONS if halves else defined)
         own = [symbol_name(view) for view in text.body.operations]
         adopt(native, text)
         run_unverified(native.operation, UPSTREAM)
@@ -250,17 +255,18 @@ class KernelLibrary:
         # With what upstream's passes declared and defined for operations of `math`.
         functions = {symbol_name(view): view.operation for view in native.body.operations}
         functions = {name: op for name, op in functions.items() if name not in own}
-        called = check_functions(functions)
+        reached = check_functions(functions)
         kinds = guard_divisions(functions, self.locations)
         loops = guard_loops(functions, self.locations)
         if kinds or loops:
-            text = ir.Module.parse(guards(self._context.ctypes.data, kinds, loops))
+            faults = FAULT_FUNCTION in own
+            text = ir.Module.parse(guards(self._context.ctypes.data, kinds, loops, faults))
             passmanager.PassManager.parse(UPSTREAM).run(text.operation)
             adopt(native, text)
         return (
             native,
             kernels,
-            called,
+            reached,
             {name: loaded_arguments(functions[name]) for name in kernels},
         )
 
@@ -339,6 +345,19 @@ class KernelLibrary:
             found=f"{space.name} [{address:#x}, {address + count:#x})",
             expected=f"addresses below {size:#x}" if outside else "",
         )
+
+
+def needs(module: Op) -> tuple[set[str], bool]:
+    """Names of the functions that a module calls, and whether it has values of half precision."""
+    called: set[str] = set()
+    kinds: set[ir.Type] = set()
+    for op in operations(module):
+        kinds.update(result.type for result in op.results)
+        if op.name == "llvm.func":
+            kinds.add(ir.TypeAttr(op.attributes["function_type"]).value)
+        if op.name == "llvm.call" and "callee" in op.attributes:
+            called.add(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+    return called, any("f16" in str(kind) for kind in kinds)
 
 
 def adopt(module: ir.Module, other: ir.Module) -> None:
