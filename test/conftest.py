@@ -6,8 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -15,6 +17,9 @@ from hypothesis import settings
 os.environ["DAVINCI_CACHE"] = ""
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+STATES: dict[ModuleType, list[tuple[np.random.Generator, Any]]] = {}
+"""The random generators of each module of tests, with what they were when it was imported."""
 
 # Simulated kernels take tens of milliseconds, and the same examples must run everywhere.
 settings.register_profile("davinci", deadline=None, derandomize=True, max_examples=25)
@@ -40,3 +45,15 @@ def benchmark_script(request: pytest.FixtureRequest) -> Iterator[Callable[[str],
     sys.path.insert(0, room)
     yield importlib.import_module
     sys.path.remove(room)
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(request: pytest.FixtureRequest) -> None:
+    """Lets the generators of a module draw for each test what they would draw were it run alone, so
+    that no test depends on which others its worker ran before."""
+    module = request.module
+    if module not in STATES:
+        made = (value for value in vars(module).values() if isinstance(value, np.random.Generator))
+        STATES[module] = [(random, random.bit_generator.state) for random in made]
+    for random, state in STATES[module]:
+        random.bit_generator.state = state
