@@ -23,6 +23,7 @@ def typed(kind: str, text: str) -> str:
 FLAG = 'src = "MTE2", dst = "V", event = 0 : i64'
 NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B")
 NZ_C = memref("4x2x16x16", "f32", "L0C")
+IN_L1_A, IN_L1_B = memref("3x2x16x16", "f16", "L1"), memref("4x3x16x16", "f16", "L1")
 L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
 L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
 DEQUANTIZED = [memref("4x2x16x16", "i32", "L0C"), ub("4x16", "f16"), ub("4x2x16x16", "f16")]
@@ -50,6 +51,12 @@ CCE = [
     ("load3d", [IMAGE, "index", "index", L0A], WINDOWS),
     ("load3d", [IMAGE, "index", "index", memref("2x3x16x16", "f16", "L0B")], WINDOWS),
     ("mad", [NZ_A, NZ_B, NZ_C, "i1"], ""),
+    ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], ""),
+    (
+        "mad_l1",
+        [memref("2x3x16x16", "f16", "L1"), memref("3x4x16x16", "f16", "L1"), NZ_C, "i1"],
+        "a_transpose, b_transpose",
+    ),
     *((name, [ub("8x16")] * 3, "") for name in ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")),
     *((name, [ub("64", "i16")] * 3, "") for name in ("vand", "vor")),
     *((name, [ub("5")] * 2, "") for name in ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs")),

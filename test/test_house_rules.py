@@ -47,6 +47,7 @@ REFUSE_NOTHING = (
     "ascend-winograd",
     "chlo-keep-operators",
     "join-launches",
+    "join-loads-and-products",
     "load-at-meetings",
     "order-issue",
     "stablehlo-expand-operators",

@@ -176,6 +176,19 @@ def mad(a: Value, b: Value, c: Value, init: Value) -> None:
     operation("mad", (a, b, c, init))
 
 
+def mad_l1(
+    a: Value,
+    b: Value,
+    c: Value,
+    init: Value,
+    *,
+    a_transpose: bool = False,
+    b_transpose: bool = False,
+) -> None:
+    turned = {"a_transpose": a_transpose or None, "b_transpose": b_transpose or None}
+    operation("mad_l1", (a, b, c, init), **turned)
+
+
 def vector_dup(
     scalar: Value, dst: Value, *, first_lane: int | None = None, lanes: int | None = None
 ) -> None:

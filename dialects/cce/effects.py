@@ -54,7 +54,7 @@ def effects_of(op: Op) -> Effects | None:
     if not name.startswith("cce.") or name in SYNC_OPS or not operands:
         return None
     name = name.removeprefix("cce.")
-    if name == "mad":
+    if name in ("mad", "mad_l1"):
         a, b, c, init = operands
         return Effects(pipe_of(name), (a, b) if _is_true(init) else (a, b, c), (c,))
     if name == "copy":

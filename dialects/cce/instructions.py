@@ -17,13 +17,15 @@ NAMES = {
     "clear_l1": "create_cbuf_matrix",
     "load2d": "load_cbuf_to_ca",
     "load3d": "img2col_cbuf_to_ca",
+    "mad_l1": "mad",
     "vcmpsel": "vsel",
     "set_core_flag": "ffts_cross_core_sync",
     "wait_core_flag": "wait_flag_dev",
     "vconv": "vconv_f162f32",
     "vnchwconv": "scatter_vnchwconv",
 }
-"""An instruction of each operation that has none of its name; all of them take one pipe."""
+"""An instruction of each operation that has none of its name; all of them take one pipe (loads of
+`mad_l1` are ordered by flags of its own)."""
 
 BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor")
 UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu", "vnot")

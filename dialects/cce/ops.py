@@ -379,6 +379,40 @@ class MadOp(Cce.Operation, name="mad"):
         require(type_text(self.init.type) == "i1", "type of init", self.init.type, "i1")
 
 
+class MadL1Op(Cce.Operation, name="mad_l1"):
+    """Multiplies fractals in L1, which go through L0A and L0B part by part: what AscendNPU-IR has
+    in place of `load2d` and `mad`. C = A * B if `init` is true, C += A * B otherwise.
+
+    C1 A in L1 [k1, m1, 16, c], with `a_transpose` [m1, k1, 16, c], whose rows are those of k then;
+       B [n1, k1, 16, c], whose rows are those of k, with `b_transpose` [k1, n1, 16, c]; C in L0C
+       [n1, m1, 16, 16], contiguous.
+    C2 types f16 x f16 to f32.
+    """
+
+    ATTRIBUTES = {"a_transpose": FLAG, "b_transpose": FLAG}  # noqa: RUF012 - see CopyOp
+    a: Operand[Any]
+    b: Operand[Any]
+    c: Operand[Any]
+    init: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        a, b, c = buffer_of(self.a), buffer_of(self.b), buffer_of(self.c)
+        for role, buffer, space in (("A", a, "L1"), ("B", b, "L1"), ("C", c, "L0C")):
+            require_space(role, buffer, space)
+        types = f"{a.dtype} x {b.dtype} to {c.dtype}"
+        require(types == "f16 x f16 to f32", "types", types, "f16 x f16 to f32")
+        require_fractals("A", a, a.block)
+        require_fractals("B", b, b.block)
+        require_contiguous("C", c)
+        m1, k1 = a.shape[:2] if attribute(self, "a_transpose", False) else a.shape[1::-1]
+        of_k, n1 = b.shape[:2] if attribute(self, "b_transpose", False) else b.shape[1::-1]
+        require(of_k == k1, "inner sizes differ", of_k, k1)
+        expected = [n1, m1, SIDE, SIDE]
+        require(list(c.shape) == expected, "shape of C", list(c.shape), expected)
+        require(type_text(self.init.type) == "i1", "type of init", self.init.type, "i1")
+
+
 class Flag(Cce.Operation):
     """Event `event` from pipe `src` to `dst`.
 

@@ -84,6 +84,7 @@ class Durations:
             "cce.load2d": self._load2d,
             "cce.load3d": self._load3d,
             "cce.mad": self._mad,
+            "cce.mad_l1": self._mad_l1,
         }
         return rules.get(op.name, self._vector)(op)
 
@@ -174,6 +175,17 @@ class Durations:
         fractals = ceil_div(m, unit.m) * ceil_div(n, unit.n) * a.shape[1]
         busy = math.ceil(prices.mad(self._machine, fractals, a.itemsize))
         return Duration(busy, busy + prices.mad_drain(self._machine), self._issue(1))
+
+    def _mad_l1(self, op: Op) -> Duration:
+        a, b, c = (buffer_of(value) for value in list(op.operands)[:3])
+        unit, itemsize = self._machine.cube, a.itemsize
+        n, m = c.shape[0] * FRACTAL_SIDE, c.shape[1] * FRACTAL_SIDE
+        steps = a.size // (m * FRACTAL_SIDE)
+        fractals = ceil_div(m, unit.m) * ceil_div(n, unit.n) * steps
+        loads = prices.load2d(self._machine, "L0A", a.size * itemsize)
+        loads += prices.load2d(self._machine, "L0B", b.size * itemsize)
+        busy = math.ceil(loads + prices.mad(self._machine, fractals, itemsize))
+        return Duration(busy, busy + prices.mad_drain(self._machine), self._issue(3))
 
     def _scalar(self, op: Op) -> Duration:
         buffer = buffer_of(op.operands[0 if op.name == "memref.load" else 1])

@@ -1,4 +1,4 @@
-"""convert-cce-to-hir: turns kernels of vector cores into operations of AscendNPU-IR.
+"""convert-cce-to-hir: turns kernels of one kind of core into operations of AscendNPU-IR.
 
 before:
     %u = memref.alloc() {cce.address = 512 : i64} : memref<1000xf32, #cce.space<"UB">>
@@ -12,6 +12,7 @@ after:
     "hir.vadd"(%u, %c, %u) {...} : ...
 
 Addresses and flags must be there: it runs behind `ascend-to-cce`. Loops, views and arithmetic stay.
+Products are those of `join-loads-and-products`, which order L0A and L0B by flags of their own.
 `davinci.frontends.hivm.write` prints the kernels, `convert-hir-to-hivm` makes instructions of them.
 What has no counterpart is an error that lists all such operations of a kernel, with counts.
 """
@@ -19,7 +20,7 @@ What has no counterpart is an error that lists all such operations of a kernel, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci import machine as machines
@@ -29,6 +30,8 @@ from davinci.errors import CompileError
 from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
+from davinci.passes.cce_to_hir import cube
+from davinci.passes.cce_to_hir.operations import NoCounterpart, build
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import BLOCK_BYTES, ceil_div, round_up
 
@@ -51,21 +54,17 @@ ROUNDS = {
 """Names of roundings there, by ours."""
 
 GLOBAL = "gm"
-VECTOR_CORE = "aiv"
+SPACES = {"UB": "ub", "L1": "cbuf", "L0C": "cc"}
+"""Names of memories there, by ours."""
+
+CORES = ("aiv", "aic")
 VIEWS = ("memref.reinterpret_cast", "memref.subview")
-
-Attributes = Mapping[str, str]
-"""Texts of attributes."""
-
-
-class NoCounterpart(Exception):
-    """AscendNPU-IR has no operation that does what the message names."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class ConvertCceToHirPass(Pass):
-    """Turn kernels of vector cores into operations of AscendNPU-IR."""
+    """Turn kernels of one kind of core into operations of AscendNPU-IR."""
 
     NAME = "convert-cce-to-hir"
 
@@ -91,7 +90,7 @@ def convert(kernel: Op, machine: str) -> None:
     refused: Counter[str] = Counter()
     room = FreeRoom.of(kernel, machines.load(machine).buffers.UB.bytes)
     core = attribute(kernel, "ascend.core", "")
-    if core != VECTOR_CORE:
+    if core not in CORES:
         refused[f"a program of {core or 'one kind of'} cores"] += 1
     for op in operations(kernel, "cce", "memref.alloc", "memref.alloca"):
         with ir.InsertionPoint(op), op.location:
@@ -144,6 +143,8 @@ def replace(op: Op, room: FreeRoom) -> None:
     elif name == "vector_dup":
         scalar, target = operands
         build("vbrc", {"broadcast_dims": "array<i64>"}, [scalar, filled(op, target)])
+    elif name in cube.LOWERINGS:
+        cube.LOWERINGS[name](op, operands)
     elif name in ("set_flag", "wait_flag"):
         build(name, flag(op), [])
     elif name == "pipe_barrier":
@@ -297,14 +298,6 @@ def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
     return made.result, dims
 
 
-def build(
-    name: str, attributes: Attributes, operands: Sequence[ir.Value], result: ir.Type | None = None
-) -> Op:
-    parsed = {key: ir.Attribute.parse(text) for key, text in attributes.items()}
-    results = [] if result is None else [result]
-    return ir.Operation.create(f"hir.{name}", results, operands, parsed)
-
-
 def flag(op: Op) -> dict[str, str]:
     """Attributes of a flag.
 
@@ -314,9 +307,12 @@ def flag(op: Op) -> dict[str, str]:
     event = attribute(op, "event", None)
     if event is None:
         raise NoCounterpart(f"{op.name} with an event that the program computes")
+    source, target = attribute(op, "src"), attribute(op, "dst")
+    if (source, target) == ("MTE2", "M"):  # Loads of the product wait, and it for them.
+        target = "MTE1"
     return {
-        "set_pipe": f"#hir.pipe<PIPE_{attribute(op, 'src')}>",
-        "wait_pipe": f"#hir.pipe<PIPE_{attribute(op, 'dst')}>",
+        "set_pipe": f"#hir.pipe<PIPE_{source}>",
+        "wait_pipe": f"#hir.pipe<PIPE_{target}>",
         "static_event_id": f"#hir.event<EVENT_ID{event}>",
     }
 
@@ -324,7 +320,10 @@ def flag(op: Op) -> dict[str, str]:
 def space_of(value: ir.Value) -> str:
     """The memory of a buffer as AscendNPU-IR names it."""
     space = ir.MemRefType(value.type).memory_space
-    return GLOBAL if space is None else str(space).partition('"')[2].partition('"')[0].lower()
+    if space is None:
+        return GLOBAL
+    name = str(space).partition('"')[2].partition('"')[0]
+    return SPACES.get(name, name)
 
 
 def transfer(source: ir.Value, target: ir.Value) -> tuple[str, dict[str, str], list[ir.Value]]:

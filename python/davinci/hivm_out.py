@@ -17,7 +17,9 @@ from davinci.frontends.hivm import written
 from davinci.mlir import ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
+from davinci.passes.cce_to_hir.join_loads_and_products import JoinLoadsAndProductsPass
 from davinci.passes.pipeline import pipelines, runner
+from davinci.passes.pipeline.pipeline_text import ROOT
 
 MACHINE = "ascend910b"
 STAGES = pipelines.STAGES[: pipelines.STAGES.index("cce-to-hivm")]
@@ -69,7 +71,7 @@ def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenMod
     module = frontends.load(model, make_context())
     options = pipelines.Options(machine=machine, cores=cores)
     for stage in STAGES:
-        runner.run(module.operation, pipelines.text(stage, options), runner.AT_THE_END)
+        runner.run(module.operation, stage_text(stage, options), runner.AT_THE_END)
     module.context.allow_unregistered_dialects = True
     given = arguments_of_calls(module)
     texts: list[WrittenKernel] = []
@@ -83,6 +85,15 @@ def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenMod
             continue
         texts.append(WrittenKernel(name, written(kernel), blocks, given.get(name, ())))
     return WrittenModel(tuple(texts), refused)
+
+
+def stage_text(stage: str, options: pipelines.Options) -> str:
+    """A stage as text; products take their factors from L1 before buffers are planned."""
+    passes = pipelines.PIPELINES[stage](options)
+    if stage == STAGES[-1]:
+        at = next(i for i, name in enumerate(passes) if name.startswith("multi-buffer"))
+        passes.insert(at, JoinLoadsAndProductsPass.NAME)
+    return f"{ROOT}({','.join(passes)})"
 
 
 def arguments_of_calls(module: ir.Module) -> dict[str, tuple[str, ...]]:

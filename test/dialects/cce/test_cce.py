@@ -26,6 +26,8 @@ from legal_operations import (
     CCE,
     DEQUANTIZED,
     IMAGE,
+    IN_L1_A,
+    IN_L1_B,
     L0A,
     L0C,
     L1,
@@ -266,6 +268,13 @@ INCCE = [
     ),
     ("mad", [NZ_A, NZ_B, memref("4x2x16x16", "i32", "L0C"), "i1"], "", "f16 x f16 to s32"),
     ("mad", [NZ_A, NZ_B, NZ_C, "i8"], "", "type of init; found i8; expected i1"),
+    ("mad_l1", [NZ_A, IN_L1_B, NZ_C, "i1"], "", "A is in the wrong memory"),
+    ("mad_l1", [IN_L1_A, IN_L1_A, NZ_C, "i1"], "", "inner sizes differ; found 2; expected 3"),
+    ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], "a_transpose", "inner sizes differ; found 3"),
+    ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], "b_transpose", "inner sizes differ; found 4"),
+    ("mad_l1", [IN_L1_A, IN_L1_B, memref("2x4x16x16", "f32", "L0C"), "i1"], "", "shape of C"),
+    ("mad_l1", [IN_L1_A, IN_L1_B, memref("4x2x16x16", "f16", "L0C"), "i1"], "", "f16 x f16 to f16"),
+    ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i8"], "", "type of init; found i8; expected i1"),
     ("vadd", [ub("8"), ub("8"), ub("16")], "", "shape of source 0; found [8]; expected [16]"),
     ("vadd", [ub("8"), ub("8"), memref("8", "f32")], "", "destination is in the wrong memory"),
     ("vadd", [ub("8"), ub("8", "f16"), ub("8")], "", "element type of source 1"),
@@ -456,7 +465,7 @@ def test_every_operation_has_an_instruction() -> None:
     names -= {name.removeprefix("cce.") for name in MEETINGS}
     assert {instructions.NAMES.get(name, name) for name in names} <= set(BY_NAME)
     pipes = {name: pipe_of(name) for name in names}
-    assert {name for name, pipe in pipes.items() if pipe == "M"} == {"mad"}
+    assert {name for name, pipe in pipes.items() if pipe == "M"} == {"mad", "mad_l1"}
     assert {name for name, pipe in pipes.items() if pipe == "MTE1"} == {"load2d", "load3d"}
 
 
@@ -469,6 +478,7 @@ def test_every_operation_has_an_instruction() -> None:
         ("load2d", [L1, L0A], "MTE1", 1, 1),
         ("load3d", [IMAGE, *INDICES, L0A], "MTE1", 1, 1),
         ("mad", [NZ_A, NZ_B, NZ_C, "i1"], "M", 3, 1),
+        ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], "M", 3, 1),
         ("copy_l0c", [L0C, UB4], "V", 1, 1),
         ("dequantize_l0c", DEQUANTIZED, "V", 2, 1),
         ("fixpipe", [L0C, memref("8x8", "f32")], "FIX", 1, 1),

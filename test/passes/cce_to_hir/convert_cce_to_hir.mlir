@@ -69,3 +69,34 @@ func.func @adds() attributes {ascend.kernel, ascend.core = "aiv"} {
   "cce.vand"(%a, %m, %a) : (memref<64xf32, #cce.space<"UB">>, memref<64xi32, #cce.space<"UB">>, memref<64xf32, #cce.space<"UB">>) -> ()
   return
 }
+
+// On cube cores: loads of a product wait for what comes into L1, and it for them; rows become
+// columns of fractals, what is behind them is filled run by run, and results are rounded.
+// CHECK: func.func @p(
+// CHECK: "hir.nd2nz"({{.*}}) {dst_continuous, init_out_buffer = false, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<12x32xf16, "gm">, memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, "cbuf">) -> ()
+// CHECK: memref.reinterpret_cast {{.*}} to offset: [192], sizes: [64], strides: [1]
+// CHECK: "hir.vbrc"
+// CHECK: memref.reinterpret_cast {{.*}} to offset: [448], sizes: [64], strides: [1]
+// CHECK: "hir.vbrc"
+// CHECK: "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_MTE2>, static_event_id = #hir.event<EVENT_ID0>, wait_pipe = #hir.pipe<PIPE_MTE1>}
+// CHECK: [[N:%.+]] = arith.constant -1 : i64
+// CHECK: "hir.mmadL1"({{.*}}, [[N]], [[N]], [[N]], [[N]], [[N]], [[N]], [[N]]) {b_transpose, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 7, 0, 0>}
+// CHECK: "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_M>, static_event_id = #hir.event<EVENT_ID1>, wait_pipe = #hir.pipe<PIPE_MTE2>}
+// CHECK: "hir.fixpipe"({{.*}}) {dma_mode = #hir.dma_mode<nz2nd>, operandSegmentSizes = array<i32: 1, 1, 0, 0>, pre_quant = #hir.fixpipe_pre_quant_mode<F322F16>, pre_relu = #hir.fixpipe_pre_relu_mode<NORMAL_RELU>}
+func.func @p(%x: memref<12x32xf16>, %y: memref<16x16xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %true = arith.constant true
+  %l1 = memref.alloc() {cce.address = 0 : i64} : memref<512xf16, #cce.space<"L1">>
+  %c = memref.alloc() {cce.address = 0 : i64} : memref<1x1x16x16xf32, #cce.space<"L0C">>
+  %rows = memref.reinterpret_cast %l1 to offset: [0], sizes: [2, 12, 16], strides: [256, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<2x12x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>
+  %rest = memref.reinterpret_cast %l1 to offset: [192], sizes: [2, 64], strides: [256, 1] : memref<512xf16, #cce.space<"L1">> to memref<2x64xf16, strided<[256, 1], offset: 192>, #cce.space<"L1">>
+  %a = memref.reinterpret_cast %l1 to offset: [0], sizes: [2, 1, 16, 16], strides: [256, 256, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  "cce.nd2nz"(%x, %rows) : (memref<12x32xf16>, memref<2x12x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.clear_l1"(%rest) : (memref<2x64xf16, strided<[256, 1], offset: 192>, #cce.space<"L1">>) -> ()
+  "cce.set_flag"() {src = "MTE2", dst = "M", event = 0 : i64} : () -> ()
+  "cce.wait_flag"() {src = "MTE2", dst = "M", event = 0 : i64} : () -> ()
+  "cce.mad_l1"(%a, %a, %c, %true) {b_transpose} : (memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  "cce.set_flag"() {src = "M", dst = "MTE2", event = 1 : i64} : () -> ()
+  "cce.wait_flag"() {src = "M", dst = "MTE2", event = 1 : i64} : () -> ()
+  "cce.fixpipe"(%c, %y) {relu} : (memref<1x1x16x16xf32, #cce.space<"L0C">>, memref<16x16xf16>) -> ()
+  return
+}

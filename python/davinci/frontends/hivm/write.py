@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from davinci.dialects.base import attribute
 from davinci.frontends.hivm.text import DIALECT, FOREIGN
 from davinci.mlir import Op, attribute_names, ir
 
@@ -17,7 +18,7 @@ MARKS = ("hacc.entry", "hacc.function_kind = #hacc.function_kind<DEVICE>")
 
 
 def written(kernel: Op) -> str:
-    """The text of a module with a kernel of vector cores.
+    """The text of a module with a kernel of cores of one kind.
 
     Args:
         kernel: a function whose operations are those of `hir`, which stays as it is.
@@ -25,12 +26,13 @@ def written(kernel: Op) -> str:
     with kernel.context, ir.Location.unknown():
         module = ir.Module.create()
         copy = kernel.clone(ir.InsertionPoint(module.body))
+        kind = str(attribute(kernel, "ascend.core")).upper()
         for name in attribute_names(copy.operation):
             if name not in ("sym_name", "function_type"):
                 del copy.operation.attributes[name]
-        copy.operation.attributes["hivm.func_core_type"] = ir.StringAttr.get("AIV")
+        copy.operation.attributes["hivm.func_core_type"] = ir.StringAttr.get(kind)
         text = str(module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True))
     text = SPACE.sub(r", #hivm.address_space<\1>>", text)
     text = text.replace(f'"{DIALECT}.', f'"{FOREIGN}').replace(f"#{DIALECT}.", "#hivm.")
-    core = "hivm.func_core_type = #hivm.func_core_type<AIV>"
-    return text.replace('hivm.func_core_type = "AIV"', ", ".join((*MARKS, core)))
+    core = f"hivm.func_core_type = #hivm.func_core_type<{kind}>"
+    return text.replace(f'hivm.func_core_type = "{kind}"', ", ".join((*MARKS, core)))

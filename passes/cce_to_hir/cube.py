@@ -1,0 +1,117 @@
+"""Products: rows into fractals in L1, products of what is in L1, and results out of L0C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from davinci.dialects.base import attribute
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.mlir import Op, arith, ir
+from davinci.passes import builder
+from davinci.passes.cce_to_hir.operations import NoCounterpart, build
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+EVENTS = 7
+"""Flags that a product may take over from the program around it; it takes none."""
+
+NO_EVENT = -1
+
+Lowering = Callable[[Op, Sequence[ir.Value]], None]
+
+
+def nd2nz(op: Op, operands: Sequence[ir.Value]) -> None:
+    """Rows become columns of fractals, whose last one may have fewer rows.
+
+    Raises:
+        NoCounterpart: rows of fractals lie apart.
+    """
+    source, target = operands
+    view = buffer_of(target)
+    columns, rows, lanes = view.shape
+    if rows > 1 and view.strides[1] != lanes:
+        raise NoCounterpart("cce.nd2nz of rows that lie apart")
+    shape = [columns, ceil_div(rows, SIDE), SIDE, lanes]
+    fractals = [view.strides[0], SIDE * lanes, lanes, 1]
+    sizes = {"operandSegmentSizes": "array<i32: 1, 1, 0, 0>", "dst_continuous": "unit"}
+    target = seen_with(target, shape, fractals)
+    build("nd2nz", {**sizes, "init_out_buffer": "false"}, [source, target])
+
+
+def clear_l1(op: Op, operands: Sequence[ir.Value]) -> None:
+    """A broadcast of the number of these bits, for each run of the buffer."""
+    (target,) = operands
+    view = buffer_of(target)
+    runs, size = view.shape
+    element = ir.MemRefType(target.type).element_type
+    i16 = ir.IntegerType.get_signless(16)
+    bits = arith.ConstantOp(i16, ir.IntegerAttr.get(i16, attribute(op, "bits", 0))).result
+    value = arith.BitcastOp(element, bits).result if attribute(op, "bits", 0) else zero(element)
+    for run in range(runs):
+        part = seen_with(target, [size], [1], run * view.strides[0])
+        build("vbrc", {"broadcast_dims": "array<i64>"}, [value, part])
+
+
+def zero(element: ir.Type) -> ir.Value:
+    """The constant of a type of floats."""
+    return arith.ConstantOp(element, ir.FloatAttr.get(element, 0.0)).result
+
+
+def mad_l1(op: Op, operands: Sequence[ir.Value]) -> None:
+    """A product that orders its own loads into L0A and L0B."""
+    a, b, c, init = operands
+    n1, m1 = buffer_of(c).shape[:2]
+    k1 = buffer_of(b).shape[0 if attribute(op, "b_transpose", False) else 1]
+    sizes = [builder.constant_index(SIDE * count) for count in (m1, k1, n1)]
+    i64 = ir.IntegerType.get_signless(64)
+    none = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, NO_EVENT)).result
+    segments = [1, 1, 1, 1, 1, 1, 1, EVENTS, 0, 0]
+    attributes = {"operandSegmentSizes": f"array<i32: {', '.join(map(str, segments))}>"}
+    for name in ("a_transpose", "b_transpose"):
+        if attribute(op, name, False):
+            attributes[name] = "unit"
+    build("mmadL1", attributes, [a, b, init, *sizes, c, *[none] * EVENTS])
+
+
+def fixpipe(op: Op, operands: Sequence[ir.Value]) -> None:
+    """Results go to rows in global memory, rounded on their way.
+
+    Raises:
+        NoCounterpart: they go to fractals.
+    """
+    source, target = operands
+    kinds = buffer_of(source).dtype, buffer_of(target).dtype
+    if len(buffer_of(target).shape) != 2 or kinds not in (("f32", "f32"), ("f32", "f16")):
+        raise NoCounterpart(f"cce.fixpipe to fractals, or of {kinds[0]} to {kinds[1]}")
+    attributes = {
+        "operandSegmentSizes": "array<i32: 1, 1, 0, 0>",
+        "dma_mode": "#hir.dma_mode<nz2nd>",
+    }
+    if kinds[1] == "f16":
+        attributes["pre_quant"] = "#hir.fixpipe_pre_quant_mode<F322F16>"
+    if attribute(op, "relu", False):
+        attributes["pre_relu"] = "#hir.fixpipe_pre_relu_mode<NORMAL_RELU>"
+    build("fixpipe", attributes, [source, target])
+
+
+def seen_with(
+    value: ir.Value, shape: Sequence[int], strides: Sequence[int], moved: int = 0
+) -> ir.Value:
+    """A view at a constant place with another shape and other strides, `moved` elements further.
+
+    Raises:
+        NoCounterpart: its place is one that the program computes.
+    """
+    offset, owner = buffer_of(value).offset, value.owner
+    if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast" or offset is None:
+        raise NoCounterpart("a place in L1 that the program computes")
+    return builder.restride(owner.operands[0], shape, strides, offset + moved)
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "nd2nz": nd2nz,
+    "clear_l1": clear_l1,
+    "mad_l1": mad_l1,
+    "fixpipe": fixpipe,
+}
+"""How operations of the cube's cores are replaced, by their names."""

@@ -1,0 +1,63 @@
+// RUN: npu-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(join-loads-and-products)' | FileCheck %s
+// RUN: npu-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(join-loads-and-products,join-loads-and-products)' | FileCheck %s
+
+!a1 = memref<1024xf16, #cce.space<"L1">>
+!a0 = memref<512xf16, #cce.space<"L0A">>
+!b0 = memref<256xf16, #cce.space<"L0B">>
+
+// Two steps of k that lie behind each other in L1 are one product, at the place of the second; A
+// is blocks of k by blocks of m, B blocks of n by blocks of k.
+// CHECK-LABEL: func.func @steps
+// CHECK-NOT: L0A
+// CHECK: "cce.nd2nz"
+// CHECK: [[A:%.+]] = memref.reinterpret_cast {{.*}} sizes: [2, 2, 16, 16], strides: [512, 256, 16, 1]
+// CHECK-NEXT: [[B:%.+]] = memref.reinterpret_cast {{.*}} to offset: [512], sizes: [1, 2, 16, 16], strides: [512, 256, 16, 1]
+// CHECK-NEXT: "cce.mad_l1"([[A]], [[B]], {{.*}}) : (
+// CHECK-NOT: cce.mad
+// CHECK: return
+func.func @steps(%x: memref<16x16xf16>, %y: memref<32x16xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %true = arith.constant true
+  %false = arith.constant false
+  %l1 = memref.alloc() {cce.address = 0 : i64} : !a1
+  %other = memref.alloc() {cce.address = 2048 : i64} : !a1
+  %l0a = memref.alloc() {cce.address = 0 : i64} : !a0
+  %l0b = memref.alloc() {cce.address = 0 : i64} : !b0
+  %l0c = memref.alloc() {cce.address = 0 : i64} : memref<1x2x16x16xf32, #cce.space<"L0C">>
+  %a_first = memref.reinterpret_cast %l1 to offset: [0], sizes: [2, 1, 16, 16], strides: [256, 512, 16, 1] : !a1 to memref<2x1x16x16xf16, strided<[256, 512, 16, 1]>, #cce.space<"L1">>
+  %a_next = memref.reinterpret_cast %l1 to offset: [512], sizes: [2, 1, 16, 16], strides: [256, 512, 16, 1] : !a1 to memref<2x1x16x16xf16, strided<[256, 512, 16, 1], offset: 512>, #cce.space<"L1">>
+  %b_first = memref.reinterpret_cast %other to offset: [512], sizes: [1, 1, 16, 16], strides: [256, 512, 16, 1] : !a1 to memref<1x1x16x16xf16, strided<[256, 512, 16, 1], offset: 512>, #cce.space<"L1">>
+  %b_next = memref.reinterpret_cast %other to offset: [768], sizes: [1, 1, 16, 16], strides: [256, 512, 16, 1] : !a1 to memref<1x1x16x16xf16, strided<[256, 512, 16, 1], offset: 768>, #cce.space<"L1">>
+  %rows = memref.reinterpret_cast %other to offset: [0], sizes: [1, 16, 16], strides: [256, 16, 1] : !a1 to memref<1x16x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>
+  %a = memref.reinterpret_cast %l0a to offset: [0], sizes: [2, 1, 16, 16], strides: [256, 256, 16, 1] : !a0 to memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0A">>
+  %b = memref.reinterpret_cast %l0b to offset: [0], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : !b0 to memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0B">>
+  "cce.nd2nz"(%x, %rows) : (memref<16x16xf16>, memref<1x16x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.set_flag"() {src = "MTE2", dst = "M", event = 0 : i64} : () -> ()
+  "cce.wait_flag"() {src = "MTE2", dst = "M", event = 0 : i64} : () -> ()
+  "cce.load2d"(%a_first, %a) : (memref<2x1x16x16xf16, strided<[256, 512, 16, 1]>, #cce.space<"L1">>, memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0A">>) -> ()
+  "cce.load2d"(%b_first, %b) {transpose} : (memref<1x1x16x16xf16, strided<[256, 512, 16, 1], offset: 512>, #cce.space<"L1">>, memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0B">>) -> ()
+  "cce.mad"(%a, %b, %l0c, %true) : (memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0A">>, memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0B">>, memref<1x2x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  "cce.load2d"(%a_next, %a) : (memref<2x1x16x16xf16, strided<[256, 512, 16, 1], offset: 512>, #cce.space<"L1">>, memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0A">>) -> ()
+  "cce.load2d"(%b_next, %b) {transpose} : (memref<1x1x16x16xf16, strided<[256, 512, 16, 1], offset: 768>, #cce.space<"L1">>, memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0B">>) -> ()
+  "cce.mad"(%a, %b, %l0c, %false) : (memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0A">>, memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0B">>, memref<1x2x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  "cce.fixpipe"(%l0c, %y) : (memref<1x2x16x16xf32, #cce.space<"L0C">>, memref<32x16xf16>) -> ()
+  return
+}
+
+// What was loaded is overwritten in L1 before the product: it stays with its loads.
+// CHECK-LABEL: func.func @overwritten
+// CHECK: "cce.mad"(
+// CHECK-NOT: mad_l1
+func.func @overwritten(%x: memref<16x16xf16>) attributes {ascend.kernel} {
+  %true = arith.constant true
+  %l1 = memref.alloc() : !a1
+  %l0a = memref.alloc() : memref<1x1x16x16xf16, #cce.space<"L0A">>
+  %l0b = memref.alloc() : memref<1x1x16x16xf16, #cce.space<"L0B">>
+  %l0c = memref.alloc() : memref<1x1x16x16xf32, #cce.space<"L0C">>
+  %f = memref.reinterpret_cast %l1 to offset: [0], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : !a1 to memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  %rows = memref.reinterpret_cast %l1 to offset: [0], sizes: [1, 16, 16], strides: [256, 16, 1] : !a1 to memref<1x16x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>
+  "cce.load2d"(%f, %l0a) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<1x1x16x16xf16, #cce.space<"L0A">>) -> ()
+  "cce.nd2nz"(%x, %rows) : (memref<16x16xf16>, memref<1x16x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.load2d"(%f, %l0b) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<1x1x16x16xf16, #cce.space<"L0B">>) -> ()
+  "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<1x1x16x16xf16, #cce.space<"L0A">>, memref<1x1x16x16xf16, #cce.space<"L0B">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  return
+}
