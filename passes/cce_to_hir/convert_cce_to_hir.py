@@ -30,7 +30,7 @@ from davinci.errors import CompileError
 from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.cce_to_hir import cube
+from davinci.passes.cce_to_hir import blocks, cube
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import BLOCK_BYTES, ceil_div, round_up
@@ -58,6 +58,8 @@ SPACES = {"UB": "ub", "L1": "cbuf", "L0C": "cc"}
 """Names of memories there, by ours."""
 
 CORES = ("aiv", "aic")
+WIDTHS = {"f16": 2, "f32": 4, "i16": 2, "i32": 4}
+"""Bytes of elements."""
 VIEWS = ("memref.reinterpret_cast", "memref.subview")
 
 
@@ -143,6 +145,11 @@ def replace(op: Op, room: FreeRoom) -> None:
     elif name == "vector_dup":
         scalar, target = operands
         build("vbrc", {"broadcast_dims": "array<i64>"}, [scalar, filled(op, target)])
+    elif name in blocks.REDUCTIONS:
+        blocks.reduce_blocks(op, operands)
+    elif name == "vbrcb":
+        like = ir.MemRefType(operands[-1].type)
+        blocks.fill_blocks(op, operands, lambda count: room.elements(like, count))
     elif name in cube.LOWERINGS:
         cube.LOWERINGS[name](op, operands)
     elif name in ("set_flag", "wait_flag"):
@@ -228,11 +235,22 @@ class FreeRoom:
         Raises:
             NoCounterpart: it does not fit.
         """
-        if self.begin + bytes_in(like) > self.end:
-            raise NoCounterpart("a product and a sum without room for the product")
         kind = ir.MemRefType(like.type)
-        dense = ir.MemRefType.get(kind.shape, kind.element_type, None, kind.memory_space)
-        return pointer_cast(self.begin, dense)
+        return self.dense(kind, kind.shape, bytes_in(like))
+
+    def elements(self, like: ir.MemRefType, count: int) -> ir.Value:
+        """A buffer of so many elements of a type.
+
+        Raises:
+            NoCounterpart: it does not fit.
+        """
+        return self.dense(like, [count], count * WIDTHS[str(like.element_type)])
+
+    def dense(self, like: ir.MemRefType, shape: Sequence[int], size: int) -> ir.Value:
+        if self.begin + size > self.end:
+            raise NoCounterpart("an operation of several steps without room for what is between")
+        kind = ir.MemRefType.get(shape, like.element_type, None, like.memory_space)
+        return pointer_cast(self.begin, kind)
 
 
 def bytes_in(value: ir.Value) -> int:

@@ -1,8 +1,8 @@
 """Sums, maxima and minima along one dimension.
 
 Along the innermost dimension, rows are folded in halves until a repeat holds one, and an
-instruction reduces each repeat. Along another one, its rows are combined in halves, in the buffer
-that the other compiler gives for it.
+instruction reduces each repeat; of rows that are one block each, eight at a time. Along another
+one, its rows are combined in halves, in the buffer that the other compiler gives for it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
 
 @dataclass(frozen=True)
 class ReductionKind:
-    """A reduction: the instruction that combines two arrays, and the one that reduces a repeat."""
+    """A reduction: the instruction that combines two arrays, the one that reduces a repeat, and the
+    one that reduces each block of it."""
 
     combine: str
     reduce: str
+    blocks: str
 
 
 KINDS = {
-    "sum": ReductionKind("vadd", "vcadd"),
-    "max": ReductionKind("vmax", "vcmax_value"),
-    "min": ReductionKind("vmin", "vcmin_value"),
+    "sum": ReductionKind("vadd", "vcadd", "vcgadd"),
+    "max": ReductionKind("vmax", "vcmax_value", "vcgmax"),
+    "min": ReductionKind("vmin", "vcmin_value", "vcgmin"),
 }
 
 
@@ -135,6 +137,11 @@ def reduce_lanes(
     if not outer and scratch is not None and needs(inner, lanes) > math.prod(scratch.shape):
         by_repeats(translator, translator.record(kind.reduce, src.kind), inner, dst, scratch)
         return
+    done = 0
+    if outer and inner.shape[1] == inner.steps[0] == BLOCK_BYTES // src.itemsize:
+        done = by_blocks(translator, translator.record(kind.blocks, src.kind), inner, dst)
+        if done == inner.shape[0]:
+            return
     folded = fold(translator, combine, inner, scratch, len(outer), lanes)
     record = translator.record(kind.reduce, src.kind)
     translator.set_mask(folded.shape[-1])
@@ -149,7 +156,7 @@ def reduce_lanes(
     most = MAX_REPEAT
     if stride > limits["src_rep_stride"] or apart > limits["dst_rep_stride"]:
         most = 1
-    for begin in range(0, rows, most):
+    for begin in range(done, rows, most):
         count = min(most, rows - begin)
         at = [
             dst.at(Shift(begin * apart * dst.itemsize)).address,
@@ -164,6 +171,31 @@ def reduce_lanes(
             }
         )
         translator.instruction(record, at, **fields, src_blk_stride=1, repeat=count)
+
+
+def by_blocks(
+    translator: Translator, record: Instruction, rows: MemrefView, dst: MemrefView
+) -> int:
+    """Reduces rows of one block each where eight of them are a repeat.
+
+    Returns:
+        How many rows from the first on; none if their results lie apart.
+    """
+    _, gap = collapse(dst, len(dst.shape))
+    if gap != [1]:
+        return 0
+    together = REPEAT_BYTES // BLOCK_BYTES
+    repeats = rows.shape[0] // together
+    translator.set_mask(REPEAT_BYTES // rows.itemsize)
+    for begin in range(0, repeats, MAX_REPEAT):
+        first = begin * together
+        at = [
+            dst.at(Shift(first * dst.itemsize)).address,
+            rows.at(Shift(first * BLOCK_BYTES)).address,
+        ]
+        fields = {"src_rep_stride": together, "dst_rep_stride": 1, "src_blk_stride": 1}
+        translator.instruction(record, at, **fields, repeat=min(MAX_REPEAT, repeats - begin))
+    return repeats * together
 
 
 def needs(row: MemrefView, lanes: int) -> int:

@@ -100,3 +100,18 @@ func.func @p(%x: memref<12x32xf16>, %y: memref<16x16xf16>) attributes {ascend.ke
   "cce.fixpipe"(%c, %y) {relu} : (memref<1x1x16x16xf32, #cce.space<"L0C">>, memref<16x16xf16>) -> ()
   return
 }
+
+// Blocks become numbers, and numbers blocks by way of a buffer behind all others.
+// CHECK: func.func @b(
+// CHECK: [[SUMS:%.+]] = memref.expand_shape {{.*}} {{\[\[}}0], [1, 2]] output_shape [2, 8, 1] : memref<2x8xf32, "ub"> into memref<2x8x1xf32, "ub">
+// CHECK-NEXT: "hir.vreduce"({{.*}}, [[SUMS]]) {arith = #hir.reduce_op<sum>, operandSegmentSizes = array<i32: 1, 1, 0, 0>, reduce_dims = array<i64: 2>}
+// CHECK: [[AT:%.+]] = arith.constant 576 : i64
+// CHECK: [[BUFFER:%.+]] = "hir.pointer_cast"([[AT]]) {{.*}} -> memref<128xf32, "ub">
+// CHECK: "hir.vbrc"({{.*}}, {{.*}}, [[BUFFER]]) {broadcast_dims = array<i64: 2>}
+func.func @b() attributes {ascend.kernel, ascend.core = "aiv"} {
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<2x8x8xf32, #cce.space<"UB">>
+  %v = memref.alloc() {cce.address = 512 : i64} : memref<2x8xf32, #cce.space<"UB">>
+  "cce.vcgadd"(%u, %v) : (memref<2x8x8xf32, #cce.space<"UB">>, memref<2x8xf32, #cce.space<"UB">>) -> ()
+  "cce.vbrcb"(%v, %u) : (memref<2x8xf32, #cce.space<"UB">>, memref<2x8x8xf32, #cce.space<"UB">>) -> ()
+  return
+}

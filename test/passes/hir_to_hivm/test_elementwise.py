@@ -153,7 +153,7 @@ def test_numbers_from_an_offset_on(count: int) -> None:
 
 @pytest.mark.parametrize("kind", ["sum", "max", "min"])
 @pytest.mark.parametrize(
-    "shape", [(1,), (50,), (64,), (1000,), (1024,), (16, 128), (9, 40)], ids=str
+    "shape", [(1,), (50,), (64,), (1000,), (1024,), (16, 128), (9, 40), (13, 8), (2100, 8)], ids=str
 )
 def test_reductions_along_rows(kind: str, shape: tuple[int, ...]) -> None:
     made = KernelText()
