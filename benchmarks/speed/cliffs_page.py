@@ -204,7 +204,7 @@ OPERATORS: tuple[Operator, ...] = (
 )
 
 REASONS = {
-    "argsort": "a key with its number is two or three planes, each exchange eight instructions",
+    "argsort": "a key with its number is two or three planes, each exchange seven instructions",
     "top-k": "as argsort, of runs as long as what is kept, of two of which the smaller keys stay",
     "sort": "a network of log2(n)^2 / 2 steps, each an instruction and a barrier on few repeats",
     "cumlogsumexp": "six instructions and two exponentials in each of log2(n) steps",

@@ -205,7 +205,7 @@ NODES: tuple[Node, ...] = (
 """Models of one node; loops, sequences, texts, quantised and random operators are left out."""
 
 REASONS = {
-    "TopK": "a key with its number is two or three planes, of which each exchange takes eight "
+    "TopK": "a key with its number is two or three planes, of which each exchange takes seven "
     "instructions",
     "Div of int64": "three quotients of f32 and a correction, on pairs of words",
     "Mod of int64": "as Div of int64",

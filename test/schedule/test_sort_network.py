@@ -7,10 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from davinci.schedule.sorts.network import KEYS, LEAST, MINUS_ONE, NUMBERS, OUTER, SortTile
+from davinci.schedule.sorts.network import (
+    APART,
+    KEYS,
+    LANES,
+    LEAST,
+    MINUS_ONE,
+    NUMBERS,
+    OUTER,
+    SortTile,
+)
 from davinci.schedule.vector.steps import View
 
-ELEMENTWISE = {"vmin": np.minimum, "vmax": np.maximum, "vsub": np.subtract}
+ELEMENTWISE = {
+    "vmin": np.minimum,
+    "vmax": np.maximum,
+    "vsub": np.subtract,
+    "vadd": np.add,
+}
 
 
 def array_of(buffers: dict[str, Any], view: View) -> Any:
@@ -26,24 +40,60 @@ def turned(blocks: Any) -> Any:
     return np.ascontiguousarray(words.transpose(2, 1, 0)).view(np.int32)
 
 
-def sorted_by(tile: SortTile, keys: Any) -> Any:
-    """What the steps of a tile make of keys."""
-    buffers = {name: np.zeros(size, np.int32) for name, size in tile.sizes().items()}
-    buffers[KEYS][:] = keys.reshape(-1)
+def sorted_by(tile: SortTile, *planes: Any) -> Any:
+    """What the steps of a tile make of the planes of its keys; what nobody wrote is odd."""
+    dtype = planes[0].dtype.type
+    buffers = {name: np.full(size, -77, dtype) for name, size in tile.sizes().items()}
+    buffers[KEYS][: len(planes) * tile.elements] = np.concatenate([x.ravel() for x in planes])
     buffers[NUMBERS][:] = -1
     for step in tile.steps():
         *sources, target = (array_of(buffers, view) for view in step.operands)
         if step.name == "vnchwconv":
-            target[...] = turned(sources[0]).reshape(target.shape)
+            target[...] = turned(sources[0]).view(dtype).reshape(target.shape)
+        elif step.name == "vmuls":
+            target[...] = sources[0] * dtype(step.scalar)
         else:
             target[...] = ELEMENTWISE[step.name](*sources)
-    return buffers[KEYS].reshape(keys.shape)
+    return buffers[tile.left][: len(planes) * tile.elements].reshape(len(planes), tile.rows, -1)
 
 
-@pytest.mark.parametrize("rows", [1, OUTER])
+@pytest.mark.parametrize("rows", [1, OUTER, 4 * OUTER])
 @pytest.mark.parametrize("times", [1, 2, 8])
 def test_keys_come_out_in_order(rows: int, times: int) -> None:
     random = np.random.default_rng(times)
-    keys = random.integers(-(2**30), 2**30, (rows, times * LEAST // rows), np.int32)
+    width = times * LEAST // min(rows, OUTER)
+    keys = random.integers(-(2**30), 2**30, (rows, width), np.int32)
     tile = SortTile(keys.size, rows, 1, (MINUS_ONE,))
-    np.testing.assert_array_equal(sorted_by(tile, keys), np.sort(keys, axis=1))
+    np.testing.assert_array_equal(sorted_by(tile, keys)[0], np.sort(keys, axis=1))
+
+
+@pytest.mark.parametrize("rows", [1, OUTER, 8 * OUTER])
+@pytest.mark.parametrize("kept", [0, 1, 5, 64])
+def test_planes_are_compared_one_after_the_other(rows: int, kept: int) -> None:
+    """Keys of three planes, with many that are alike in the first two."""
+    random = np.random.default_rng(kept)
+    shape = (rows, max(LEAST // rows, LEAST // OUTER))
+    high, low = (random.integers(-3, 3, shape) for _ in range(2))
+    number = np.stack([random.permutation(shape[1]) for _ in range(rows)])
+    planes = [
+        (plane * APART**power).astype(np.float32)
+        for power, plane in ((2, high), (1, low + 2**22), (0, number))
+    ]
+    tile = SortTile(high.size, rows, 3, (MINUS_ONE,), kept)
+    order = np.lexsort((number, low, high), axis=-1)[:, : kept or None]
+    for found, plane in zip(sorted_by(tile, *planes), planes, strict=True):
+        expected = np.take_along_axis(plane, order, -1)
+        np.testing.assert_array_equal(found[:, : expected.shape[1]], expected)
+
+
+def test_halves_are_in_other_banks() -> None:
+    """While many keys are turned, all bits but the two that stay are exchanged in other halves of
+    the 16 bank groups."""
+    tile = SortTile(16 * 1024, 2 * OUTER, 1, (MINUS_ONE,))
+    apart = [
+        (step.operands[1].offset - step.operands[0].offset) // LANES
+        for step in tile.steps()
+        if step.name == "vmin"
+    ]
+    assert len(apart) == 55
+    assert sum(distance % 16 == 8 for distance in apart) == 52

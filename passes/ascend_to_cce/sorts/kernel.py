@@ -19,7 +19,7 @@ from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import IndexLike, add, alloc, as_value, mul, op, restride, viewed
 from davinci.schedule.sorts.keys import MOST_RANK, PLACE, KeySteps
-from davinci.schedule.sorts.network import LANES, NUMBERS, SPARE, NetworkStep
+from davinci.schedule.sorts.network import CONSTANT, NUMBERS, SPARE, NetworkStep
 from davinci.schedule.sorts.schedule import SortPlan
 from davinci.units import row_major
 
@@ -68,9 +68,8 @@ class SortBuilder:
 
     def _constants(self) -> None:
         for i, number in enumerate(self.keys.constants().values()):
-            kind = "f32" if isinstance(number, float) else "s32"
-            block = restride(self.buffers[NUMBERS, kind], [LANES], [1], i * LANES)
-            cce.vector_dup(scalar(kind, number), block)
+            block = restride(self.buffers[NUMBERS, "s32"], [CONSTANT], [1], i * CONSTANT)
+            cce.vector_dup(scalar("s32", number), block)
 
     def _tile(self, first: IndexLike, rows: int) -> None:
         """Sorts so many rows from `first` on."""
@@ -82,20 +81,20 @@ class SortBuilder:
         self._steps(self.work.after())
         self._store(first, rows)
 
-    def _rows(self, plane: int, kind: str, rows: int, first: int = 0) -> ir.Value:
-        """Rows of a plane of the spare buffer, [rows, width]."""
+    def _rows(self, name: str, plane: int, kind: str, rows: int, first: int = 0) -> ir.Value:
+        """Rows of a plane of a buffer, [rows, width]."""
         width = self.tile.width
         offset = plane * self.tile.elements + first * width
-        return restride(self.buffers[SPARE, kind], [rows, width], [width, 1], offset)
+        return restride(self.buffers[name, kind], [rows, width], [width, 1], offset)
 
     def _load(self, first: IndexLike, rows: int) -> None:
-        schedule = self.schedule
+        schedule, come = self.schedule, self.tile.come
         if rows * schedule.columns < self.tile.elements:  # all of a plane is computed on
             size = (1 + PLACE if len(self.loaded) > 1 else 1) * self.tile.elements
-            spare = restride(self.buffers[SPARE, "s32"], [size], [1])
+            spare = restride(self.buffers[come, "s32"], [size], [1])
             cce.vector_dup(scalar("s32", 0), spare)
         keys = MatrixPiece(self.loaded[0], 0, first, 0, rows, schedule.columns)
-        load_rows(keys, self._rows(0, self.kinds[0], rows))
+        load_rows(keys, self._rows(come, 0, self.kinds[0], rows))
         if len(self.loaded) == 1:
             return
         groups = schedule.groups
@@ -103,28 +102,28 @@ class SortBuilder:
         for row, count in [(0, rows)] if together else [(i, 1) for i in range(rows)]:
             place = wrapped(add(first, row), groups)
             piece = MatrixPiece(self.loaded[1], 0, place, 0, count, schedule.columns)
-            load_rows(piece, self._rows(PLACE, "s32", count, row))
+            load_rows(piece, self._rows(come, PLACE, "s32", count, row))
 
     def _fill(self, rows: int) -> None:
         """The largest ranks and numbers behind keys, and in rows that are none."""
-        columns, width = self.schedule.columns, self.tile.width
+        columns, width, come = self.schedule.columns, self.tile.width, self.tile.come
         planes = [(0, MOST_RANK)]
         if len(self.loaded) > 1:
             planes.append((PLACE, self.keys.most_pair))
         for plane, number in planes:
             if columns < width:
-                fill_lanes("s32", self._rows(plane, "s32", rows), columns, width, number)
+                fill_lanes("s32", self._rows(come, plane, "s32", rows), columns, width, number)
             if rows < self.tile.rows:
                 size = (self.tile.rows - rows) * width
                 offset = plane * self.tile.elements + rows * width
-                rest = restride(self.buffers[SPARE, "s32"], [size], [1], offset)
+                rest = restride(self.buffers[come, "s32"], [size], [1], offset)
                 cce.vector_dup(scalar("s32", number), rest)
 
     def _store(self, first: IndexLike, rows: int) -> None:
         planes = (0,) if len(self.loaded) == 1 else (0, PLACE)
         for plane in planes:
             piece = MatrixPiece(self.stored, plane, first, 0, rows, self.schedule.kept)
-            store_rows(self._rows(plane, self.kinds[-1], rows), piece)
+            store_rows(self._rows(SPARE, plane, self.kinds[-1], rows), piece)
 
     def _steps(self, steps: Iterable[NetworkStep]) -> None:
         for step in steps:

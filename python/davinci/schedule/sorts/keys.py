@@ -25,8 +25,7 @@ from davinci.schedule.sorts.network import (
     APART,
     KEYS,
     LANES,
-    MINUS_ONE,
-    ONE,
+    SKEWED,
     SPARE,
     WORK,
     NetworkStep,
@@ -86,24 +85,22 @@ class Keys:
         """The rank of the first NaN below all numbers, of "largest"."""
         return -(INFINITY + 1) if self.marks_zeros else -(INFINITY + 2)
 
-    def constants(self) -> dict[str, int | float]:
-        """Constants of s32, and one of f32, by name."""
-        found: dict[str, int | float] = {MINUS_ONE: -1}
+    def constants(self) -> dict[str, int]:
+        """Constants of s32 by name."""
         numbers = [0, LEAST_RANK, 1]
         if self.order == LARGEST:
-            numbers += [self.least, self.least + 1, -self.least, NAN, INFINITY, INFINITY + 1]
-            numbers += [NAN - INFINITY - 1]
+            numbers += [self.least, self.least + 1, INFINITY, INFINITY + 1, NAN - INFINITY - 1]
         if self.below is not None:
             numbers += [PART, 1 << PAIR_BITS]
-            found[ONE] = 1.0
-        return found | {str(number): number for number in numbers}
+        return {str(number): number for number in (-1, *numbers)}
 
 
 @dataclass(frozen=True)
 class KeySteps:
     """Steps on a tile.
 
-    Keys come and leave as bits in the first plane of the spare buffer, numbers in the second one.
+    Keys alone come as bits in their buffer and leave in the spare one. Keys with numbers come and
+    leave in the first plane of the spare buffer, numbers in the second one.
     """
 
     keys: Keys
@@ -117,17 +114,30 @@ class KeySteps:
 
     def by(self, name: str, plane: View, number: int, target: View) -> NetworkStep:
         """target = name(plane, a constant)."""
-        return self.step(name, self._blocks(plane), self._constant(number), self._blocks(target))
+        source, constant, result = self._with_constant(plane, number, target)
+        return self.step(name, source, constant, result)
 
     def taken_from(self, number: int, plane: View, target: View) -> NetworkStep:
         """target = a constant - plane."""
-        return self.step("vsub", self._constant(number), self._blocks(plane), self._blocks(target))
+        source, constant, result = self._with_constant(plane, number, target)
+        return self.step("vsub", constant, source, result)
 
-    def _constant(self, number: int) -> View:
-        return self.tile.constant(str(number), (self.tile.blocks, LANES))
+    def _with_constant(self, plane: View, number: int, target: View) -> tuple[View, View, View]:
+        """A plane, a constant and a result in blocks.
 
-    def _blocks(self, plane: View) -> View:
-        return View(plane.buffer, (self.tile.blocks, LANES), (LANES, 1), plane.offset)
+        Of many blocks every other one is computed, and then those between, each time with the
+        constant from a bank that they are not in; not in place, where results would meet what is
+        read in turn."""
+        blocks = self.tile.blocks
+        shape: tuple[int, ...] = (blocks, LANES)
+        strides: tuple[int, ...] = (LANES, 1)
+        if blocks >= SKEWED and plane.buffer != target.buffer:
+            shape = (2, blocks // 2, LANES)
+            strides = (LANES, 2 * LANES, 1)
+        source, result = (
+            View(view.buffer, shape, strides, view.offset) for view in (plane, target)
+        )
+        return source, self.tile.constant(str(number), shape), result
 
     def converted(self, source: View, target: View, kind: str, round: str = "none") -> NetworkStep:
         """target, of a type, from the other one."""
@@ -139,22 +149,23 @@ class KeySteps:
 
     def before(self) -> Iterator[NetworkStep]:
         """From bits to ranks, in place; numbers to pairs."""
-        keys, rank, pair = self.keys, self.plane(SPARE), None
+        keys, pair = self.keys, None
+        rank, free = self.plane(self.tile.come), self.plane(self.tile.left)
         if keys.below is not None:
             pair = self.plane(SPARE, PLACE)
             yield self.step("vadd", pair, pair, pair)
         if keys.order != SIGNED:
-            yield from self._ranked(rank, keys.order == TOTAL or not keys.marks_zeros, pair)
+            total = keys.order == TOTAL or not keys.marks_zeros
+            yield from self._ranked(rank, free, total, pair)
         if keys.order == LARGEST:
-            yield from self._one_nan(rank)
+            yield from self._one_nan(rank, free)
         if keys.descending:
             yield self.taken_from(-1, rank, rank)
 
     def digits(self) -> Iterator[NetworkStep]:
-        """From ranks and pairs to the planes of the network."""
+        """From ranks and pairs to the planes of the network; ranks alone are one."""
         rank, first = self.plane(SPARE), self.plane(KEYS)
         if self.keys.below is None:
-            yield self.step("vmax", rank, rank, first)
             return
         pair, work = self.plane(SPARE, PLACE), self.plane(WORK)
         second = self.plane(KEYS, 1)
@@ -178,9 +189,7 @@ class KeySteps:
         """From the planes of the network to bits and numbers."""
         keys, rank, first = self.keys, self.plane(SPARE), self.plane(KEYS)
         mark = None
-        if keys.below is None:
-            yield self.step("vmax", first, first, rank)
-        else:
+        if keys.below is not None:
             yield from self._joined()
             mark = first
         if keys.descending:
@@ -190,8 +199,8 @@ class KeySteps:
         if mark is not None and keys.marks_zeros:
             yield from self._total(rank, mark)
         if keys.order == LARGEST:
-            yield from self._quiet(rank)
-        yield from self._ranked(rank, True, None)
+            yield from self._quiet(rank, first)
+        yield from self._ranked(rank, first, True, None)
 
     def _joined(self) -> Iterator[NetworkStep]:
         """Ranks and numbers from planes; 1 in the first plane where there was -0."""
@@ -219,11 +228,13 @@ class KeySteps:
         yield self.step("vadd", number, number, first)
         yield self.step("vsub", pair, first, first)
 
-    def _ranked(self, bits: View, total: bool, pair: View | None) -> Iterator[NetworkStep]:
+    def _ranked(
+        self, bits: View, magnitude: View, total: bool, pair: View | None
+    ) -> Iterator[NetworkStep]:
         """bits < 0 ? -magnitude - total : bits, in place; 1 is added to pairs of -0."""
-        magnitude, negative, work = self.plane(KEYS), self.plane(WORK), None
-        yield self.by("vmin", bits, -1, magnitude)
-        yield self.by("vsub", magnitude, LEAST_RANK, magnitude)
+        negative = self.plane(WORK)
+        yield self.by("vmin", bits, -1, negative)
+        yield self.by("vsub", negative, LEAST_RANK, magnitude)
         yield self.by("vmin", bits, 0, negative)
         yield self.by("vmax", negative, -1, negative)
         if pair is not None and self.keys.marks_zeros:
@@ -233,10 +244,10 @@ class KeySteps:
             yield self.step("vadd", pair, work, pair)
             yield self.step("vsub", pair, negative, pair)
         yield self.step("vmul", magnitude, negative, magnitude)
+        if total:
+            yield self.step("vadd", magnitude, negative, magnitude)
         yield self.step("vrelu", bits, bits)
         yield self.step("vadd", bits, magnitude, bits)
-        if total:
-            yield self.step("vadd", bits, negative, bits)
 
     def _total(self, rank: View, mark: View) -> Iterator[NetworkStep]:
         """Ranks of "total" from those of "largest"."""
@@ -246,24 +257,23 @@ class KeySteps:
         yield self.step("vadd", rank, work, rank)
         yield self.step("vsub", rank, mark, rank)
 
-    def _one_nan(self, rank: View) -> Iterator[NetworkStep]:
-        """The rank behind infinity for all NaN."""
-        least, work, moved = self.keys.least, self.plane(WORK), self.plane(KEYS)
-        yield self.by("vmin", rank, INFINITY + 1, rank)
-        yield self.by("vmax", rank, least, rank)
-        yield self.by("vmin", rank, 0, work)
-        yield self.taken_from(least + 1, work, work)
-        yield self.step("vrelu", work, work)
-        yield self.by("vmul", work, -least, moved)
-        yield self.step("vadd", rank, moved, rank)
-        yield self.by("vmul", work, INFINITY + 1, moved)
-        yield self.step("vadd", rank, moved, rank)
+    def _one_nan(self, rank: View, moved: View) -> Iterator[NetworkStep]:
+        """The rank behind infinity for all NaN: the larger one of a rank and of that, which is
+        negative for those that were not below all numbers."""
+        least, work = self.keys.least, self.plane(WORK)
+        yield self.by("vmin", rank, INFINITY + 1, moved)
+        yield self.by("vmax", moved, least, rank)
+        yield self.by("vmin", rank, least + 1, work)
+        yield self.by("vsub", work, least, moved)
+        yield self.by("vmul", moved, INFINITY + 1, work)
+        yield self.taken_from(INFINITY + 1, work, moved)
+        yield self.step("vsub", moved, work, moved)
+        yield self.step("vmax", rank, moved, rank)
 
-    def _quiet(self, rank: View) -> Iterator[NetworkStep]:
+    def _quiet(self, rank: View, moved: View) -> Iterator[NetworkStep]:
         """Every rank behind infinity becomes that of the quiet NaN."""
         work = self.plane(WORK)
-        yield self.step("vrelu", rank, work)
-        yield self.by("vsub", work, INFINITY, work)
-        yield self.step("vrelu", work, work)
-        yield self.by("vmul", work, NAN - INFINITY - 1, work)
+        yield self.by("vmax", rank, INFINITY, work)
+        yield self.by("vsub", work, INFINITY, moved)
+        yield self.by("vmul", moved, NAN - INFINITY - 1, work)
         yield self.step("vadd", rank, work, rank)

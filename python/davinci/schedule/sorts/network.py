@@ -7,10 +7,17 @@ So lanes have what is compared last, or not at all, and change with blocks betwe
     natural    blocks [8 outer][q], lanes the 8 lowest places     as keys lie in global memory
     turned     blocks [every other place], lanes the 8 outer      rows, or eighths of one row
 
-Eight rows are sorted while they are turned. Of a single row eighths are sorted like that; then
+Eights of rows are sorted while they are turned. Of a single row eighths are sorted like that; then
 pairs of them, of pairs and of fours are merged, the compare-exchanges of outer places in the
 natural order, those of all others in the turned one. A change is two transpositions of words of 16
 bits.
+
+While keys are turned, bits of a block's place move from one exchange to the next: the bit that is
+exchanged is the highest one of the address and becomes the fourth, those between move up by one, so
+the next bit is the highest one then (Stone, 1971). Each exchange is so an instruction that reads
+two halves from front to end; the upper half begins some blocks later, so that what is read
+together lies in different banks. The three lowest bits of an address are those that are exchanged
+least, and stay.
 
 All exchanges put the smaller key first; what has to be in descending order meanwhile (half of the
 keys, each merge other ones) has its sign changed.
@@ -20,20 +27,26 @@ sorted; then of two such runs the smaller keys stay, k of them, which are sorted
 run is left. Half of the keys are gone with each of these steps.
 
 A key is one or more *planes*. One plane is s32, exchanged by vmin and vmax. Several are numbers in
-f32 that are compared one after the other, exact in all that is done with them:
+f32 that are compared one after the other, exact in all that is done with them; e and f say by how
+much a key is more than the smaller one, as far as planes were compared:
 
-    d = a - b, of all planes         sign = d0 + d1 + d2 > 0 ? 1 : 0
-    a = a - sign * d, b = b + sign * d
+    low0 = min(a0, b0)         high0 = max(a0, b0)
+    e = a0 - low0              f = b0 - low0
+    e = e + a1, f = f + b1     low1 = min(e, f)     high1 = b1 + (a1 - low1)
+    e = e - low1, f = f - low1, and so on
 
 Each plane is integers below 2^25 times a power of two, 2^25 times that of the next one: the first
-difference that is not 0 decides.
+difference that is not 0 decides, since it is more than all that is added behind it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
+from operator import mul
 
+from davinci.isa.strides import merge_dims
 from davinci.schedule.vector.steps import View
 from davinci.units import BLOCK_BYTES
 
@@ -47,17 +60,33 @@ TURN = 16
 """Blocks that a transposition turns."""
 
 LEAST = OUTER * TURN * LANES
-"""Keys of the smallest tile."""
+"""Keys of the smallest tile, and of the smallest eight rows."""
 
 APART = float(2**25)
 """What the numbers of a plane are times those of the next one: more than any difference of two."""
 
-KEYS, SPARE, DIFFERENCE, SIGN, WORK, NUMBERS = "keys", "spare", "difference", "sign", "work", "one"
-"""Names of the buffers: two for all planes, one for half of all planes, one for half of a plane,
-one for a plane, and constants, a block each."""
+KEYS, SPARE, WORK, NUMBERS = "keys", "spare", "work", "one"
+"""Names of the buffers: two for all planes, one for a plane, and constants, a block each."""
 
-MINUS_ONE, ONE = "-1", "1.0"
-"""Names of constants: s32 -1 and f32 1."""
+MINUS_ONE = "-1"
+"""Name of the constant s32 -1."""
+
+LOW = 3
+"""The lowest bits of an address in the turned order, which stay where they are."""
+
+SKEWED = 512
+"""Blocks from which on the upper half begins later: one more instruction an exchange, and a cycle
+less for each repeat."""
+
+SKEW = 8
+"""Blocks by which it does: half of the bank groups."""
+
+CONSTANT = 4 * LANES
+"""Elements of the place of a constant: three blocks hold it, the first of which is an even one."""
+
+Steps = tuple[int, ...]
+"""For each bit of a block's place, the lowest first, how far apart the blocks are that differ in
+it, in elements."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +114,7 @@ class SortTile:
 
     Attributes:
         elements: keys, those that fill up to a power of two included.
-        rows: 8 rows, or 1.
+        rows: 8, 16, 32 or 64, or 1.
         planes: numbers that a key is.
         constants: names of constants, in the order of their blocks.
         kept: first keys of a row that are wanted; 0: all.
@@ -112,234 +141,287 @@ class SortTile:
         """The type of planes."""
         return "s32" if self.planes == 1 else "f32"
 
+    @property
+    def turned(self) -> int:
+        """Elements from plane to plane in the turned order."""
+        return self.elements + (SKEW * LANES if self.blocks >= SKEWED else 0)
+
     def sizes(self) -> dict[str, int]:
         """Elements of the buffers."""
-        half = self.elements // 2
-        found = {
-            KEYS: self.planes * self.elements,
-            SPARE: self.planes * self.elements,
-            WORK: self.elements,
-            NUMBERS: LANES * len(self.constants),
+        return {
+            KEYS: self.planes * self.turned,
+            SPARE: self.planes * self.turned,
+            WORK: self.turned,
+            NUMBERS: CONSTANT * len(self.constants),
         }
-        if self.planes > 1:
-            found |= {DIFFERENCE: self.planes * half, SIGN: half}
-        return found
 
     @property
     def bytes(self) -> int:
         return sum(count * 4 for count in self.sizes().values())
 
     def constant(self, name: str, shape: tuple[int, ...]) -> View:
-        """A constant in all lanes of blocks [.., lanes]."""
-        strides = (*[0] * (len(shape) - 1), 1)
-        return View(NUMBERS, shape, strides, self.constants.index(name) * LANES)
+        """A constant in all lanes of blocks [.., lanes]; of [2, blocks, lanes] those that are even
+        and those that are odd have one each, in a block of the other kind."""
+        strides = [*[0] * (len(shape) - 1), 1]
+        first = self.constants.index(name) * CONSTANT
+        if len(shape) > 2 and shape[0] == 2:
+            strides[0], first = LANES, first + LANES
+        return View(NUMBERS, shape, tuple(strides), first)
+
+    @property
+    def come(self) -> str:
+        """The buffer into which keys are loaded: the one from which a single plane is sorted."""
+        return KEYS if self.planes == 1 else SPARE
+
+    @property
+    def left(self) -> str:
+        """The buffer in which sorted keys are: the one from which a single plane is stored."""
+        return SPARE if self.planes == 1 else KEYS
 
     def steps(self) -> Iterator[NetworkStep]:
-        """The network: keys in the natural order become sorted ones, in the same buffer."""
+        """The network: keys in the natural order, in their buffer, become sorted ones in `left`."""
         return _Network(self).all()
 
 
+def bits_of(count: int) -> int:
+    """Bits of the places of so many things."""
+    return (count - 1).bit_length()
+
+
 class _Network:
-    """Writes the steps down.
+    """Writes the network down.
+
+    Bits of places are numbered from the lowest one of a row's places; in the turned order those
+    that say which eight rows, at most `LOW`, are behind them.
 
     Args:
         tile: what is sorted.
+
+    Attributes:
+        source, target: buffers that hold the keys, and that the next exchange writes.
+        steps: where the blocks of the source are.
+        bits: how many bits are of places in a row.
+        plane: elements from plane to plane.
+        wanted: bits of the places of the wanted keys.
     """
 
     def __init__(self, tile: SortTile) -> None:
         self.tile = tile
         self.source, self.target = KEYS, SPARE
-        self._all_places()
-        most = 1 << self.top
-        self.wanted = (min(tile.kept or most, most) - 1).bit_length()
+        self.groups = max(1, tile.rows // OUTER)
+        self.natural: Steps = tuple(LANES << i for i in range(bits_of(tile.blocks)))
+        self.in_row = bits_of(tile.blocks // self.groups)
+        self.turned = self._placed(self.in_row, len(self.natural))
+        self.wanted = min(bits_of(tile.kept or 1 << self.in_row), self.in_row)
+        self._are_natural()
 
-    def _all_places(self) -> None:
-        """Exchanges work on all blocks, with places of so many bits."""
-        self.blocks = self.tile.blocks
-        self.top = (self.blocks - 1).bit_length()
+    def _are_natural(self) -> None:
+        self.steps, self.bits, self.plane = self.natural, len(self.natural), self.tile.elements
+
+    def _are_turned(self, bits: int) -> None:
+        """Keys are turned, of which the first so many bits of a row's places are of account."""
+        self.steps, self.bits, self.plane = self._first(bits), bits, self.tile.turned
+
+    def _first(self, bits: int) -> Steps:
+        """Where the first keys of rows are as turned keys come and go."""
+        return self.turned[:bits] + self.turned[self.in_row :]
+
+    @staticmethod
+    def _placed(last: int, bits: int) -> Steps:
+        """Places of so many bits so that `last` is the highest one of an address, or the highest of
+        those that move if it stays."""
+        upper = max(0, bits - LOW)
+        turn = min(last, upper - 1) + 1
+        places = [LOW + (bit - turn) % upper for bit in range(upper)]
+        places += range(bits - upper)
+        skew = SKEW * LANES if 1 << bits >= SKEWED else 0
+        return tuple((LANES << place) + skew * (place == bits - 1) for place in places)
 
     def all(self) -> Iterator[NetworkStep]:
-        """All steps; sorted keys may be left in the spare buffer, from where they are copied."""
-        if self.tile.rows == OUTER:
+        """All steps; sorted keys may be in the other buffer at last, from where they are copied."""
+        if self.tile.rows > 1:
             yield from self._rows()
         else:
             yield from self._one_row()
-        if self.source != KEYS:
+        if self.source != self.tile.left:
             size = self.tile.planes * self.tile.elements
-            views = [View(name, (size,), (1,)) for name in (self.source, self.source, KEYS)]
+            views = [View(name, (size,), (1,)) for name in (self.source, self.source, self.target)]
             yield NetworkStep("vmax", tuple(views), (self.tile.kind,) * 3)
 
     def _rows(self) -> Iterator[NetworkStep]:
         yield from self._turn()
-        for level in range(1, self.wanted + 1):
-            yield from self._merge(level)
-        if self.wanted < self.top:
-            yield from self._halved()
-            yield from self._bitonic()
+        yield from self._runs()
+        if self.wanted < self.in_row:
+            first = self._first(self.wanted)
+            runs = self._placed(self.wanted - 1, len(first)) if self.wanted else first
+            yield from self._halved(runs)
+            yield from self._bitonic(self.wanted, first)
         yield from self._turn_back()
 
     def _one_row(self) -> Iterator[NetworkStep]:
         """Eighths, every other one in descending order, and three merges."""
-        outer = self.top - 3  # the lowest bit of outer places, in the natural order
-        if self.wanted < self.top:
+        outer = len(self.natural) - 3  # the lowest bit of outer places, in the natural order
+        if self.wanted < self.in_row:
             yield from self._first_of_row(outer)
             return
-        yield from self._negated(self._odd(outer))
+        yield from self._change_signs(None, outer)
         yield from self._turn()
-        for level in range(1, self.top + 1):
-            yield from self._merge(level)
+        yield from self._runs()
         for merge in range(3):
             yield from self._turn_back()
             yield from self._change_signs(outer + merge, outer + merge + 1)
             for bit in reversed(range(outer, outer + merge + 1)):
-                yield from self._exchange(bit)
+                yield from self._exchange(bit, self.natural)
             yield from self._turn()
-            for bit in reversed(range(self.top)):
-                yield from self._exchange(bit)
+            yield from self._bitonic(self.bits, self.turned)
         yield from self._turn_back()
 
     def _first_of_row(self, outer: int) -> Iterator[NetworkStep]:
         """The wanted keys of each eighth, then of pairs of eighths, of fours, and of all, in front
         of the first of these eighths; what is elsewhere is of no account."""
         yield from self._turn()
-        for level in range(1, self.wanted + 1):
-            yield from self._merge(level)
-        yield from self._halved()
+        yield from self._runs()
+        yield from self._halved(self._first(self.wanted))
         yield from self._turn_back()
-        self._all_places()
-        yield from self._negated(self._odd(outer))
+        yield from self._change_signs(None, outer)
+        run = range(self.wanted - bits_of(LANES))
         for bit in range(outer, outer + 3):
             yield from self._first_runs()
             yield from self._change_signs(bit, None)
-            a, b, low = self._halves(bit, max(LANES, 1 << self.wanted), 2 * LANES << bit)
-            yield from self._smaller(a, b, low)
+            others = (*run, *range(bit + 1, outer + 3))
+            yield from self._compared(bit, {other: self.steps[other] for other in others})
             yield from self._change_signs(None, bit + 1)
         yield from self._first_runs()
 
     def _first_runs(self) -> Iterator[NetworkStep]:
         """Sorts the bitonic run of the wanted length that each eighth begins with."""
         yield from self._turn()
-        self.blocks, self.top = 1 << self.wanted, self.wanted
-        yield from self._bitonic()
+        self._are_turned(self.wanted)
+        for bit in reversed(range(self.wanted)):
+            yield from self._exchange(bit, self.steps)
         yield from self._turn_back()
-        self._all_places()
 
-    def _halved(self) -> Iterator[NetworkStep]:
+    def _runs(self) -> Iterator[NetworkStep]:
+        """Sorts runs of the wanted length while keys are turned. They come in no order, so which
+        bit of their places is which is free to choose."""
+        bits = len(self.steps)
+        self.steps = self._placed(0, bits)
+        for level in range(1, self.wanted + 1):
+            yield from self._change_signs(level - 1 if level > 1 else None, level)
+            after = self._placed(level, bits) if level < self.in_row else self.turned
+            yield from self._bitonic(level, after)
+
+    def _halved(self, after: Steps) -> Iterator[NetworkStep]:
         """Of pairs of sorted runs of the wanted length the smaller keys, again and again while keys
-        are turned, until one run is left: a bitonic one, not sorted."""
+        are turned, until one run is left: a bitonic one, not sorted, in the places `after`."""
         bit = self.wanted
-        while True:
+        while self.bits > bit:
+            left = len(self.steps) - 1
+            last = self.bits == bit + 1
+            places = after if last else self._placed(max(bit - 1, 0), left)
             if bit:
                 yield from self._change_signs(bit, None)
-            yield from self._smaller(*self._halves(bit, LANES << bit, LANES << bit))
-            self.blocks, self.top = self.blocks // 2, self.top - 1
-            if self.top == bit:
-                return
-            if bit:
+            others = (other for other in range(left + 1) if other != bit)
+            yield from self._compared(bit, dict(zip(others, places, strict=True)))
+            self.steps, self.bits = places, self.bits - 1
+            if bit and not last:
                 yield from self._change_signs(None, bit)
-            yield from self._bitonic()
+                yield from self._bitonic(bit, self._placed(bit, left))
 
-    def _halves(self, bit: int, size: int, apart: int) -> tuple[View, View, View]:
-        """The first `size` keys of runs whose blocks differ in a bit, without it and with it; and
-        places in the target, so far apart."""
-        run, groups = LANES << bit, self.blocks >> bit + 1
-        shape, plane = (self.tile.planes, groups, size), self.tile.elements
-        a, b = (View(self.source, shape, (plane, 2 * run, 1), n * run) for n in (0, 1))
-        return a, b, View(self.target, shape, (plane, apart, 1))
-
-    def _bitonic(self) -> Iterator[NetworkStep]:
-        """Sorts bitonic runs of the wanted length."""
-        for bit in reversed(range(self.wanted)):
-            yield from self._exchange(bit)
-
-    def _merge(self, level: int) -> Iterator[NetworkStep]:
-        """Merges runs of 2^(level - 1) blocks while keys are turned."""
-        yield from self._change_signs(level - 1 if level > 1 else None, level)
-        for bit in reversed(range(level)):
-            yield from self._exchange(bit)
+    def _bitonic(self, bits: int, after: Steps) -> Iterator[NetworkStep]:
+        """Sorts bitonic runs of 2^bits blocks while keys are turned; they are in the places `after`
+        then."""
+        for bit in reversed(range(bits)):
+            yield from self._exchange(bit, self._placed(bit - 1, len(after)) if bit else after)
 
     def _change_signs(self, old: int | None, new: int | None) -> Iterator[NetworkStep]:
         """Changes the signs of keys so that those with bit `new` are negative instead of those with
-        bit `old`, the one below it; None, and bits that no place has, are in no key."""
-        old, new = (bit if bit is not None and bit < self.top else None for bit in (old, new))
-        if old is None or new is None:
-            for bit in (old, new):
-                yield from [] if bit is None else self._negated(self._odd(bit))
+        bit `old`; None, and bits that no place has, are in no key."""
+        changed = [bit for bit in (old, new) if bit is not None and bit < self.bits]
+        if not changed:
             return
-        run = LANES << old
-        yield from self._negated((self.blocks >> new + 1, 4 * run, run, 2 * run))
-
-    def _odd(self, bit: int) -> tuple[int, int, int, int]:
-        """Keys whose places have a bit: how many runs, how far apart, the first, and their size."""
-        run = LANES << bit
-        return self.blocks >> bit + 1, 2 * run, run, run
-
-    def _negated(self, runs: tuple[int, int, int, int]) -> Iterator[NetworkStep]:
-        count, apart, first, size = runs
-        tile, name = self.tile, self.source
+        apart = [self.steps[bit] for bit in changed]
+        others = [step for bit, step in enumerate(self.steps) if bit not in changed]
+        steps = [max(apart) - min(apart), *sorted(others, reverse=True)][2 - len(changed) :]
+        tile = self.tile
+        strides = [self.plane, *steps, 1]
+        shape = [tile.planes, *[2] * len(steps), LANES]
+        dims = merge_dims(shape, [strides, [0] * len(shape[1:]) + [1]])
+        sizes = tuple(dim.size for dim in dims)
+        keys = View(self.source, sizes, tuple(dim.strides[0] for dim in dims), min(apart))
         if tile.planes > 1:
-            shape, strides = (tile.planes, count, size), (tile.elements, apart, 1)
-            keys = View(name, shape, strides, first)
             yield NetworkStep("vmuls", (keys, keys), ("f32", "f32"), -1.0)
-            return
-        blocks = (count, size // LANES, LANES)
-        keys = View(name, blocks, (apart, LANES, 1), first)
-        minus = tile.constant(MINUS_ONE, blocks)
-        yield NetworkStep("vsub", (minus, keys, keys), ("s32",) * 3)
-
-    def _exchange(self, bit: int) -> Iterator[NetworkStep]:
-        """Compare-exchanges of the keys whose blocks differ in a bit."""
-        run = LANES << bit
-        a, b, low = self._halves(bit, run, 2 * run)
-        yield from self._smaller(a, b, low, replace(low, offset=run))
-
-    def _smaller(
-        self, a: View, b: View, low: View, high: View | None = None
-    ) -> Iterator[NetworkStep]:
-        """The smaller keys of two views of the source, and the others; in views of the target."""
-        planes, groups, run = a.shape
-        if planes == 1:
-            yield NetworkStep("vmin", (a, b, low), ("s32",) * 3)
-            if high is not None:
-                yield NetworkStep("vmax", (a, b, high), ("s32",) * 3)
         else:
-            many, size = ("f32",) * 3, groups * run
-            apart = View(DIFFERENCE, a.shape, (size, run, 1))
-            yield NetworkStep("vsub", (a, b, apart), many)
-            yield from self._signs(size)
-            every = View(DIFFERENCE, (planes, size), (size, 1))
-            sign = View(SIGN, (planes, size), (0, 1))
-            yield NetworkStep("vmul", (sign, every, every), many)
-            yield NetworkStep("vsub", (a, apart, low), many)
-            if high is not None:
-                yield NetworkStep("vadd", (b, apart, high), many)
-        self.source, self.target = self.target, self.source
+            minus = tile.constant(MINUS_ONE, sizes)
+            yield NetworkStep("vsub", (minus, keys, keys), ("s32",) * 3)
 
-    def _signs(self, size: int) -> Iterator[NetworkStep]:
-        """1 where a difference is more than 0, else 0."""
-        sign, many = View(SIGN, (size,), (1,)), ("f32",) * 3
-        first, *planes = (
-            View(DIFFERENCE, (size,), (1,), i * size) for i in range(self.tile.planes)
-        )
-        for plane in planes:
-            yield NetworkStep("vadd", (first, plane, sign), many)
-            first = sign
-        yield NetworkStep("vrelu", (sign, sign), many[:2])
-        blocks = (size // LANES, LANES)
-        held = View(SIGN, blocks, (LANES, 1))
-        yield NetworkStep("vmin", (held, self.tile.constant(ONE, blocks), held), many)
+    def _exchange(self, bit: int, after: Steps) -> Iterator[NetworkStep]:
+        """Compare-exchanges of the keys whose blocks differ in a bit, which have other places
+        afterwards."""
+        others = {other: step for other, step in enumerate(after) if other != bit}
+        yield from self._compared(bit, others, after[bit])
+        self.steps = after
+
+    def _compared(
+        self, bit: int, others: dict[int, int], apart: int | None = None
+    ) -> Iterator[NetworkStep]:
+        """The smaller ones of the keys whose blocks differ in a bit, in the target.
+
+        Args:
+            others: bits of the keys that are compared, and how far apart results are in them.
+            apart: how far behind the smaller keys the others go, if they are wanted.
+        """
+        order = sorted(others, key=lambda other: -self.steps[other])
+        strides = [[*(steps[other] for other in order), 1] for steps in (self.steps, others)]
+        dims = merge_dims([*[2] * len(order), LANES], strides)
+        shape = tuple(dim.size for dim in dims)
+        read, written = (tuple(dim.strides[i] for dim in dims) for i in (0, 1))
+        half = self.steps[bit]
+
+        def both(name: str, plane: int = 0) -> View:
+            return View(name, (2, *shape), (half, *read), plane * self.plane)
+
+        work = [View(WORK, shape, read, i * half) for i in (0, 1)]
+        more, kinds = both(self.source), (self.tile.kind,) * 3
+        low = View(self.target, shape, written)
+        for plane in range(self.tile.planes):
+            if plane:
+                smaller = View(low.buffer, (2, *shape), (0, *written), low.offset)
+                yield NetworkStep("vsub", (more, smaller, both(WORK)), kinds)
+                more = both(WORK)
+                yield NetworkStep("vadd", (more, both(self.source, plane), more), kinds)
+            first = plane * self.plane
+            a, b = (View(self.source, shape, read, first + i * half) for i in (0, 1))
+            low = View(self.target, shape, written, first)
+            compared = tuple(work) if plane else (a, b)
+            yield NetworkStep("vmin", (*compared, low), kinds)
+            if apart is None:
+                continue
+            high = View(self.target, shape, written, first + apart)
+            if plane:
+                yield NetworkStep("vsub", (a, low, high), kinds)
+                yield NetworkStep("vadd", (high, b, high), kinds)
+            else:
+                yield NetworkStep("vmax", (a, b, high), kinds)
+        self.source, self.target = self.target, self.source
 
     def _turn(self) -> Iterator[NetworkStep]:
         """From the natural order to the turned one."""
         yield self._transposed(self._tiles(self.source), self._tiles(self.target))
+        self._are_turned(self.in_row)
         for words, places in self._words():
-            yield self._transposed(self._at(self.target, words), self._at(self.source, places))
+            yield self._transposed(
+                replace(words, buffer=self.target), replace(places, buffer=self.source)
+            )
 
     def _turn_back(self) -> Iterator[NetworkStep]:
         """From the turned order to the natural one."""
         for words, places in self._words():
-            yield self._transposed(self._at(self.source, places), self._at(self.target, words))
+            yield self._transposed(
+                replace(places, buffer=self.source), replace(words, buffer=self.target)
+            )
         yield self._transposed(self._tiles(self.target), self._tiles(self.source))
+        self._are_natural()
 
     def _transposed(self, source: View, target: View) -> NetworkStep:
         return NetworkStep("vnchwconv", (source, target), (self.tile.kind,) * 2)
@@ -349,22 +431,26 @@ class _Network:
         count = self.tile.planes * self.tile.blocks // TURN
         return View(name, (TURN, count, LANES), (LANES, TURN * LANES, 1))
 
-    def _at(self, name: str, view: View) -> View:
-        return View(name, view.shape, view.strides, view.offset)
-
     def _words(self) -> Iterator[tuple[View, View]]:
         """Words of 16 bits of all outer places and both halves, each in 16 blocks, and the 16
-        blocks of the turned order that have them, for all lanes and all blocks 16 apart."""
-        inner = self.tile.blocks // OUTER // TURN
-        lanes = (LANES, 2 * LANES, LANES)
-        apart = (inner, TURN * LANES, TURN * LANES * LANES)
-        for plane in range(self.tile.planes):
-            first = plane * self.tile.elements
-            (size, step, jump), (count, more, far) = (
-                (lanes, apart) if inner <= LANES else (apart, lanes)
-            )
-            for i in range(count):
-                outer = (inner * TURN * LANES, LANES, step, 1)
-                words = View("", (OUTER, 2, size, LANES), outer, first + i * more)
-                blocks = View("", (TURN, size, LANES), (LANES * LANES, jump, 1), first + i * far)
-                yield words, blocks
+        blocks of the turned order that have them, for all lanes and all blocks 16 apart.
+
+        Of bits of places that are of no account one block stands for all."""
+        tile, lanes = self.tile, bits_of(LANES)
+        known = max(self.bits, lanes)
+        steps = [*self.turned[:known], *[0] * (self.in_row - known), *self.turned[self.in_row :]]
+        rows, far = steps[lanes : lanes + 4], steps[lanes + 4 :]
+        inner = tile.blocks // self.groups // OUTER // TURN
+        in_groups = [TURN * LANES << i for i in range(bits_of(inner))]
+        groups = [tile.elements // self.groups << i for i in range(bits_of(self.groups))]
+        shape, outer = (OUTER, 2, LANES, LANES), (inner * TURN * LANES, LANES, 2 * LANES, 1)
+        places = (*[2] * len(rows), LANES, LANES)
+        strides = (*reversed(rows), steps[0], 1)
+        for plane in range(tile.planes):
+            for chosen in product((0, 1), repeat=len(far)):
+                first = sum(map(mul, chosen, (*in_groups, *groups)))
+                place = sum(map(mul, chosen, far))
+                yield (
+                    View("", shape, outer, plane * tile.elements + first),
+                    View("", places, strides, plane * tile.turned + place),
+                )

@@ -1,6 +1,6 @@
 """The schedule of a group that sorts the rows of a matrix, see `schedule.sorts.network`.
 
-A core sorts tiles one after the other, each 8 rows or one: whichever takes less.
+A core sorts tiles one after the other, each 8 to 64 rows or one: whichever takes less.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, prices
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.sorts.keys import PLACE, Keys, KeySteps
-from davinci.schedule.sorts.network import LEAST, OUTER, NetworkStep, SortTile
+from davinci.schedule.sorts.network import LEAST, LOW, OUTER, NetworkStep, SortTile, bits_of
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import MAX_REPEAT, ceil_div
 
@@ -91,7 +91,7 @@ def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     groups = numbers[0].shape[0] if numbers else 0
     rows, columns = matrix.shape
     found: list[SortSchedule] = []
-    for tile in tiles_of(columns, keys, machine, kept):
+    for tile in tiles_of(columns, keys, machine, kept, rows):
         units = ceil_div(rows, tile.rows)
         used = min(units, cores)
         cycles = ceil_div(units, used) * tile_cycles(tile, keys, columns, kept, machine)
@@ -102,13 +102,19 @@ def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     return SortPlan(graph, min(found, key=lambda made: made.cycles), machine)
 
 
-def tiles_of(columns: int, keys: Keys, machine: Machine, kept: int = 0) -> list[SortTile]:
-    """The tiles that fit UB: of 8 rows, and of one, of which so many keys are wanted, 0: all."""
+def tiles_of(
+    columns: int, keys: Keys, machine: Machine, kept: int = 0, rows: int = 1
+) -> list[SortTile]:
+    """The tiles that fit UB: of one row, and of 8 to 64 of so many rows, of which so many keys are
+    wanted, 0: all."""
     constants = tuple(keys.constants())
-    width = 1 << (columns - 1).bit_length()
+    width = 1 << bits_of(columns)
+    eights = min(LOW, bits_of(ceil_div(rows, OUTER)))
     tiles = (
-        SortTile(max(LEAST, rows * width), rows, keys.planes, constants, kept)
-        for rows in (OUTER, 1)
+        SortTile(
+            max(LEAST * ceil_div(most, OUTER), width * most), most, keys.planes, constants, kept
+        )
+        for most in (1, *(OUTER << bits for bits in range(eights + 1)))
     )
     return [tile for tile in tiles if tile.bytes <= machine.buffers.UB.bytes]
 
