@@ -29,6 +29,10 @@ MEETING = "ascend.meeting"
 another phase of the launch before it. It is the number of the argument that the host raises from
 meeting to meeting, -1 if there is none: cores of a split machine meet by flags."""
 
+MEETS = "ascend.meets"
+"""Of a kernel for both kinds of cores in which all cores of a kind meet by flags: blocks behind
+those that have work only meet, so that a launch may have more."""
+
 LAUNCHED_ALONE = "ascend.launched_alone"
 """Of a module whose kernels take less time with a launch each than as phases of one."""
 

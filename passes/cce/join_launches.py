@@ -28,7 +28,8 @@ Kernels whose scalar unit stores to global memory have a launch of their own, an
 unit loads from it are first phases: it has a cache that a meeting does not refresh. Where it loads
 what no kernel writes, constants and arguments of the host, there is nothing to refresh. Kernels
 that were not made of operators have launches of their own, and on machines with cube and vector
-cores those whose cores meet, for a flag of all cores of a kind waits for those without work, too.
+cores those whose cores meet: a flag of all cores of a kind waits for those without work, too. Where
+these only meet (`ascend.meets`), such a kernel is a phase, of as many blocks as the launch has.
 Needs kernels with blocks (`convert-ascend-to-cce`); host functions with meetings are left alone,
 and modules with `ascend.launched_alone`, whose kernels were weighed with a launch each and as
 phases.
@@ -46,11 +47,13 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations, parent_of, root_of, symbols
+from davinci.passes import builder
 from davinci.passes.analysis.kernels import (
     BLOCKS,
     CORE,
     LAUNCHED_ALONE,
     MEETING,
+    MEETS,
     STAGE,
     launched_programs,
 )
@@ -84,14 +87,19 @@ class JoinLaunchesPass(Pass):
             if (launch := joined(phases, machine)) is not None:
                 for phase in phases[1:]:
                     made.build(phase.calls[0], launch.cores, launch.kinds)
+                for phase in phases:
+                    if phase.meets:
+                        phase.calls[0].attributes[BLOCKS] = builder.as_attribute(launch.cores)
 
 
 @dataclass(frozen=True)
 class LaunchPhase:
-    """Calls of kernels that may be a phase, and the kinds of the cores that run them."""
+    """Calls of kernels that may be a phase, the kinds of the cores that run them, and whether all
+    cores of a launch meet in it."""
 
     calls: list[Op]
     kinds: frozenset[str]
+    meets: bool = False
 
     @property
     def blocks(self) -> int:
@@ -135,13 +143,14 @@ def runs_of(root: Op, calls: Sequence[Op], machine: Machine) -> list[list[Launch
         programs = [kernels[name] for name in names if name in kernels]
         role = max((role_of(each, call, machine) for each in programs), default=PhaseRole.ALONE)
         kinds = frozenset(attribute(each, CORE, "aicore").upper() for each in programs)
+        meets = any(MEETS in each.attributes for each in programs)
         own = attribute(call, STAGE, None)
         if role == PhaseRole.PHASE and own is not None and own == stage and runs[-1]:
             runs[-1][-1].calls.append(call)
         else:
             if role != PhaseRole.PHASE:
                 runs.append([])
-            runs[-1].append(LaunchPhase([call], kinds))
+            runs[-1].append(LaunchPhase([call], kinds, meets))
             if role == PhaseRole.ALONE:
                 runs.append([])
         stage = own
@@ -165,8 +174,12 @@ def role_of(kernel: Op, call: Op, machine: Machine) -> PhaseRole:
     """What a call of a kernel may be: scalar units load from global memory through caches of their
     own, which a meeting does not refresh, so what kernels write only in the first phase, and none
     stores there in a phase. Flags of a split machine have all cores of the launch meet, with or
-    without blocks."""
-    if "ascend.members" not in kernel.attributes or (machine.split and meetings_in(kernel)):
+    without blocks: such a kernel may only be a phase that no other shares."""
+    if "ascend.members" not in kernel.attributes:
+        return PhaseRole.ALONE
+    if machine.split and meetings_in(kernel):
+        return PhaseRole.ALONE
+    if MEETS in kernel.attributes and STAGE in call.attributes:
         return PhaseRole.ALONE
     found = PhaseRole.PHASE
     for access in operations(kernel, "memref.load", "memref.store"):

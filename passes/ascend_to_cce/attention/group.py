@@ -51,7 +51,9 @@ def buffers_of(group: AttentionGroup, graph: Graph, gm: Mapping[int, ir.Value]) 
         whole(number) if extra.whole else array(number, 1, -1, attention.keys)
         for number, extra in zip(group.extras, attention.chain.extras, strict=True)
     ]
-    return AttentionArrays(q, k, v, extras, whole(group.output))
+    nz = attention.o.nz
+    o = whole(group.output) if nz else array(group.output, -1, attention.rows, attention.columns)
+    return AttentionArrays(q, k, v, extras, o)
 
 
 def build_attention_group(

@@ -1,6 +1,6 @@
 """The program of a cube core: scores of a tile, and its products with V.
 
-    Q, K, V   GM -> L1 by ND2NZ
+    Q, K, V   GM -> L1 by ND2NZ, or K in rows
     S^T       K in L0A, Q in L0B: a mad for each part of the keys and quarter of the rows -> GM
     P V       P in L0A, V and ones in L0B: a mad for each part, or cut of it, and quarter of the
               rows, summed up -> GM
@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
+from davinci.passes.ascend_to_cce.attention.feeds import KeyRowsFeed
 from davinci.passes.ascend_to_cce.attention.split.steps import (
     RESULTS,
     SCORES,
@@ -45,10 +46,7 @@ from davinci.passes.builder import (
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.members import Members
 from davinci.schedule.attention.split import (
-    LANES,
     P_SLOTS,
-    QUARTERS,
-    SUBS,
     SplitAttentionSchedule,
     factor_slots,
     ways_of_scores,
@@ -91,8 +89,10 @@ class AttentionCubeCore:
         def feed(source: ir.Value, k_rows: bool, pieces: Pieces) -> Feed:
             return Feed(source, ProductOperand(False, 2, k_rows, direct=True), pieces, None)
 
-        self.q = feed(gm.q, False, Pieces(self.depth, rows, 1, rows, QUARTERS))
-        self.k = feed(gm.k, False, Pieces(self.depth, part, 1, part, parts))
+        self.q = feed(gm.q, False, Pieces(self.depth, rows, 1, rows, schedule.quarters))
+        of_k = Pieces(self.depth, part, 1, part, parts)
+        operand = ProductOperand(False, 2, k_rows=False)
+        self.k = KeyRowsFeed(gm.k, operand, of_k) if schedule.windows else feed(gm.k, False, of_k)
         self.v = feed(gm.v, True, Pieces(part, self.columns, part, part, parts))
 
         def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
@@ -101,7 +101,7 @@ class AttentionCubeCore:
         slots = factor_slots(attention, schedule, machine)
         self.cuts = slots.cuts
         self.own = part // self.cuts
-        height = LANES * rows
+        height = schedule.lanes * rows
         self.p = buffers(P_SLOTS * self.cuts, height * self.own, f16, "L1")
         self.l0a_k = buffers(slots.k, part * self.depth, f16, "L0A")
         self.l0a_p = buffers(slots.p, height * self.own, f16, "L0A")
@@ -110,19 +110,17 @@ class AttentionCubeCore:
         scores = ways_of_scores(attention, schedule, machine)[0]
         self.pieces = scores.cuts
         self.l0c_s = buffers(scores.count, rows * part // scores.cuts, f32, "L0C")
-        self.l0c_o = buffers(LANES, rows * (self.columns + 1), f32, "L0C")
+        self.l0c_o = buffers(schedule.lanes, rows * (self.columns + 1), f32, "L0C")
         self.turn = 0
 
     def build(self) -> None:
         """Everything."""
         self.prepare()
-        self.next_k = self.next_v = self.steps.place(0)
-        self.bring_q(self.next_k, range(QUARTERS))
+        self.next_k = self.steps.place(0)
+        self.bring_q(self.next_k, range(self.schedule.quarters))
         for part in range(self.schedule.parts):
             self.bring_k(self.next_k, part)
-        for part in range(self.schedule.parts):
-            self.bring_v(self.next_v, part)
-        self.steps.skewed(self.scores, self.both, self.results)
+        self.steps.skewed(self.scores, self.both, self.results, between=self.bring_first_v)
 
     def prepare(self) -> None:
         """Ones beside V in L0B, and numbers in L1 where rows of a matrix end before a buffer."""
@@ -231,10 +229,16 @@ class AttentionCubeCore:
         with serving(*self.members.v):
             self.whole_or_tail(place.tile, self.steps.tiles - 1, whole, left, keys)
 
+    def bring_first_v(self) -> None:
+        """V of the first step, behind K of those that are ahead: they are waited for together."""
+        place = self.steps.place(0)
+        for part in range(self.schedule.parts):
+            self.bring_v(place, part)
+
     @property
     def products(self) -> int:
         """Products with V of a step."""
-        return SUBS * self.schedule.parts * self.cuts
+        return self.schedule.subs * self.schedule.parts * self.cuts
 
     def bring_first_p(self, step: IndexLike) -> None:
         """Weights of a step in all buffers but one, which is filled when a product is built."""
@@ -246,13 +250,13 @@ class AttentionCubeCore:
         sub, part = divmod(number, self.schedule.parts * self.cuts)
         if part == 0:
             cce.wait_core_flag(flag=WEIGHTS)
-        rows, keys = self.schedule.rows, self.own * SIDE
-        start = [self.block, self.steps.in_ring(step), sub * LANES, 0, part * keys, 0]
+        rows, keys, lanes = self.schedule.rows, self.own * SIDE, self.schedule.lanes
+        start = [self.block, self.steps.in_ring(step), sub * lanes, 0, part * keys, 0]
         with serving(*self.members.product):
             source = subview(
-                self.rings.weights, start, [1, 1, LANES, rows, keys, SIDE], drop=[0, 1]
+                self.rings.weights, start, [1, 1, lanes, rows, keys, SIDE], drop=[0, 1]
             )
-            shape, strides = [LANES, rows, keys, SIDE], [rows * keys * SIDE, keys * SIDE, SIDE, 1]
+            shape, strides = [lanes, rows, keys, SIDE], [rows * keys * SIDE, keys * SIDE, SIDE, 1]
             cce.copy(source, restride(self.p[number % len(self.p)], shape, strides))
 
     # Products.
@@ -260,7 +264,7 @@ class AttentionCubeCore:
     def scores(self, step: IndexLike) -> None:
         """Scores of a step, alone."""
         self.begin(step)
-        for number in range(QUARTERS * self.schedule.parts):
+        for number in range(self.schedule.quarters * self.schedule.parts):
             self.score(step, number)
 
     def begin(self, step: IndexLike) -> None:
@@ -269,16 +273,18 @@ class AttentionCubeCore:
 
     def score(self, step: IndexLike, number: int) -> None:
         """S^T of a part of the keys and a quarter of the rows."""
-        part, quarter = divmod(number, QUARTERS)
+        part, quarter = divmod(number, self.schedule.quarters)
         rows, keys = self.schedule.rows, self.schedule.part
         held_k = self.l0a_k[part % len(self.l0a_k)]
         k = self.fractals(held_k, keys, self.depth)
         members, zero = self.members, constant_index(0)
         if quarter == 0:
-            width = keys * SIDE
+            # Of rows a key is `depth` pixels of an image of one row; of fractals, one of each.
+            pixels = self.depth if self.schedule.windows else 1
+            width = keys * SIDE * pixels
             image = restride(
                 self.k.l1[part],
-                [self.depth, 1, width, SIDE],
+                [self.depth // pixels, 1, width, SIDE],
                 [width * SIDE, width * SIDE, SIDE, 1],
             )
             with serving(*members.k):
@@ -287,8 +293,8 @@ class AttentionCubeCore:
                     zero,
                     zero,
                     k,
-                    kernel=(1, 1),
-                    strides=(1, 1),
+                    kernel=(1, pixels),
+                    strides=(1, pixels),
                     dilations=(1, 1),
                     pads=(0, 0),
                     element=0,
@@ -313,7 +319,7 @@ class AttentionCubeCore:
                 start = [self.block, self.steps.in_ring(step), quarter, 0, first, 0]
                 shape = [1, 1, 1, rows, own * SIDE, SIDE]
                 cce.fixpipe(c, subview(self.rings.scores, start, shape, drop=[0, 1, 2]))
-        if part == self.schedule.parts - 1 and quarter % LANES == LANES - 1:
+        if part == self.schedule.parts - 1 and (quarter + 1) % self.schedule.lanes == 0:
             cce.set_core_flag(pipe="FIX", flag=SCORES)
         if part == self.schedule.parts - 1:
             with only_if(self.next_k.first):
@@ -335,7 +341,7 @@ class AttentionCubeCore:
             self._result(step, number, sub, part)
 
     def _result(self, step: IndexLike, number: int, sub: int, cut: int) -> None:
-        height, keys, wide = LANES * self.schedule.rows, self.own, self.columns + 1
+        height, keys, wide = self.schedule.lanes * self.schedule.rows, self.own, self.columns + 1
         held_p = self.l0a_p[number % len(self.l0a_p)]
         p = self.fractals(held_p, height, keys)
         v = self.l0b_v[number % len(self.l0b_v)]
@@ -349,7 +355,7 @@ class AttentionCubeCore:
             ((_, source),) = self.v.loads(Held(whole, part), row, k_first=True)
             place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
             cce.load2d(source, place, transpose=True)
-        if sub == SUBS - 1 and first == self.cuts - 1:
+        if sub == self.schedule.subs - 1 and first == self.cuts - 1:
             self.bring_v(self.next_v, part)
         last = cut == self.schedule.parts * self.cuts - 1
         rows = self.schedule.rows
@@ -369,7 +375,7 @@ class AttentionCubeCore:
         """Scores of a step and products of an earlier one, in turns."""
         self.begin(ahead)
         self.next_v = self.steps.place(self.steps.following(behind))
-        scores = QUARTERS * self.schedule.parts
+        scores = self.schedule.quarters * self.schedule.parts
         self.bring_first_p(behind)
         for number in range(self.products):
             first, stop = (scores * at // self.products for at in (number, number + 1))

@@ -7,15 +7,16 @@ cores hand tiles to each other (`rings_of`), for which each launch has memory of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from davinci.dialects.cce import build as cce
 from davinci.elements import Array
 from davinci.machine import for_cube, for_vector
 from davinci.machine.schema import Machine
 from davinci.mlir import Op, func, ir
-from davinci.passes.analysis.kernels import BLOCKS
+from davinci.passes.analysis.kernels import BLOCKS, MEETS
 from davinci.passes.ascend_to_cce.attention.split.cube import AttentionCubeCore
+from davinci.passes.ascend_to_cce.attention.split.few_rows import FewRowsVectorCore
 from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, ListedSteps, Rings
 from davinci.passes.ascend_to_cce.attention.split.vector import AttentionVectorCore
 from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
@@ -25,12 +26,7 @@ from davinci.passes.builder import as_attribute
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.dealing import dealt, masks_of, table_of, tiling
 from davinci.schedule.attention.members import Members
-from davinci.schedule.attention.split import (
-    LANES,
-    QUARTERS,
-    SUBS,
-    SplitAttentionSchedule,
-)
+from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -39,16 +35,28 @@ def ring_types(
 ) -> list[ir.Type]:
     """Types of the rings, in the order of `Rings`."""
     places, keys = [blocks, schedule.ring], schedule.tile * SIDE
-    scores = [*places, QUARTERS, schedule.rows, keys, SIDE]
+    scores = [*places, schedule.quarters, schedule.rows, keys, SIDE]
     columns = attention.fractals.columns + 1
-    results = [*places, SUBS, LANES * schedule.rows * SIDE, columns * SIDE]
+    results = [*places, schedule.subs, schedule.lanes * schedule.rows * SIDE, columns * SIDE]
     f16, f32 = ir.F16Type.get(), ir.F32Type.get()
     kind = element_type(schedule.dtype(attention))
+    shared: list[list[int]] = []
+    if schedule.shares > 1:
+        of_rows = [attention.batch, schedule.shares, schedule.unit_rows * SIDE]
+        shared = [[*of_rows, columns * SIDE], of_rows]
     return [
         ir.MemRefType.get(scores, kind),
         ir.MemRefType.get(scores, f16),
         ir.MemRefType.get(results, f32),
+        *(ir.MemRefType.get(shape, f32) for shape in shared),
     ]
+
+
+def rings_of(arguments: Sequence[ir.Value], constants: int) -> Rings:
+    """The last arguments of a program, of which so many are constants, as rings."""
+    rings = arguments[: len(arguments) - constants]
+    names = ("table", "masks")
+    return Rings(*rings, **dict(zip(names, arguments[len(rings) :], strict=False)))
 
 
 def build_programs(
@@ -70,10 +78,10 @@ def build_programs(
     constants = constants_of(attention, schedule, blocks)
     other = vector_program(kernel, kinds, constants)
     other_block, count = other.regions[0].blocks[0], len(kinds) + len(constants)
-    rings = Rings(*list(kernel.regions[0].blocks[0].arguments)[-count:])
+    rings = rings_of(list(kernel.regions[0].blocks[0].arguments)[-count:], len(constants))
     block = cce.get_block_idx()
     steps = steps_of(attention, schedule, blocks, block, rings)
-    AttentionCubeCore(
+    cube = AttentionCubeCore(
         attention,
         schedule,
         buffers(lambda value: value),
@@ -82,13 +90,16 @@ def build_programs(
         block,
         members,
         for_cube(machine),
-    ).build()
+    )
+    with steps.only_blocks_with_work():
+        cube.build()
     with ir.InsertionPoint(other_block):
-        rings = Rings(*list(other_block.arguments)[-count:])
+        rings = rings_of(list(other_block.arguments)[-count:], len(constants))
         block, lane = cce.get_block_idx(), cce.get_sub_block_idx()
         steps = steps_of(attention, schedule, blocks, block, rings)
         theirs = buffers(lambda value: other_block.arguments[ir.BlockArgument(value).arg_number])
-        AttentionVectorCore(
+        kind = FewRowsVectorCore if schedule.lanes == 1 else AttentionVectorCore
+        kind(
             attention,
             schedule,
             theirs,
@@ -101,6 +112,8 @@ def build_programs(
         ).build()
         func.ReturnOp([])
     other.attributes[BLOCKS] = as_attribute(blocks)
+    if schedule.shares > 1:
+        other.attributes[MEETS] = ir.UnitAttr.get()
 
 
 def constants_of(

@@ -27,9 +27,9 @@ from davinci.schedule.attention.dealing import WIDTHS
 from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.schedule.attention.turn import MatrixTurn
 
-SCORES, WEIGHTS, RESULTS = 1, 2, 3
+SCORES, WEIGHTS, RESULTS, MET = 1, 2, 3, 4
 """Flags: of scores, from the cube core; of weights, from its vector cores; of P V, again from the
-former."""
+former; of all vector cores, that their shares of keys are done."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class Rings:
         scores: [blocks][places][quarters][rows / 16][keys][16].
         weights: the same, of f16.
         results: [blocks][places][halves of a unit][rows][columns + 16], of f32.
+        sums: of each share of keys P V of all of it, [matrices][shares][rows][columns + 16], of
+            f32; None where keys are not shared.
+        lowest: beside them minus the maxima, [matrices][shares][rows].
         table: the steps of blocks, None where they are counted: see `dealing.table_of`.
         masks: of patterns of a band, None if there are none: see `dealing.masks_of`.
     """
@@ -47,6 +50,8 @@ class Rings:
     scores: ir.Value
     weights: ir.Value
     results: ir.Value
+    sums: ir.Value | None = None
+    lowest: ir.Value | None = None
     table: ir.Value | None = None
     masks: ir.Value | None = None
 
@@ -61,6 +66,7 @@ class StepPlace:
         tile: which tile of keys.
         first, last: whether it is the first tile of its unit, and the last.
         pattern: one more than the number of the pattern that masks it, 0 if none does.
+        share: which share of the keys its unit has.
     """
 
     matrix: IndexLike
@@ -69,6 +75,7 @@ class StepPlace:
     first: ir.Value
     last: ir.Value
     pattern: IndexLike = 0
+    share: IndexLike = 0
 
 
 class BlockSteps:
@@ -82,23 +89,41 @@ class BlockSteps:
         self, attention: Attention, schedule: SplitAttentionSchedule, blocks: int, block: ir.Value
     ) -> None:
         self.attention, self.schedule = attention, schedule
-        self._blocks, self._block = blocks, block
+        self.blocks, self._block = blocks, block
         self.tiles = schedule.tiles(attention)
+        self._of_unit = self.tiles // schedule.shares
         self._of_matrix = schedule.blocks_of_rows(attention)
         units = add(schedule.units(attention) + blocks - 1, 0)
         left = arith.SubIOp(as_value(units), block).result
-        self.count = mul(divided(left, blocks), self.tiles)
+        self.count = mul(divided(left, blocks), self._of_unit)
+
+    @contextmanager
+    def only_blocks_with_work(self) -> Iterator[None]:
+        """Builds what blocks do that have units. Where keys are shared there may be more blocks
+        in the launch, which only meet."""
+        if self.schedule.shares == 1:
+            yield
+            return
+        below = arith.CmpIPredicate.ult
+        with only_if(arith.CmpIOp(below, self._block, constant_index(self.blocks)).result):
+            yield
 
     def place(self, step: IndexLike) -> StepPlace:
         """Where a step is; of one behind the last the last."""
-        unit, tile = divided(step, self.tiles), remainder(step, self.tiles)
-        number = add(self._block, mul(unit, self._blocks))
+        unit, tile = divided(step, self._of_unit), remainder(step, self._of_unit)
+        number: IndexLike = add(self._block, mul(unit, self.blocks))
+        share: IndexLike = 0
+        if self.schedule.shares > 1:
+            # The last share has fewer keys: those of all matrices follow each other.
+            matrices = self.attention.batch * self._of_matrix
+            number, share = remainder(number, matrices), divided(number, matrices)
         return StepPlace(
             divided(number, self._of_matrix),
             remainder(number, self._of_matrix),
-            tile,
+            add(mul(share, self._of_unit), tile),
             is_equal(tile, 0),
-            is_equal(tile, self.tiles - 1),
+            is_equal(tile, self._of_unit - 1),
+            share=share,
         )
 
     def following(self, step: IndexLike) -> IndexLike:
@@ -114,12 +139,14 @@ class BlockSteps:
         ahead: Callable[[IndexLike], None],
         both: Callable[[IndexLike, IndexLike], None],
         behind: Callable[[IndexLike], None],
+        between: Callable[[], None] | None = None,
         ordered: bool = False,
     ) -> None:
         """Loops in which what `ahead` builds is some steps before what `behind` builds.
 
         Args:
             both: builds both; of the step that is ahead, and of the one behind it.
+            between: builds what comes between the first steps that are ahead and all else.
             ordered: whether `multi-buffer` orders what lies between flags of a step.
         """
 
@@ -133,6 +160,8 @@ class BlockSteps:
         with for_loop(0, few) as step:
             begin()
             ahead(step)
+        if between is not None:
+            between()
         with for_loop(distance, count) as step:
             begin()
             both(step, arith.SubIOp(step, distance).result)

@@ -40,7 +40,16 @@ from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
-from davinci.passes.builder import IndexLike, add, alloc, mul, op, restride, subview, viewed
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    mul,
+    op,
+    restride,
+    subview,
+    viewed,
+)
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.blocks import LOWEST
 from davinci.schedule.attention.fold import (
@@ -53,9 +62,7 @@ from davinci.schedule.attention.fold import (
 from davinci.schedule.attention.members import Members
 from davinci.schedule.attention.split import (
     CHUNKS_AT_ONCE,
-    LANES,
     PIECE_SLOTS,
-    SUBS,
     SplitAttentionSchedule,
     chunks,
     in_place,
@@ -97,8 +104,9 @@ class AttentionVectorCore:
         machine: Machine,
     ) -> None:
         self.attention, self.schedule, self.members = attention, schedule, members
-        self.o, self.rings, self.steps, self.machine = gm.o, rings, steps, machine
+        self.gm, self.rings, self.steps, self.machine = gm, rings, steps, machine
         self.block, self.lane = block, lane
+        self.row_lane: IndexLike = lane if schedule.lanes > 1 else 0
         self.dtype = schedule.dtype(attention)
         self.element = element_type(self.dtype)
         self.masked = in_place(attention)
@@ -117,12 +125,13 @@ class AttentionVectorCore:
             else max(first, leaving_bytes(attention, schedule)),
         )
         self.first = first // item
-        self.sums = [alloc([self.columns * rows * FRACTAL], f32, "UB") for _ in range(SUBS)]
+        subs, size = schedule.subs, self.columns * rows * FRACTAL
+        self.sums = [alloc([size], f32, "UB") for _ in range(subs)]
         self.pieces = RowRing(PIECE_SLOTS, schedule.piece * self.columns * FRACTAL * 4)
         apart = COPIES * self.wide
-        self.lowest = [alloc([rows * apart], self.element, "UB") for _ in range(SUBS)]
+        self.lowest = [alloc([rows * apart], self.element, "UB") for _ in range(subs)]
         self.small = RowRing(2 * CHUNKS_AT_ONCE, schedule.chunk * apart * item)
-        self.changes = alloc([schedule.ring, SUBS, rows * SIDE], f32, "UB")
+        self.changes = alloc([schedule.ring, subs, rows * SIDE], f32, "UB")
         self.spread = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
         self.inverse = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
         self.factors = alloc([self.lanes], self.element, "UB")
@@ -137,6 +146,11 @@ class AttentionVectorCore:
         with serving(*self.members.difference):
             cce.vector_dup(scalar(self.dtype, self.factor), self.factors)
         self.steps.skewed(self.weights, self.both, self.results, ordered=True)
+
+    def wait_for(self, flag: int) -> None:
+        """Waits until the cube core has told of all rows of a unit."""
+        for _ in range(self.schedule.subs):
+            cce.wait_core_flag(flag=flag)
 
     def both(self, ahead: IndexLike, behind: IndexLike) -> None:
         """Weights of a step and results of an earlier one, in one straight line: what pipes do
@@ -164,8 +178,7 @@ class AttentionVectorCore:
             for lowest in self.lowest:
                 cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)
         self.masks.bring(place)
-        for _ in range(SUBS):
-            cce.wait_core_flag(flag=SCORES)
+        self.wait_for(SCORES)
 
     def make_weights(self, step: IndexLike, place: StepPlace) -> None:
         """Makes and stores the weights of a step."""
@@ -177,7 +190,7 @@ class AttentionVectorCore:
 
     def tell_weights(self) -> None:
         """Tells the cube core of the weights of both halves of a unit."""
-        for _ in range(SUBS):
+        for _ in range(self.schedule.subs):
             cce.set_core_flag(pipe="MTE3", flag=WEIGHTS)
 
     def alike(
@@ -201,7 +214,7 @@ class AttentionVectorCore:
         Args:
             banded: whether a band hides some scores.
         """
-        for sub in range(SUBS):
+        for sub in range(self.schedule.subs):
             first = 0
             for rows in chunks(self.schedule):
                 self.chunk(step, place, sub, first, rows, banded)
@@ -210,7 +223,7 @@ class AttentionVectorCore:
     def of_ring(self, ring: ir.Value, step: IndexLike, sub: int, first: int, rows: int) -> ir.Value:
         """Rows of a quarter, of scores or weights."""
         keys = self.schedule.tile * SIDE
-        quarter = add(sub * LANES, self.lane)
+        quarter = add(sub * self.schedule.lanes, self.row_lane)
         start = [self.block, self.steps.in_ring(step), quarter, first, 0, 0]
         return subview(ring, start, [1, 1, 1, rows, keys, SIDE], drop=[0, 1, 2])
 
@@ -225,7 +238,7 @@ class AttentionVectorCore:
         with serving(*self.members.scores):
             source = self.of_ring(self.rings.scores, step, sub, first, rows)
             cce.copy(source, restride(scores, size, strides))
-        above = add(mul(add(sub * LANES, self.lane), self.schedule.rows), first)
+        above = add(mul(add(sub * self.schedule.lanes, self.row_lane), self.schedule.rows), first)
         if self.masked:
             start = add(mul(place.block, self.schedule.unit_rows), above)
             self.chain(place, start, rows, scores)
@@ -351,20 +364,19 @@ class AttentionVectorCore:
         with only_if(place.first), serving(*self.members.product):
             for sums in self.sums:
                 cce.vector_dup(scalar("f32", 0.0), sums)
-        for _ in range(SUBS):
-            cce.wait_core_flag(flag=RESULTS)
+        self.wait_for(RESULTS)
 
     def take_results(self, step: IndexLike) -> None:
         """Takes them in."""
-        for sub in range(SUBS):
+        for sub in range(self.schedule.subs):
             with serving(*self.members.product):
                 self.take_in(step, sub)
 
     def end_results(self, place: StepPlace) -> None:
         """Rows of O leave behind the last tile of a unit."""
         with only_if(place.last):
-            for sub in range(SUBS):
-                self.leave(place, sub)
+            for sub in range(self.schedule.subs):
+                self.leave(place.matrix, place.block, sub)
 
     def take_in(self, step: IndexLike, sub: int) -> None:
         """O of a quarter times the change of its rows' maxima, and what a tile adds to it."""
@@ -373,21 +385,23 @@ class AttentionVectorCore:
         kept = subview(
             self.changes, [self.steps.in_ring(step), sub, 0], [1, 1, height], drop=[0, 1]
         )
-        blocks = [height // REPEAT_BLOCKS, REPEAT_BLOCKS]
-        strides = [REPEAT_BLOCKS * F32_BLOCK, F32_BLOCK, 1]
-        spread = restride(self.spread, [*blocks, F32_BLOCK], strides)
-        cce.vbrcb(expanded(kept, blocks, 0), spread)
+        self.spread_out(expanded(kept, [height // REPEAT_BLOCKS, REPEAT_BLOCKS], 0))
         start, piece = 0, self.schedule.piece * SIDE
         while start < height:
             count = min(piece, height - start)
             self.take_piece(step, sub, start, count)
             start += count
 
+    def spread_out(self, numbers: ir.Value) -> None:
+        """Numbers of rows of a quarter, [rows / 8][8], each to a block."""
+        shape = [*ir.MemRefType(numbers.type).shape, F32_BLOCK]
+        cce.vbrcb(numbers, restride(self.spread, shape, [REPEAT_BLOCKS * F32_BLOCK, F32_BLOCK, 1]))
+
     def take_piece(self, step: IndexLike, sub: int, start: int, count: int) -> None:
         """Some rows."""
         width = self.columns * SIDE
         there = self.pieces.next(count * width, ir.F32Type.get())
-        first = add(mul(self.lane, self.schedule.rows * SIDE), start)
+        first = add(mul(self.row_lane, self.schedule.rows * SIDE), start)
         at = [self.block, self.steps.in_ring(step), sub, first, 0]
         source = subview(self.rings.results, at, [1, 1, 1, count, width], drop=[0, 1, 2])
         cce.copy(source, restride(there, [count, width], [width, 1]))
@@ -398,7 +412,7 @@ class AttentionVectorCore:
         flat = restride(self.sums[sub], [count * width], [1], start * width)
         cce.vadd(flat, there, flat)
 
-    def leave(self, place: StepPlace, sub: int) -> None:
+    def leave(self, matrix: IndexLike, block: IndexLike, sub: int) -> None:
         """Stores the rows of O that a vector core has of a quarter of a unit."""
         height, columns = self.schedule.rows * SIDE, self.attention.columns
         width = self.columns * SIDE
@@ -417,32 +431,35 @@ class AttentionVectorCore:
             if half:
                 rows = restride(self.sums[sub], [height, columns], [width, 1])
                 cce.vconv(rows, restride(made, [height, columns], [columns, 1]))
-            self.store(made, place, sub)
+            self.store(made, matrix, block, sub)
 
-    def store(self, made: ir.Value, place: StepPlace, sub: int) -> None:
+    def store(self, made: ir.Value, matrix: IndexLike, block: IndexLike, sub: int) -> None:
         """The rows of a quarter that there are."""
         height, unit = self.schedule.rows * SIDE, self.schedule.unit_rows * SIDE
         last = self.schedule.blocks_of_rows(self.attention) - 1
-        quarter = add(sub * LANES, self.lane)
-        row = add(mul(place.block, unit), mul(quarter, height))
+        lanes = self.schedule.lanes
+        quarter = add(sub * lanes, self.row_lane)
+        row = add(mul(block, unit), mul(quarter, height))
         left = self.attention.rows - last * unit
 
         def rows(count: int) -> None:
             if count > 0:
                 shape = [1, count, self.attention.columns]
-                target = subview(self.o, [place.matrix, row, 0], shape, drop=[0])
+                target = subview(self.gm.o, [matrix, row, 0], shape, drop=[0])
                 cce.copy(restride(made, shape[1:], [shape[2], 1]), target)
 
         def tail() -> None:
-            counts = [min(height, left - (sub * LANES + lane) * height) for lane in range(LANES)]
-            if counts[0] == counts[1]:
-                rows(counts[0])
+            first, *other = (
+                min(height, left - (sub * lanes + lane) * height) for lane in range(lanes)
+            )
+            if other and other[0] != first:
+                choose(self.lane, 0, lambda: rows(first), lambda: rows(other[0]))
             else:
-                choose(self.lane, 0, lambda: rows(counts[0]), lambda: rows(counts[1]))
+                rows(first)
 
         if left == unit:
             rows(height)
         elif last == 0:
             tail()
         else:
-            choose(place.block, last, tail, lambda: rows(height))
+            choose(block, last, tail, lambda: rows(height))

@@ -24,7 +24,7 @@ from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorPro
 from davinci.schedule.attention.attention import Attention, ScoreChain, ScoreOperand
 from davinci.schedule.attention.band import KeyBand
 from davinci.schedule.attention.members import Found, Members
-from davinci.schedule.attention.steps import may_come_last, power_of_two, renamed
+from davinci.schedule.attention.steps import may_come_last, without_scale
 from davinci.schedule.attention.terms import (
     LEAST,
     AttentionResult,
@@ -38,6 +38,7 @@ from davinci.schedule.attention.terms import (
     Statistic,
     Weight,
     turn_of,
+    turn_of_rows,
 )
 from davinci.schedule.attention.turn import MatrixTurn
 from davinci.schedule.graph import Graph, Node, Scalar
@@ -183,9 +184,9 @@ class _Reader:
         return self.graph.arrays[first.result]
 
     def _is_scores(self, shape: tuple[int, ...]) -> bool:
-        """Whether a shape is that of S, however the batch is written."""
+        """Whether a shape is that of S, however its rows are written."""
         of = self.scores.shape
-        return shape[-2:] == of[-2:] and math.prod(shape) == math.prod(of)
+        return shape[-1:] == of[-1:] and math.prod(shape) == math.prod(of)
 
     # What moves nothing.
 
@@ -202,7 +203,7 @@ class _Reader:
             return replace(operand, shape=shape)
         if isinstance(operand, AttentionResult):
             of = self.graph.arrays[self.products[1][0].result]
-            if shape[-2:] != of.shape[-2:] or math.prod(shape) != of.count:
+            if shape[-2:] != of.shape[-2:] and result.layout != ND:
                 raise NoSpace("a result with another shape")
         if isinstance(operand, Value | Row | Difference | Weight) and not self._is_scores(shape):
             raise NoSpace("scores with another shape")
@@ -231,14 +232,13 @@ class _Reader:
             return self._spread(operand, dims[:-2], result)
         if not self._is_scores(result.shape):
             raise NoSpace("a broadcast of something else than a mask")
-        if held.get(last, 1) != result.shape[last] or held.get(last - 1, 1) != 1:
+        if held.get(last, 1) != result.shape[last]:
             raise NoSpace("a mask that is not one number a key")
-        lead = [held.get(i, 1) for i in range(last - 1)]
+        lead = [held.get(i, 1) for i in range(last)]
         rows = np.arange(math.prod(lead)).reshape(lead)
-        spread = np.broadcast_to(rows, result.shape[:-2]).reshape(-1)
         if self._packed(operand):
             raise NoSpace("a mask of repeated rows")
-        turn = turn_of(spread)
+        turn = turn_of_rows(np.broadcast_to(rows, result.shape[:-1]), self.scores.shape[-2])
         if self.graph.arrays[operand.number].element == BOOLEAN:
             return ScoreBooleans(operand.number, whole=False, turn=turn)
         return self._extra(operand.number, whole=False, turn=turn)
@@ -370,7 +370,8 @@ class _Reader:
 
     def _band(self, node: Node, scores: Value) -> Value:
         """Scores of which each row keeps some keys, which is done behind the chain."""
-        if self.band is not None or not self._is_scores(self.graph.arrays[node.result].shape):
+        shape = self.graph.arrays[node.result].shape
+        if self.band is not None or shape[-2:] != self.scores.shape[-2:]:
             raise NoSpace("a band of something else than scores, or a second one")
         *lead, rows, keys = self.scores.shape
         given, shape = node.attributes, (rows, keys)
@@ -379,20 +380,29 @@ class _Reader:
         return scores
 
     def _flags(self, seen: Seen) -> ScoreBooleans:
-        rows, keys = self.scores.shape[-2:]
         if self.graph.arrays[seen.number].element != BOOLEAN or seen.turned:
             raise NoSpace("a selection by something else than flags")
-        if seen.shape[-2:] != (rows, keys) or not self._is_scores(seen.shape):
-            raise NoSpace(f"flags of {seen.shape} beside scores")
-        return ScoreBooleans(seen.number, rows > 1, turn_of(seen.matrices.reshape(-1)))
+        whole, turn = self._whole(seen)
+        return ScoreBooleans(seen.number, whole, turn)
+
+    def _whole(self, mask: Seen) -> tuple[bool, MatrixTurn]:
+        """Whether a mask has a number for each score of a matrix, and which of its matrices, else
+        rows, each matrix of S takes."""
+        if not self._is_scores(mask.shape):
+            raise NoSpace(f"an operand of {mask.shape} beside scores")
+        height = mask.shape[-2]
+        of_matrices = height == self.scores.shape[-2]
+        if of_matrices and (height > 1 or mask.turned):
+            return True, turn_of(mask.matrices.reshape(-1))
+        if mask.turned:
+            raise NoSpace(f"a turned operand of {mask.shape} beside scores")
+        rows = mask.matrices[..., None] * height + np.arange(height)
+        return False, turn_of_rows(rows, self.scores.shape[-2])
 
     def _mask(self, mask: Seen) -> Value:
-        """A mask with a number for each score; of scores of one row, for each key."""
-        rows, keys = self.scores.shape[-2:]
-        if mask.shape[-2:] != (rows, keys) or not self._is_scores(mask.shape):
-            raise NoSpace(f"an operand of {mask.shape} beside scores")
-        turn = turn_of(mask.matrices.reshape(-1))
-        if rows == 1 and not mask.turned:
+        """A mask with a number for each score; where rows of a matrix share one, for each key."""
+        whole, turn = self._whole(mask)
+        if not whole:
             return self._extra(mask.number, whole=False, turn=turn)
         if not mask.turned:
             array = self.graph.arrays[mask.number]
@@ -404,7 +414,7 @@ class _Reader:
 
     def _chain(self) -> tuple[ScoreChain, float]:
         """The steps as a line, and a scale that is taken to Q."""
-        scores, scale = self.program.inputs[0], 1.0
+        scores = self.program.inputs[0]
         if self.highest is None:
             raise NoSpace("no maximum")
         self.program.outputs = [self.highest]
@@ -423,18 +433,7 @@ class _Reader:
             raise NoSpace("a band in front of what may change the order of scores")
         if running is not self.highest:
             raise NoSpace("a chain that does not end where the maximum is taken")
-        factor = steps[0].scalar if steps and steps[0].name == "vmuls" else None
-        if factor:
-            scale = power_of_two(factor)
-            self.scaling = steps[0].members
-            if scale == factor:
-                first = steps.pop(0)
-                steps = [renamed(step, first.result, scores) for step in steps]
-            elif scores.dtype == "f32":
-                # What is left is about one, so that scores without it are about as large.
-                steps[0] = replace(steps[0], scalar=factor / scale)
-            else:
-                scale, self.scaling = 1.0, ()
+        steps, scale, self.scaling = without_scale(steps, scores)
         extras = tuple(self.extras.values())
         pairs = tuple((value, number) for (_, number), value in self.program.constants.items())
         return ScoreChain(scores, tuple(steps), extras, pairs), scale

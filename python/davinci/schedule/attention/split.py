@@ -1,7 +1,7 @@
 """Attention on a machine whose cube and vector cores run programs of their own.
 
-A block of the launch is a cube core and its two vector cores. It takes units, each `SUBS` times as
-many rows of one matrix as both vector cores take at once, and all keys in tiles:
+A block of the launch is a cube core and its two vector cores. It takes units, each `subs` times as
+many rows of one matrix as its vector cores take at once, and all keys in tiles:
 
     cube core      S^T = K Q^T of a tile, as fractals [rows / 16][keys][16]      -> ring in GM
     vector cores   P^T = exp(factor * (S^T - maximum)), as fractals of f16       -> ring in GM
@@ -14,14 +14,19 @@ for the other. A tile of a unit is a step; steps of all units of a block follow 
 n has place n mod (ahead + 1) of each ring. A place is free when it is written again, because the
 cores that read it have sent what they made of it, for which the writer has waited.
 
-Rows of a unit are in quarters: those of vector core 0 and of vector core 1, and again. Sizes of a
-schedule are fractals of 16.
+Rows of a unit are in quarters: those of vector core 0 and of vector core 1, and again. Matrices of
+few rows, as the heads of a decode step that share keys, have units of one or two quarters: with
+one, vector core 1 answers flags, and brings K and V to the L2 ahead of the cube core. Where there
+are fewer of them than blocks, or blocks would have different numbers of them, a unit has a share of
+the keys; at the end all vector cores meet and put shares together. Sizes of a schedule are fractals
+of 16.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
@@ -41,10 +46,11 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 FRACTAL = SIDE * SIDE
 
-LANES, SUBS = 2, 2
-"""Vector cores of a block, and how many times as many rows as they take at once a unit has."""
+LANES = 2
+"""Vector cores of a block."""
 
-QUARTERS = LANES * SUBS
+QUARTERS = ((2, 2), (2, 1), (1, 1))
+"""Vector cores that have rows of a unit, and how many times as many as they take at once it has."""
 
 P_SLOTS, SCORE_SLOTS, PIECE_SLOTS = 2, 2, 2
 """Buffers: of P in L1; of scores in UB, besides one more where weights leave from them; of pieces
@@ -52,6 +58,12 @@ of P V in UB."""
 
 L0C_SLOTS = (2, 4)
 """The fewest buffers of scores in L0C, and the most."""
+
+MOST_PIXELS = 63
+"""Pixels between windows of an image at most: fractals of a row of K."""
+
+SHARED_NUMBERS = 3
+"""Numbers of a row for each share while these are put together, at most."""
 
 MASK_SLOTS = 1
 """Buffers for a chunk's numbers of a mask that has one for each score."""
@@ -77,6 +89,10 @@ class SplitAttentionSchedule:
         ahead: tiles that scores are ahead of products with V.
         rounded: whether scores of f32 are rounded to f16 when they leave the cube core, see
             `may_round`.
+        lanes: vector cores that have rows.
+        subs: how many times as many rows as these take at once a unit has.
+        windows: whether K comes to L1 in rows, of which loads of windows make fractals.
+        shares: units among which the tiles of a matrix are shared, each as many.
     """
 
     __pydantic_config__ = CONFIG
@@ -88,6 +104,10 @@ class SplitAttentionSchedule:
     piece: int
     ahead: int
     rounded: bool = False
+    lanes: int = LANES
+    subs: int = 2
+    windows: bool = False
+    shares: int = 1
 
     def dtype(self, attention: Attention) -> str:
         """The type of scores that the vector cores read."""
@@ -104,8 +124,13 @@ class SplitAttentionSchedule:
         return self.ahead + 1
 
     @property
+    def quarters(self) -> int:
+        """Quarters that a unit has."""
+        return self.lanes * self.subs
+
+    @property
     def unit_rows(self) -> int:
-        return QUARTERS * self.rows
+        return self.quarters * self.rows
 
     def tiles(self, attention: Attention) -> int:
         return ceil_div(attention.fractals.keys, self.tile)
@@ -115,12 +140,13 @@ class SplitAttentionSchedule:
         return ceil_div(attention.fractals.rows, self.unit_rows)
 
     def units(self, attention: Attention) -> int:
-        return attention.batch * self.blocks_of_rows(attention)
+        return attention.batch * self.blocks_of_rows(attention) * self.shares
 
     def __str__(self) -> str:
         return (
             f"cube and vector cores, units of {self.unit_rows * SIDE} rows, tiles of "
             f"{self.tile * SIDE} keys by {self.part * SIDE}, {self.ahead} ahead"
+            f"{f', in {self.shares} shares' if self.shares > 1 else ''}"
         )
 
 
@@ -169,7 +195,7 @@ def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
     first = scratch_bytes(schedule, item)
     found += weight_slots(dtype) * shared_bytes(attention, schedule, dtype)
     found += first if not weight_slots(dtype) else 0
-    found += SUBS * columns * rows * FRACTAL * 4
+    found += schedule.subs * columns * rows * FRACTAL * 4
     for extra in attention.chain.extras:
         width = DTYPES[extra.value.dtype].itemsize
         keys = schedule.tile * SIDE
@@ -181,9 +207,11 @@ def ub_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
     found += PIECE_SLOTS * schedule.piece * columns * FRACTAL * 4
     found += leaving_bytes(attention, schedule) if not weight_slots(dtype) else 0
     # Maxima, factors and what they are spread to, one over the sums.
-    small = SUBS * rows + 2 * CHUNKS_AT_ONCE * schedule.chunk
+    small = schedule.subs * rows + 2 * CHUNKS_AT_ONCE * schedule.chunk
     found += small * COPIES * REPEAT_BYTES + REPEAT_BYTES
-    found += (schedule.ring * SUBS) * rows * SIDE * 4 + 2 * rows * SIDE * BLOCK_BYTES
+    found += (schedule.ring * schedule.subs) * rows * SIDE * 4 + 2 * rows * SIDE * BLOCK_BYTES
+    if schedule.shares > 1:
+        found += SHARED_NUMBERS * schedule.shares * SIDE * 4
     return found
 
 
@@ -232,8 +260,8 @@ def shared_bytes(attention: Attention, schedule: SplitAttentionSchedule, dtype: 
 def fits(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> bool:
     """Whether the memories of both kinds of cores have room."""
     sizes, rows, part = attention.fractals, schedule.rows, schedule.part
-    l1 = QUARTERS * rows * sizes.depth + schedule.tile * (sizes.depth + sizes.columns)
-    l1 += P_SLOTS * LANES * rows * part + part
+    l1 = schedule.quarters * rows * sizes.depth + schedule.tile * (sizes.depth + sizes.columns)
+    l1 += P_SLOTS * schedule.lanes * rows * part + part
     if l1 * FRACTAL_BYTES > machine.buffer("L1").bytes:
         return False
     if ub_bytes(attention, schedule) > machine.buffer("UB").bytes:
@@ -270,12 +298,12 @@ def ways_of_scores(
 ) -> list[ScoreSlots]:
     """Buffers of scores in L0C, the best first: as many as there is room for, so that mads go on
     while others leave it. None is used twice in a row from one step to the next."""
-    wide = (attention.fractals.columns + 1) * LANES * schedule.rows * FRACTAL * 4
+    wide = (attention.fractals.columns + 1) * schedule.lanes * schedule.rows * FRACTAL * 4
     room, (least, most) = machine.buffer("L0C").bytes - wide, L0C_SLOTS
     found = []
     for cuts in cuts_of(schedule):
         size = schedule.rows * schedule.part * FRACTAL * 4 // cuts
-        products = QUARTERS * schedule.parts * cuts
+        products = schedule.quarters * schedule.parts * cuts
         found += [
             ScoreSlots(cuts, count)
             for count in range(min(most, room // size), least - 1, -1)
@@ -324,7 +352,8 @@ def ways_of_left_factors(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
 ) -> list[tuple[int, int, int]]:
     """Buffers of K and of P in L0A, and in how many pieces the keys of P are cut."""
-    k, p = schedule.part * attention.fractals.depth, LANES * schedule.rows * schedule.part
+    k = schedule.part * attention.fractals.depth
+    p = schedule.lanes * schedule.rows * schedule.part
     return ways_of_factors(schedule, machine.buffer("L0A").bytes, k, p)
 
 
@@ -355,25 +384,51 @@ def factor_slots(
 
 
 def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentionSchedule]:
-    """Schedules that may be good and fit the memories."""
+    """Schedules that may be good and fit the memories; units have as few quarters as their rows
+    need. K may come in rows where it comes once, so that the first has no misses to wait
+    for."""
     sizes = attention.fractals
-    for rows in range(1, min(MOST_ROWS, ceil_div(sizes.rows, QUARTERS)) + 1):
+    quarters = [way for way in QUARTERS if math.prod(way) >= sizes.rows] or QUARTERS[:1]
+    lanes, subs = quarters[-1]
+    once = lanes * subs == 1 and sizes.depth <= MOST_PIXELS
+    for rows in range(1, min(MOST_ROWS, ceil_div(sizes.rows, lanes * subs)) + 1):
         for part in PARTS:
             most = min(MOST_PARTS, ceil_div(sizes.keys, part))
             for parts in range(1, most + 1):
                 for chunk in range(rows, 0, -1):
                     made = [
-                        SplitAttentionSchedule(rows, part, parts, chunk, piece, ahead, rounded)
+                        SplitAttentionSchedule(
+                            rows, part, parts, chunk, piece, ahead, rounded, lanes, subs, windows
+                        )
+                        for windows in ((False, True) if once else (False,))
                         for rounded in ((False, True) if may_round(attention) else (False,))
                         for ahead in range(1, MOST_AHEAD + 1)
                         for piece in range(rows, 0, -1)
                     ]
                     fitting = [each for each in made if fits(attention, each, machine)]
                     best = {
-                        (each.rounded, each.ahead, bounds_apart(attention, each, machine)): each
+                        (
+                            each.rounded,
+                            each.ahead,
+                            each.windows,
+                            bounds_apart(attention, each, machine),
+                        ): each
                         for each in reversed(fitting)
                     }
-                    yield from best.values()
+                    for each in best.values():
+                        yield from shared(attention, each, machine)
+
+
+def shared(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> Iterator[SplitAttentionSchedule]:
+    """A schedule with keys of a matrix in one unit, and in several where rows are one quarter."""
+    tiles = schedule.tiles(attention)
+    most = tiles if schedule.quarters == 1 and attention.band is None else 1
+    for shares in range(1, min(most, machine.cores) + 1):
+        made = replace(schedule, shares=shares)
+        if tiles % shares == 0 and ub_bytes(attention, made) <= machine.buffer("UB").bytes:
+            yield made
 
 
 def chunks(schedule: SplitAttentionSchedule) -> tuple[int, ...]:

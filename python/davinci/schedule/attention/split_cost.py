@@ -15,8 +15,6 @@ from davinci.schedule.attention.split import (
     CHUNKS_AT_ONCE,
     FRACTAL,
     LANES,
-    QUARTERS,
-    SUBS,
     SplitAttentionSchedule,
     bounds_apart,
     candidates,
@@ -25,6 +23,7 @@ from davinci.schedule.attention.split import (
     require_split,
     shared_bytes,
 )
+from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -54,7 +53,7 @@ def _scores_cycles(
         found += SMALL_STEPS * (prices.short_vector(vector) + vector.sync.barrier_cycles)
         found += LINKS * vector.sync.barrier_cycles / min(CHUNKS_AT_ONCE, len(chunks(schedule)))
         found += masked * work("vadd", dtype, item)
-    return SUBS * found
+    return schedule.subs * found
 
 
 SMALL_STEPS = 5
@@ -84,27 +83,68 @@ def step_cycles(
     rows, part, parts = schedule.rows, schedule.part, schedule.parts
     columns = sizes.columns + 1
     scores = prices.mad(cube, rows * part * sizes.depth, 2, 1)
-    product = prices.mad(cube, LANES * rows * part * columns, 2, 1)
-    of_cube = parts * (QUARTERS * scores + SUBS * product)
-    of_cube += parts * (QUARTERS + SUBS) * product_gap(cube)
+    product = prices.mad(cube, schedule.lanes * rows * part * columns, 2, 1)
+    of_cube = parts * (schedule.quarters * scores + schedule.subs * product)
+    of_cube += parts * (schedule.quarters + schedule.subs) * product_gap(cube)
+    if schedule.windows:  # Products wait for these loads, which take much longer.
+        of_cube += parts * k_loads(attention, schedule, cube)
     masked = len(attention.chain.steps) if in_place(attention) else 0
-    size = QUARTERS * rows * schedule.tile * FRACTAL
+    size = schedule.quarters * rows * schedule.tile * FRACTAL
     item = DTYPES[dtype].itemsize
-    of_v = QUARTERS * rows * columns * FRACTAL * 4
+    of_v = schedule.quarters * rows * columns * FRACTAL * 4
     written = max(size * item + of_v, size * 2)
     read = size * (item + 2 + item * attention.whole_masks) + of_v
     read += schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES
     moved = max(written / machine.l2.write_bytes_per_cycle, read / machine.l2.read_bytes_per_cycle)
-    taken = SUBS * rows * columns * FRACTAL * 4 / REPEAT_BYTES
-    of_vector = _scores_cycles(schedule, dtype, masked, vector) + 2 * taken + SUBS * columns * 50
+    moved = max(moved, *factor_cycles(attention, schedule, machine))
+    taken = schedule.subs * rows * columns * FRACTAL * 4 / REPEAT_BYTES
+    of_vector = _scores_cycles(schedule, dtype, masked, vector) + 2 * taken
+    of_vector += schedule.subs * columns * 50
     each = max(of_cube, of_vector, moved) + PER_STEP
     return each, of_cube + of_vector + moved
+
+
+def k_loads(attention: Attention, schedule: SplitAttentionSchedule, cube: Machine) -> float:
+    """Cycles of MTE1 in which a part of K becomes fractals of L0A."""
+    depth = attention.fractals.depth
+    pixels = depth if schedule.windows else 1
+    return prices.load3d(cube, "L0A", pixels, [1] * (schedule.part * depth))
+
+
+def first_cycles(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> float:
+    """Cycles until K of the first step is in L1, of which the L2 has nothing."""
+    cube = machines.for_cube(machine)
+    size = schedule.part * attention.fractals.depth * FRACTAL_BYTES
+    if schedule.windows:
+        return schedule.parts * prices.reading(cube, to_l1=True).busy(size)
+    return schedule.parts * prices.nd2nz(cube, schedule.part * SIDE, size, missing=1.0)
+
+
+def factor_cycles(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> tuple[float, float, float]:
+    """Cycles of a step that the memory, MTE2 and MTE1 take for K and V. The first unit of a matrix
+    finds none of them in the L2, unless a vector core without rows has read them."""
+    cube, sizes = machines.for_cube(machine), attention.fractals
+    keys, parts = schedule.part * SIDE, schedule.parts
+    fresh = 1 / schedule.blocks_of_rows(attention)
+    missing = fresh if schedule.lanes == LANES else 0.0
+    memory = schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES * fresh
+    k_size, v_size = (schedule.part * n * FRACTAL_BYTES for n in (sizes.depth, sizes.columns))
+    of_k, of_v = (prices.nd2nz(cube, keys, size, missing=missing) for size in (k_size, v_size))
+    if schedule.windows:
+        of_k = prices.reading(cube, to_l1=True).busy(k_size)
+    loads = k_loads(attention, schedule, cube)
+    loads += schedule.quarters * prices.load2d(cube, "L0B", schedule.rows * k_size // schedule.part)
+    loads += schedule.subs * prices.load2d(cube, "L0B", v_size, schedule.part)
+    return memory / machine.gm.read_bytes_per_cycle, parts * (of_k + of_v), parts * loads
 
 
 def most_steps(attention: Attention, schedule: SplitAttentionSchedule, cores: int) -> int:
     """Steps of the block that has most of them, about."""
     if attention.band is None:
-        return ceil_div(schedule.units(attention), cores) * schedule.tiles(attention)
+        own = schedule.tiles(attention) // schedule.shares
+        return ceil_div(schedule.units(attention), cores) * own
     counts = counts_of(attention.band, schedule.unit_rows * SIDE, schedule.tile * SIDE)
     total = attention.band.of_all(counts.tiles, attention.batch)
     return max(ceil_div(total, cores), int(counts.tiles.max()))
@@ -131,7 +171,7 @@ def masked_cycles(
         each += pieces * read + size / REPEAT_BYTES
         if not apart:  # They come when the weights before have left.
             each += prices.writing(vector).result(chunk * schedule.tile * FRACTAL_BYTES)
-    return SUBS * each * total / cores
+    return schedule.subs * each * total / cores
 
 
 def estimate(
@@ -141,7 +181,24 @@ def estimate(
     each, alone = step_cycles(attention, schedule, machine)
     steps = most_steps(attention, schedule, cores)
     found = 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
+    if schedule.quarters == 1:
+        found += first_cycles(attention, schedule, machine)
+    found += shared_cycles(attention, schedule, machine, cores)
     return found + masked_cycles(attention, schedule, machine, cores)
+
+
+def shared_cycles(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
+) -> float:
+    """Cycles in which the vector cores of that many blocks meet and put shares of keys together."""
+    if schedule.shares == 1:
+        return 0.0
+    vector, columns = machines.for_vector(machine), attention.fractals.columns + 1
+    size = schedule.rows * columns * FRACTAL * 4
+    of_share = prices.reading(vector).busy(size) + 3 * columns * prices.short_vector(vector) / 2
+    each = prices.ends(vector) + schedule.shares * of_share
+    meeting = meeting_cycles(machine, LANES * cores)
+    return meeting + ceil_div(attention.batch, LANES * cores) * each
 
 
 def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAttentionSchedule]:

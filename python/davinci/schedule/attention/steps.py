@@ -42,3 +42,25 @@ def power_of_two(number: float) -> float:
 def renamed(step: TileStep, old: Value, new: Value) -> TileStep:
     """A step that reads another value in place of `old`."""
     return replace(step, sources=tuple(new if value is old else value for value in step.sources))
+
+
+def without_scale(
+    steps: list[TileStep], scores: Value
+) -> tuple[list[TileStep], float, tuple[int, ...]]:
+    """The steps of a chain without a factor that Q takes instead, that factor, a power of two, and
+    the operators of the kernel that it is of; 1 if the chain begins with none.
+
+    Args:
+        scores: what the chain begins with.
+    """
+    factor = steps[0].scalar if steps and steps[0].name == "vmuls" else None
+    if not factor:
+        return steps, 1.0, ()
+    scale, members = power_of_two(factor), steps[0].members
+    if scale == factor:
+        first, *others = steps
+        return [renamed(step, first.result, scores) for step in others], scale, members
+    if scores.dtype != "f32":
+        return steps, 1.0, ()
+    # What is left is about one, so that scores without it are about as large.
+    return [replace(steps[0], scalar=factor / scale), *steps[1:]], scale, members

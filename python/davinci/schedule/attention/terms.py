@@ -119,3 +119,16 @@ def turn_of(matrices: Indices) -> MatrixTurn:
     if not np.array_equal(found, matrices):
         raise NoSpace("matrices in another order")
     return MatrixTurn(each, count)
+
+
+def turn_of_rows(rows: Indices, height: int) -> MatrixTurn:
+    """Which row of a mask each matrix of `height` rows takes, of the one that each of its rows
+    takes.
+
+    Raises:
+        NoSpace: rows of a matrix take different ones, or matrices in no order.
+    """
+    apart = rows.reshape(-1, height)
+    if (apart != apart[:, :1]).any():
+        raise NoSpace("a mask that rows of a matrix share in part")
+    return turn_of(apart[:, 0])
