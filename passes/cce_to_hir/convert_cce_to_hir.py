@@ -150,6 +150,8 @@ def replace(op: Op, room: FreeRoom) -> None:
     elif name == "vbrcb":
         like = ir.MemRefType(operands[-1].type)
         blocks.fill_blocks(op, operands, lambda count: room.elements(like, count))
+    elif name == "vnchwconv":
+        blocks.transpose_squares(op, operands)
     elif name in cube.LOWERINGS:
         cube.LOWERINGS[name](op, operands)
     elif name in ("set_flag", "wait_flag"):

@@ -142,6 +142,29 @@ def test_reductions_of_blocks() -> None:
     assert slower(text) == pytest.approx(1, abs=0.15)
 
 
+TRANSPOSES = {
+    "a matrix": """func.func @main(%a: tensor<64x96xf16>) -> tensor<96x64xf16> {
+      %r = stablehlo.transpose %a, dims = [1, 0] : (tensor<64x96xf16>) -> tensor<96x64xf16>
+      return %r : tensor<96x64xf16> }""",
+    "sums of rows": """func.func @main(%a: tensor<64x300xf16>) -> tensor<64xf16> {
+      %z = stablehlo.constant dense<0.0> : tensor<f16>
+      %r = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1]
+        : (tensor<64x300xf16>, tensor<f16>) -> tensor<64xf16>
+      return %r : tensor<64xf16> }""",
+    "columns beside each other": """func.func @main(%a: tensor<64x96xf16>, %b: tensor<64x32xf16>)
+        -> tensor<64x128xf16> {
+      %r = stablehlo.concatenate %a, %b, dim = 1
+        : (tensor<64x96xf16>, tensor<64x32xf16>) -> tensor<64x128xf16>
+      return %r : tensor<64x128xf16> }""",
+}
+
+
+@pytest.mark.parametrize("text", TRANSPOSES.values(), ids=TRANSPOSES)
+def test_transposes_of_squares(text: str) -> None:
+    """Squares in any order are an operation each."""
+    assert slower(text) < 1.25
+
+
 def test_what_has_no_counterpart_is_named() -> None:
     text = """func.func @main(%a: tensor<64x300xf32>) -> tensor<64xf32> {
       %z = stablehlo.constant dense<0.0> : tensor<f32>

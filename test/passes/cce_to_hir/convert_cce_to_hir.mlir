@@ -115,3 +115,23 @@ func.func @b() attributes {ascend.kernel, ascend.core = "aiv"} {
   "cce.vbrcb"(%v, %u) : (memref<2x8xf32, #cce.space<"UB">>, memref<2x8x8xf32, #cce.space<"UB">>) -> ()
   return
 }
+
+// A row of squares becomes a column; squares apart are transposed one by one, as words of 16 bits.
+// CHECK: func.func @t(
+// CHECK: [[FROM:%.+]] = memref.reinterpret_cast {{.*}} to offset: [0], sizes: [16, 32], strides: [32, 1]
+// CHECK-NEXT: [[TO:%.+]] = memref.reinterpret_cast {{.*}} to offset: [0], sizes: [32, 16], strides: [16, 1]
+// CHECK-NEXT: "hir.vtranspose"([[FROM]], [[TO]]) {disable_align = false, permutation = array<i64: 1, 0>}
+// CHECK: memref.reinterpret_cast {{.*}} to offset: [256], sizes: [16, 16], strides: [16, 1] : memref<512xf16, "ub">
+// CHECK-NOT: "cce.
+// CHECK: return
+func.func @t() attributes {ascend.kernel, ascend.core = "aiv"} {
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<512xf16, #cce.space<"UB">>
+  %v = memref.alloc() {cce.address = 1024 : i64} : memref<512xf16, #cce.space<"UB">>
+  %w = memref.alloc() {cce.address = 2048 : i64} : memref<256xf32, #cce.space<"UB">>
+  %rows = memref.reinterpret_cast %u to offset: [0], sizes: [16, 2, 16], strides: [32, 16, 1] : memref<512xf16, #cce.space<"UB">> to memref<16x2x16xf16, strided<[32, 16, 1]>, #cce.space<"UB">>
+  %columns = memref.reinterpret_cast %v to offset: [0], sizes: [16, 2, 16], strides: [16, 256, 1] : memref<512xf16, #cce.space<"UB">> to memref<16x2x16xf16, strided<[16, 256, 1]>, #cce.space<"UB">>
+  %words = memref.reinterpret_cast %w to offset: [0], sizes: [2, 8, 2, 8], strides: [64, 8, 128, 1] : memref<256xf32, #cce.space<"UB">> to memref<2x8x2x8xf32, strided<[64, 8, 128, 1]>, #cce.space<"UB">>
+  "cce.vnchwconv"(%rows, %columns) : (memref<16x2x16xf16, strided<[32, 16, 1]>, #cce.space<"UB">>, memref<16x2x16xf16, strided<[16, 256, 1]>, #cce.space<"UB">>) -> ()
+  "cce.vnchwconv"(%words, %rows) : (memref<2x8x2x8xf32, strided<[64, 8, 128, 1]>, #cce.space<"UB">>, memref<16x2x16xf16, strided<[32, 16, 1]>, #cce.space<"UB">>) -> ()
+  return
+}

@@ -95,6 +95,17 @@ def test_transposes(order: tuple[int, ...], kind: str) -> None:
     np.testing.assert_array_equal(found, x.transpose(order))
 
 
+@pytest.mark.parametrize("shape", [(16, 16), (48, 32), (16, 272), (64, 24)], ids=str)
+def test_transposes_of_halves(shape: tuple[int, int]) -> None:
+    """In squares by the vector unit; 24 columns, which are none, by the scalar unit."""
+    made, turned = KernelText(), shape[::-1]
+    a, b = made.load(shape, "i16"), made.buffer(turned, "i16")
+    made.op("vtranspose", [a, b], "permutation = array<i64: 1, 0>")
+    made.store(b, turned, "i16")
+    x = integers(shape, "int16")
+    np.testing.assert_array_equal(run(made.text(), x, np.zeros(turned, "int16")), x.T)
+
+
 def test_channels_go_apart_and_together() -> None:
     made = KernelText()
     a = made.load((2, 64), "f32")

@@ -1,0 +1,163 @@
+"""Whether the simulator finds the configuration that a board finds fastest.
+
+    python benchmarks/fidelity/tuned_configurations.py
+
+Published measurements of one problem in several configurations: tiles, cores, sizes of transfers,
+what is kept in the L2. For each the place of the fastest one among the simulated times, and
+whether it is in the simulated best quarter, which is what an autotuner that prunes by simulation
+measures (`davinci.triton.Ranking`). Of `add` in Triton only the winner is published (triton-ascend
+633: 98,432 numbers, which is not said of which type; f32 assumed, blocks of 16, 256, 512 and 1,024
+on a 910B). Most of the others were known when the model was made (`published.Row.evidence`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import published_950
+import published_950_cube
+import published_memory
+import published_products
+from published import Row
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
+
+
+@dataclass(frozen=True)
+class TunedConfiguration:
+    """A configuration of a problem.
+
+    Attributes:
+        name: of it.
+        measured: on a board; infinity where it is only known not to be the fastest.
+        simulated: in the same unit.
+    """
+
+    name: str
+    measured: float
+    simulated: float
+
+
+@dataclass(frozen=True)
+class TunedProblem:
+    """A problem whose configurations were measured."""
+
+    name: str
+    configurations: Sequence[TunedConfiguration]
+
+    @property
+    def fastest(self) -> TunedConfiguration:
+        """The one that a board finds fastest."""
+        return min(self.configurations, key=lambda c: c.measured)
+
+    @property
+    def kept(self) -> int:
+        """How many configurations are the best quarter."""
+        return math.ceil(len(self.configurations) / 4)
+
+    @property
+    def places(self) -> tuple[int, int]:
+        """The first and the last place of the fastest one by simulated time: others that take as
+        long may come before it or behind it."""
+        mine = self.fastest.simulated
+        first = 1 + sum(c.simulated < mine for c in self.configurations)
+        return first, sum(c.simulated <= mine for c in self.configurations)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the best quarter holds it, whichever of equal ones are taken."""
+        return self.places[1] <= self.kept
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether it depends on which of equal ones are taken."""
+        return not self.is_kept and self.places[0] <= self.kept
+
+    @property
+    def loss(self) -> float:
+        """How much longer the simulated best quarter takes at worst than the fastest one takes: the
+        best of those that are kept, the slower of equal ones first."""
+        order = sorted(self.configurations, key=lambda c: (c.simulated, -c.measured))
+        best = min(c.measured for c in order[: self.kept])
+        return best / self.fastest.measured - 1
+
+
+Rows = Callable[[], Iterator[Row]]
+
+FAMILIES: list[tuple[str, Rows, str]] = [
+    ("product of 8192 f16, 910B1", published_products.products, r"C\d.*: task"),
+    ("addition of 8192 x 8192 f16, 910B1", published_memory.vector_addition, r".*"),
+    ("reading of 8192 x 8192 f16, 910B1", published_memory.data_copy, r"to UB, tiles of .*"),
+    ("addition of 8192 x 8192 f16, 950PR", published_950.addition, r".*(?<!vector unit)"),
+    ("GELU of 8192 x 8192 f32, 950PR", published_950.gelu_of_f32, r".*(?<!vector unit)"),
+    ("reading of 8192 x 8192 f16, 950PR", published_950.reading, r"tiles of .*"),
+    ("product of 8192 f16, 950PR", published_950_cube.products, r"C\d.*: task"),
+]
+"""Names of problems, where their rows are, and the names of rows that are whole configurations."""
+
+
+def problems() -> Iterator[TunedProblem]:
+    """Those of the published rows, simulated."""
+    for name, rows, pattern in FAMILIES:
+        yield TunedProblem(name, list(configurations(rows(), pattern)))
+
+
+def configurations(rows: Iterable[Row], pattern: str) -> Iterator[TunedConfiguration]:
+    """The rows that a pattern matches as a whole."""
+    for row in rows:
+        if re.fullmatch(pattern, row.name):
+            yield TunedConfiguration(row.name, row.measured, row.simulated)
+
+
+TRITON_COUNT = 98_432
+TRITON_BLOCKS = (16, 256, 512, 1024)
+TRITON_WINNER = 1024
+
+
+def triton_addition() -> TunedProblem:
+    """`add` with blocks of several sizes, as the vendor's compilers make it."""
+    import numpy as np
+
+    import triton_kernels
+    from davinci.triton import launch
+
+    x, out = np.zeros(TRITON_COUNT, np.float32), np.zeros(TRITON_COUNT, np.float32)
+    found = []
+    for block in TRITON_BLOCKS:
+        grid = -(-TRITON_COUNT // block)
+        timed = launch.time(triton_kernels.add, (grid,), x, x, out, TRITON_COUNT, BLOCK=block)
+        measured = 1.0 if block == TRITON_WINNER else math.inf
+        found.append(TunedConfiguration(f"BLOCK={block}", measured, timed.time_us))
+    return TunedProblem("add of Triton, 98,432 f32, 910B", found)
+
+
+def table(found: Iterable[TunedProblem]) -> Iterator[str]:
+    """A line for each problem, and one for all."""
+    yield "| problem | configurations | measured fastest | simulated place | in the best quarter |"
+    yield "|---|---|---|---|---|"
+    held, count, equal = 0, 0, 0
+    for problem in found:
+        first, last = problem.places
+        place = str(first) if first == last else f"{first} to {last}, equal"
+        answer = "yes" if problem.is_kept else f"no, {problem.loss:.1%} lost"
+        if problem.may_be_lost:
+            answer = f"one of equals, at worst {problem.loss:.1%} lost"
+        size = f"{len(problem.configurations)}, {problem.kept} kept"
+        yield f"| {problem.name} | {size} | {problem.fastest.name} | {place} | {answer} |"
+        held, count = held + problem.is_kept, count + 1
+        equal += problem.may_be_lost
+    yield ""
+    yield f"{held} of {count} are in the best quarter, {equal} more are one of equals at its end."
+
+
+def main() -> None:
+    print("\n".join(table([*problems(), triton_addition()])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Places of measured configurations among simulated ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def script(benchmark_script: Any) -> Any:
+    return benchmark_script("tuned_configurations")
+
+
+def problem(script: Any, *times: tuple[float, float]) -> Any:
+    named = [script.TunedConfiguration(f"c{i}", *pair) for i, pair in enumerate(times)]
+    return script.TunedProblem("p", named)
+
+
+def test_the_fastest_one_is_kept(script: Any) -> None:
+    found = problem(script, (5, 9), (4, 7), (9, 10), (8, 11), (7, 8))
+    assert (found.kept, found.places, found.loss) == (2, (1, 1), 0)
+    assert found.is_kept and not found.may_be_lost
+
+
+def test_the_fastest_one_is_lost(script: Any) -> None:
+    found = problem(script, (4, 9), (5, 7), (9, 10), (8, 11))
+    assert (found.kept, found.places, found.loss) == (1, (2, 2), 0.25)
+    assert not found.is_kept and not found.may_be_lost
+
+
+def test_equal_ones_at_the_end_of_the_quarter(script: Any) -> None:
+    found = problem(script, (4, 7), (6, 7), (9, 10), (8, 11))
+    assert (found.places, found.loss) == ((1, 2), 0.5)
+    assert not found.is_kept and found.may_be_lost
+    *lines, total = script.table([found])
+    assert lines[2].endswith(
+        "| 4, 1 kept | c0 | 1 to 2, equal | one of equals, at worst 50.0% lost |"
+    )
+    assert total == "0 of 1 are in the best quarter, 1 more are one of equals at its end."
+
+
+def test_whole_configurations_only(script: Any) -> None:
+    for _, rows, pattern in script.FAMILIES[4:5]:
+        names = [found.name for found in script.configurations(rows(), pattern)]
+        assert names == ["a function each step", "one function", "unrolled by 6"]
