@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from davinci.mlir import ext, ir
 
@@ -30,7 +31,7 @@ def load_all() -> None:
         dialect._mlir_module = None
 
 
-def _load_again(dialect: type[ext.Dialect]) -> None:
+def _load_again(dialect: type[Any]) -> None:
     """Loads a dialect into a further context: its definition, some thousand operations, is read
     instead of built and simplified, and the process knows its classes already."""
     ext.irdl.load_dialects(ir.Module.parse(_DEFINITIONS[dialect.name]))

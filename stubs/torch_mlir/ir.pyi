@@ -222,6 +222,10 @@ class AffineMap:
 class DynamicAttr(Attribute):
     attr_name: str
     params: list[Attribute]
+    @staticmethod
+    def lookup_typeid(full_name: str, context: Context | None = ...) -> TypeID: ...
+
+class TypeID: ...
 
 # Types
 
@@ -230,6 +234,10 @@ class Type:
     def __init__(self, type: Type, /) -> None: ...
     @staticmethod
     def parse(text: str, context: Context | None = ...) -> Type: ...
+
+class DynamicType(Type):
+    @staticmethod
+    def lookup_typeid(full_name: str, context: Context | None = ...) -> TypeID: ...
 
 class IndexType(Type):
     @staticmethod
