@@ -215,6 +215,13 @@ def add_up(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def shares(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a = tl.load(x + at)
+    tl.store(out + at, a * (n // tl.sum(a)))
+
+
+@triton.jit
 def matmul(
     a, b, c, m, n, k, sam, sak, sbk, sbn, scm, scn,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,

@@ -105,6 +105,18 @@ def test_what_is_only_timed_computes_nothing() -> None:
     np.testing.assert_array_equal(out, 2 * x)
 
 
+def test_what_is_lost_without_data_is_timed_with_them() -> None:
+    x, out = np.ones(64, np.int32), np.zeros(64, np.int32)
+    with pytest.raises(DeviceFault, match="integer division by zero"):
+        davinci.triton.launch.time(kernels.shares, (1,), x, out, 640, BLOCK=64)
+    configs = [triton.Config({"BLOCK": 64}, multibuffer=on) for on in (True, False)]
+    with davinci.triton.active():
+        tuned = triton.autotune(configs, key=["n"])(kernels.shares)
+        tuned[(1,)](x, out, 640)
+    assert (out == 10).all()
+    assert all(0 < times[0] < 1 for times in tuned.configs_timings.values())
+
+
 def test_a_launch_that_would_leave_the_same_is_not_simulated_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from davinci import machine as machines
+from davinci.errors import DeviceFault
 from davinci.triton import launch
 from davinci.triton.toolchain import TARGET, NoRoom, tools
 
@@ -92,13 +93,18 @@ class Driver:
         return GPUTarget("npu", TARGET, 0)
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """Times a launch, without its data: all quantiles are the simulated milliseconds of one;
-        infinity where buffers do not fit, which tuners take for a bad choice."""
+        """Times a launch, without its data unless it is lost without them, as one that divides by
+        what it computes: all quantiles are the simulated milliseconds of one; infinity where
+        buffers do not fit, which tuners take for a bad choice."""
 
         def timed(call: Callable[[], None], *, quantiles: Any = None, **options: Any) -> Any:
             milliseconds = math.inf
-            with contextlib.suppress(NoRoom), timing():
-                call()
+            with contextlib.suppress(NoRoom):
+                try:
+                    with timing():
+                        call()
+                except DeviceFault:
+                    call()
                 milliseconds = last.time_us / 1000
             return [milliseconds] * len(quantiles) if quantiles else milliseconds
 
