@@ -156,14 +156,14 @@ def test_scatter_of_steps(mode: str, given: bool) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
 @pytest.mark.parametrize("largest", [0, 1])
-@pytest.mark.parametrize("axis", [0, -1])
-def test_largest(axis: int, largest: int, dtype: Any) -> None:
+@pytest.mark.parametrize(("axis", "count"), [(0, 4), (-1, 7)])
+def test_largest(axis: int, count: int, largest: int, dtype: Any) -> None:
     """Of equal elements the first comes first."""
-    x = np.random.default_rng(0).integers(0, 6, (5, 8)).astype(dtype)
+    x = np.random.default_rng(0).integers(0, 6, (7, 8)).astype(dtype)
     wanted = np.argsort(-x.astype(int) if largest else x.astype(int), axis=axis, kind="stable")
-    wanted = np.take(wanted, range(4), axis)
+    wanted = np.take(wanted, range(count), axis)
     model, inputs = node_model(
-        "TopK", x, np.array([4]), known=[1], outputs=2, axis=axis, largest=largest
+        "TopK", x, np.array([count]), known=[1], outputs=2, axis=axis, largest=largest
     )
     agree(model, inputs, {"y0": np.take_along_axis(x, wanted, axis), "y1": wanted})
 
@@ -181,6 +181,18 @@ def test_largest_of_infinite_values(count: int) -> None:
     x[1, 5:8] = [2, np.inf, -3]
     operands = (x, np.array([count]))
     against_onnxruntime(*node_model("TopK", *operands, known=[1], outputs=2))
+
+
+def test_more_than_a_few_of_the_largest_are_sorted() -> None:
+    x = values(8, 60)
+    for count, sorts in ((6, False), (7, True)):
+        executable = davinci.compile(
+            node_model("TopK", x, np.array([count]), known=[1], outputs=2)[0], timing_only=True
+        )
+        executable.run()
+        kernels = executable.profile["kernels"]
+        assert {kernel["unit"] for kernel in kernels} == {"vector"}
+        assert any("sort" in kernel["op"] for kernel in kernels) == sorts
 
 
 def test_experts_of_a_router_are_chosen_on_the_vector_unit() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast, constant, convert
+from davinci.operators.sorting import MOST_NUMBER
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import NodeCall
@@ -29,6 +30,13 @@ REDUCTIONS: dict[str, Combine] = {
 FEW = 16
 """Indices along an axis up to which each is compared with all places at once, on the vector unit;
 more of them are sorted or scattered one by one, on the scalar unit."""
+
+SORTED_BY_VECTORS = tuple(map(np.dtype, ("f4", "f2", "i4", "i1", "u1")))
+"""Types that the vector unit sorts."""
+
+MOST_EXTREMES = 6
+"""Extreme elements up to which it takes less time to look for one after the other than to sort, on
+the vector unit."""
 
 
 @operator("Gather")
@@ -265,7 +273,9 @@ def lower_top_k(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor]:
     if not 0 <= count <= x.shape[axis]:
         raise BadNode(f"{count} of {x.shape[axis]} elements")
     largest = bool(node.attr("largest", 1))
-    if 0 < count <= FEW and x.dtype.itemsize <= 4:  # wider ones have no maxima on the vector unit
+    may_sort = x.dtype in SORTED_BY_VECTORS and x.shape[axis] < MOST_NUMBER // 2
+    few = MOST_EXTREMES if may_sort else FEW
+    if 0 < count <= few and x.dtype.itemsize <= 4:  # wider ones have no maxima on the vector unit
         values, order = extremes(x, axis, count, largest)
         return values, convert(order, np.int64)
     direction = "GT" if largest else "LT"
