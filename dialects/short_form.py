@@ -38,6 +38,9 @@ _SHORT_POINTER = rf"(?<![\w.!])ptr<(GM|{_SPACES})>"
 _I64 = re.compile(r"(= -?\d+) : i64(?=[,}])")
 _BARE = re.compile(r"(= -?\d+)(?=[,}])")
 _STRING = r'"(?:[^"\\]|\\.)*"'
+_DIGITS = re.compile(r'"0x([0-9A-Fa-f]{64,})"')
+_NUMBER = '"0x#'
+_NUMBERED = re.compile(_NUMBER + r'(\d+)"')
 _BRACKET = re.compile(_STRING + r"|[()\[\]{}]")
 _CODE = re.compile(rf'(?:[^"/]|{_STRING}|/(?!/))*')
 _ANY_SHORT = re.compile(
@@ -49,14 +52,35 @@ _TYPE_OR_STRING = re.compile(f"{_STRING}|{_BUFFER}|{_SHORT_POINTER}")
 
 def shorten(text: str) -> str:
     """The text of a module with operations and types in their short form."""
-    return _by_line(text, _shortened)
+    bare, constants = _apart(text)
+    return _together(_by_line(bare, _shortened), constants)
 
 
 def expand(text: str) -> str:
     """The text that MLIR reads, of one that may have short forms; lines stay lines."""
-    if not _ANY_SHORT.search(text):
+    bare, constants = _apart(text)
+    if not _ANY_SHORT.search(bare):
         return text
-    return _by_line(text, _expanded)
+    return _together(_by_line(bare, _expanded), constants)
+
+
+def _apart(text: str) -> tuple[str, list[str]]:
+    """The text with a number for the digits of each large constant, and these digits: to look for
+    short forms among millions of digits takes seconds."""
+    constants: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        constants.append(match[1])
+        return f'{_NUMBER}{len(constants) - 1}"'
+
+    return (text, []) if _NUMBER in text else (_DIGITS.sub(number, text), constants)
+
+
+def _together(text: str, constants: list[str]) -> str:
+    """What `_apart` took apart."""
+    if not constants:
+        return text
+    return _NUMBERED.sub(lambda match: f'"0x{constants[int(match[1])]}"', text)
 
 
 def _by_line(text: str, change: Callable[[str], str]) -> str:
