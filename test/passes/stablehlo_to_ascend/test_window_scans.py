@@ -127,9 +127,12 @@ def sums_of_exponentials(body: str, kind: str, rows: int, size: int, start: str)
     return text.replace("<T>", f"<{kind}>").replace("xT>", f"x{kind}>")
 
 
-@pytest.mark.parametrize(("kind", "start"), [("f32", "0xFF800000"), ("f16", "0xFC00")])
-@pytest.mark.parametrize("shape", [(1, 5), (8, 17), (9, 33)])
-def test_running_sums_of_exponentials(kind: str, start: str, shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("f32", (1, 5)), ("f16", (1, 5)), ("f16", (8, 17)), ("f32", (9, 33))],
+)
+def test_running_sums_of_exponentials(kind: str, shape: tuple[int, int]) -> None:
+    start = {"f32": "0xFF800000", "f16": "0xFC00"}[kind]
     dtype = np.float32 if kind == "f32" else np.float16
     x = np.random.default_rng(2).normal(0, 30, shape).astype(dtype)
     inf = np.inf
