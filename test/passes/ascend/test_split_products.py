@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,14 @@ def text(a: tuple[int, ...], b: tuple[int, ...], weight: Matrix | None = None) -
     }}"""
 
 
+@cache
+def product(a: tuple[int, ...], b: tuple[int, ...]) -> Any:
+    """The product of two arguments of these shapes, compiled."""
+    return compile_text(text(a, b), precision="fp32")
+
+
 def multiply(a: Matrix, b: Matrix) -> Matrix:
-    (found,) = run_text(text(a.shape, b.shape), a, b, precision="fp32")
+    (found,) = product(a.shape, b.shape).run(a, b).values()
     return np.asarray(found, np.float32)
 
 
