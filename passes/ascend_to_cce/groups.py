@@ -47,7 +47,7 @@ from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.group import build_product_group
-from davinci.passes.ascend_to_cce.products.laid_out import build_laid_out
+from davinci.passes.ascend_to_cce.products.laid_out import build_beside, build_laid_out
 from davinci.passes.ascend_to_cce.products.product import check_types, wanted
 from davinci.passes.ascend_to_cce.products.split_k import build_split
 from davinci.passes.ascend_to_cce.serving import members_of, serving
@@ -72,7 +72,12 @@ from davinci.schedule.moves.combines import CombinePlan
 from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import ProductGroup, is_product, read_group
-from davinci.schedule.products.laid_out import LaidOutProduct, given_laid_out, laid_out_of
+from davinci.schedule.products.laid_out import (
+    LaidOutProduct,
+    given_laid_out,
+    laid_out_beside,
+    laid_out_of,
+)
 from davinci.schedule.products.split_k import SplitCores, SplitProduct, given_split, split_of
 from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whole_of
 from davinci.schedule.side_by_side import part_choice, partings_of, plans_of
@@ -276,7 +281,8 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
             kernel.attributes["ascend.schedule"] = builder.as_attribute(str(met))
             note_choices(kernel, met.choices)
             if isinstance(met, LaidOutProduct):
-                return build_laid_out(met, group, graph, gm, kernel, target)
+                build = build_laid_out if met.first is None else build_beside
+                return build(met, group, graph, gm, kernel, target)
             return build_split(met, group, graph, gm, kernel, target, _build_part)
         if given is None:
             own, _ = on_fewer(graph, target, kernel)
@@ -312,7 +318,7 @@ def _met_of(
     split_cores = SplitCores(machine, target.adders)
     if given is not None:
         split = given_split(given, group, graph, split_cores, cores)
-        return split or given_laid_out(given, product, machine, cores)
+        return split or given_laid_out(given, product, split_cores, cores)
     asked = wanted(target)
     if asked != Wanted() or not _weighs(target):
         return None
@@ -324,7 +330,10 @@ def _met_of(
     # Where cores have flags for each other, kernels in which they meet are no phases.
     apart = price.apart(cores) if target.adders is not None else 0.0
     split = split_of(group, graph, split_cores, cores, asked, price, least - apart)
-    return split or laid_out_of(product, machine, cores, asked, price, least)
+    if target.adders is None:
+        return split or laid_out_of(product, machine, cores, asked, price, least)
+    least = least - apart if split is None else split.cycles + price.cycles(cores)
+    return laid_out_beside(product, split_cores, cores, asked, price, least) or split
 
 
 def _build_whole(

@@ -12,11 +12,14 @@ A core takes shares of C; what it does for one stands in `davinci.schedule.produ
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from davinci.dialects.cce import build as cce
+from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import arith, ir
+from davinci.passes.analysis.lifetimes import alloc_bytes
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.direct import DirectExit, ZeroRows
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion, StagingBuffers
@@ -31,6 +34,7 @@ from davinci.passes.builder import (
     IndexLike,
     add,
     alloc,
+    as_attribute,
     for_loop,
     mul,
     remainder,
@@ -148,6 +152,18 @@ class ProductKernel:
         held = alloc([fractals * FRACTAL * WORD_BYTES], element, space)
         words = viewed(held, [fractals * FRACTAL], ir.F16Type.get())
         return FactorViews(words, held, SIDE * WORD_BYTES)
+
+    def keep_apart(self) -> None:
+        """Gives all buffers addresses, one behind the other. Where a kernel has loops one after the
+        other, each of which needs all of a memory, plan-memory would let buffers of one loop share
+        before those of two do."""
+        taken: Counter[str] = Counter()
+        l1 = [buffer for feed in self.feeds.values() for buffer in feed.l1]
+        l0 = [views.words for name in "ab" for views in self.l0[name]]
+        for buffer in (*l1, *l0, *self.l0c):
+            space = space_name(buffer.type)
+            buffer.owner.attributes["cce.address"] = as_attribute(taken[space])
+            taken[space] += alloc_bytes(buffer.owner)
 
     def parts(self) -> list[AlikeWork]:
         """The shares of C, equal ones together."""

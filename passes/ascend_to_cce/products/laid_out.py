@@ -5,6 +5,12 @@
     the product of the factors as they are then                  shared by the cores
 
 The kernel has further arguments: counters, and each factor that is laid out.
+
+Where vector cores stand beside cube cores, they lay B out, meet, and tell the cube cores:
+
+    the product of the first rows of A and of B as it is         shared by the cube cores
+    a wait for the vector cores                                  cce.wait_core_flag
+    the product of all other rows and of B as it is then         shared by the cube cores
 """
 
 from __future__ import annotations
@@ -15,23 +21,27 @@ from dataclasses import replace
 
 from davinci.dialects.base import as_attribute
 from davinci.dialects.cce import build as cce
-from davinci.mlir import Op, ir
+from davinci.mlir import Op, func, ir
+from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.group import build_product, matrices_in
+from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.products.rows import Crossing, MatrixRows, RowRing
+from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import (
     AlikeWork,
     TileSegment,
+    first_blocks,
     only_blocks,
     segments,
     share_blocks,
     unflatten,
 )
-from davinci.passes.builder import IndexLike, add, mul, subview
+from davinci.passes.builder import IndexLike, add, as_value, mul, subview
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.cost import crossing_bytes
@@ -41,6 +51,7 @@ from davinci.schedule.products.laid_out import (
     SLOTS,
     FactorLayout,
     LaidOutProduct,
+    crossing,
     layout_scratch,
     matrices_of,
     pieces_of,
@@ -49,6 +60,9 @@ from davinci.schedule.products.laid_out import (
 from davinci.schedule.products.product import Product
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
+
+LAID_OUT = 1
+"""The flag by which vector cores tell their cube core that B is laid out."""
 
 
 def build_laid_out(
@@ -88,6 +102,75 @@ def build_laid_out(
         behind = replace(group, product=laid_out.product)
         build_product(behind, graph, gm, own, schedule, factors)
     return cores
+
+
+def build_beside(
+    laid_out: LaidOutProduct,
+    group: ProductGroup,
+    graph: Graph,
+    gm: Mapping[int, ir.Value],
+    kernel: Op,
+    target: Target,
+) -> int:
+    """Builds the kernel of a product whose B vector cores lay out, and their program; returns how
+    many blocks share it.
+
+    Args:
+        gm: as of `build_laid_out`.
+    """
+    first, (layout,) = laid_out.first, laid_out.layouts
+    assert first is not None and target.adders is not None, "cores that are not apart"
+    cores, product, layers = laid_out.cores, crossing(group.product), laid_out.layers
+    i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
+    rows, columns = stored_fractals(product, layout.factor)
+    made_shape = [1, columns, rows, SIDE, SIDE]
+    kinds = [ir.MemRefType.get([layers, LANES], i32), ir.MemRefType.get(made_shape, f16)]
+    other = vector_program(kernel, kinds)
+    a, b = (matrices_in(gm, graph, number, 1) for number in group.factors)
+    c = matrices_in(gm, graph, group.outputs[0], 1)
+    made = kernel.regions[0].blocks[0].arguments[-1]
+    for part, factor, start in ((first, b, 0), (laid_out.product, made, first.m)):
+        if start:
+            cce.wait_core_flag(flag=LAID_OUT)
+        schedule = choose(part, target.machine, cores, wanted(target))
+        count = min(cores, shares_of(part, schedule))
+        with first_blocks(count, cores) as index:
+            arrays = ProductArrays(
+                rows_in(a, int(part.a.k_rows), start, part.m),
+                factor,
+                [rows_in(c, 0, start, part.m)],
+                [],
+            )
+            own = replace(target, cores=count, blocks=LaunchBlocks(index, count))
+            multiplies = ProductKernel(part, schedule, arrays, group.members)
+            multiplies.keep_apart()
+            share_blocks(multiplies.parts(), own)
+    block = other.regions[0].blocks[0]
+    *_, lines, made = block.arguments
+    theirs = {n: block.arguments[ir.BlockArgument(array).arg_number] for n, array in gm.items()}
+    with ir.InsertionPoint(block):
+        each = layers // cores
+        number = as_value(add(mul(cce.get_block_idx(), each), cce.get_sub_block_idx()))
+        own = replace(
+            target, machine=target.adders, cores=layers, blocks=LaunchBlocks(number, layers)
+        )
+        rows_of_b = matrices_in(theirs, graph, group.factors[1], 1)
+        with serving(*group.members[2]):
+            FactorBuilder(product, layout, rows_of_b, made).build(own)
+        meet_once(lines)
+        cce.set_core_flag(pipe="MTE3", flag=LAID_OUT)
+        func.ReturnOp([])
+    other.attributes[BLOCKS] = as_attribute(cores)
+    return cores
+
+
+def rows_in(array: ir.Value, axis: int, start: int, rows: int) -> ir.Value:
+    """Some rows of a matrix [1][..][..], along its first or second axis."""
+    shape = list(ir.MemRefType(array.type).shape)
+    place, shape[1 + axis] = [0, 0, 0], rows
+    place[1 + axis] = start
+    found: ir.Value = subview(array, place, shape)
+    return found
 
 
 class FactorBuilder:

@@ -35,6 +35,14 @@ func.func @main(%a: tensor<181x1604xf16>, %b: tensor<1604x511xf16>) -> tensor<18
 }
 """
 
+ROUNDED = """
+func.func @main(%a: tensor<{a}xf16>, %b: tensor<{b}xf16>) -> tensor<{m}x{n}xf16> {{
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [{ka}] x [{kb}]
+      : (tensor<{a}xf16>, tensor<{b}xf16>) -> tensor<{m}x{n}xf16>
+  return %c : tensor<{m}x{n}xf16>
+}}
+"""
+
 BATCH = """
 func.func @main(%a: tensor<3x37x50xf16>, %b: tensor<3x50x41xf16>) -> tensor<3x37x41xf32> {
   %c = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
@@ -62,14 +70,30 @@ def product(
     return text, arrays, np.tanh(x @ y)
 
 
-def given(text: str, folder: Path, factors: str, cores: int = 3) -> davinci.Executable:
+def rounded(m: int, k: int, n: int, turned: tuple[bool, bool]) -> tuple[str, list[Any], Any]:
+    """The same of a product of f16 alone."""
+    shapes = [s[::-1] if t else s for s, t in zip([(m, k), (k, n)], turned, strict=True)]
+    a, b = ("x".join(map(str, shape)) for shape in shapes)
+    random = np.random.default_rng(m + k + n)
+    arrays = [(random.standard_normal(shape) / k**0.25).astype(np.float16) for shape in shapes]
+    x, y = (
+        np.float64(array).T if t else np.float64(array)
+        for array, t in zip(arrays, turned, strict=True)
+    )
+    text = ROUNDED.format(a=a, b=b, m=m, n=n, ka=int(not turned[0]), kb=int(turned[1]))
+    return text, arrays, x @ y
+
+
+def given(
+    text: str, folder: Path, factors: str, cores: int = 3, machine: str = "ascend910"
+) -> davinci.Executable:
     """A program whose product has these factors laid out on so many cores."""
-    data = json.loads(davinci.compile(text, cores=cores).schedules())
+    data = json.loads(davinci.compile(text, cores=cores, machine=machine).schedules())
     for kernel in data["kernels"]:
         kernel["choices"] = [{"cores": cores, "choice": {"form": "laid-out", "factors": factors}}]
     file = folder / "schedules.json"
     file.write_text(json.dumps(data))
-    return davinci.compile(text, cores=cores, schedules=str(file))
+    return davinci.compile(text, cores=cores, machine=machine, schedules=str(file))
 
 
 def laid_out(executable: davinci.Executable) -> bool:
@@ -99,6 +123,39 @@ def test_product(
         np.testing.assert_allclose(found, wanted, atol=3e-3)
     assert laid_out(executable)
     assert executable.profile["launches"] == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "turned"),
+    [
+        ((257, 100, 130), (False, False)),
+        ((129, 77, 33), (False, False)),
+        ((305, 131, 77), (True, True)),
+        ((144, 1600, 31), (False, False)),
+    ],
+)
+def test_beside_cube_cores(
+    size: tuple[int, int, int], turned: tuple[bool, bool], tmp_path: Path
+) -> None:
+    """Vector cores lay B out while cube cores multiply the first rows of A by it as it is."""
+    text, arrays, wanted = rounded(*size, turned)
+    executable = given(text, tmp_path, "b", machine="ascend910b")
+    executable.poison = True
+    for _ in range(2):
+        (found,) = executable.run(*arrays).values()
+        np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
+    kernels = executable.profile["kernels"]
+    assert any("on 6 vector cores beside the first" in kernel["schedule"] for kernel in kernels)
+
+
+def test_beside_cube_cores_where_it_pays() -> None:
+    """136,004 cycles where rows of B become fractals for every tile."""
+    text, _, _ = rounded(1024, 1024, 8192, (False, False))
+    options = {"machine": "ascend910b", "core_choice": "all"}
+    executable = davinci.compile(text, timing_only=True, **options)
+    executable.run()
+    assert laid_out(executable)
+    assert executable.profile["kernels"][0]["cycles"] < 125_000
 
 
 def test_batch(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
         CompileError: unknown strategy, or no schedule that fits the memories.
     """
     ways, count = candidates(product, machine, cores, wanted, PLAYED)
-    best = fastest(product, ways[:count], machine, cores)
+    best = fastest(product, [*ways[:count], *others_of(product, ways, count)], machine, cores)
     best = replace(best, backwards=goes_backwards(product, machine))
     others = Candidates(product, machine, cores, wanted).other_parts(best)
     best = fastest(product, [best, *others], machine, cores)
@@ -78,6 +78,17 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
             return schedule
     few = ways[:TRIED] if may_be_short(product, ways[0]) else ways
     return min(few, key=partial(mads_written, product))
+
+
+def others_of(product: Product, ways: list[ProductSchedule], count: int) -> list[ProductSchedule]:
+    """Schedules behind the first `count` that are played as well, on cores whose C leaves L0C for
+    memory: the first ones with tiles that are beside each other in another way. A tile that has
+    all of L0C, and those that take turns in it, are estimated to take about the same, and what
+    one of them waits for is known only when it is played."""
+    if not product.direct:
+        return []
+    first = {schedule.beside: schedule for schedule in reversed(ways)}
+    return [first[way] for way in first if first[way] not in ways[:count]]
 
 
 def ranked(product: Product, machine: Machine, cores: int) -> list[ProductSchedule]:

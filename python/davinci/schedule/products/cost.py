@@ -195,13 +195,19 @@ class ProductCosts:
         if operand.nz:
             each = self._read(bursts, run * FRACTAL_BYTES, 0 if contiguous else FRACTAL_BYTES)
             return Busy(mte2=instructions * each)
-        rows, columns = (k, other) if operand.k_rows else (other, k)
         if operand.direct:
-            cycles = direct.comes(self.product, self.machine, name, (rows, columns), self.missing)
+            size = (k, other) if operand.k_rows else (other, k)
+            cycles = direct.comes(self.product, self.machine, name, size, self.missing)
             return Busy(mte2=cycles * self.slower)
+        mte3 = prices.ub_to_l1(self.machine, k * other * FRACTAL_BYTES, instructions)
+        return self.crossed(name, pieces, k, other) + Busy(mte3=mte3)
+
+    def crossed(self, name: str, pieces: Pieces, k: int, other: int) -> Busy:
+        """`k` x `other` fractals of rows of A or B that come to UB and become fractals there."""
+        operand = self.product.operand(name)
+        rows, columns = (k, other) if operand.k_rows else (other, k)
         run_bytes = columns * SIDE * operand.itemsize
         pitch = self.product.stored_columns(name) * operand.itemsize
-        mte3 = prices.ub_to_l1(self.machine, k * other * FRACTAL_BYTES, instructions)
         whole = self.product.k if operand.k_rows else self.product.other(name)
         there = min(rows * SIDE, whole)
         if pieces.dense:
@@ -209,12 +215,12 @@ class ProductCosts:
             v = self._steps(parting(self.product, name, pieces, rows).parted())
             if operand.itemsize > 2:
                 v += self._change(operand, rows, columns, there)
-            return Busy(read, v, mte3)
+            return Busy(read, v)
         if pitch % BLOCK_BYTES == 0:  # others come with the head of the row behind them
             run_bytes = min(run_bytes, pitch)
         apart = 0 if run_bytes == pitch else pitch
         read = self._read(there, run_bytes, apart, self.shares.get(name, 1))
-        return Busy(read, self._change(operand, rows, columns, there), mte3)
+        return Busy(read, self._change(operand, rows, columns, there))
 
     def _steps(self, steps: BufferSteps) -> float:
         """V, steps that wait for each other."""

@@ -8,6 +8,9 @@ A core that multiplies brings rows of a factor through UB, where they become fra
 others that take the same rows, and it does so again for each tile. Rows that end inside a block of
 memory take it longest. Laid out before, each factor crosses UB once; what that costs is the
 meeting, and the way of the factor to memory and back.
+
+Where cube and vector cores are apart, those have nothing else to do: they lay B out while the cube
+cores multiply the first rows of A by B as it is, which then go on with all other rows.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.cost import Busy, ProductCosts, crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Pieces, Product
-from davinci.schedule.products.split_k import MEETINGS
+from davinci.schedule.products.split_k import MEETINGS, SplitCores
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts
+from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FACTORS: tuple[Factors, ...] = ("b", "a", "ab")
@@ -42,6 +45,11 @@ HEIGHTS, WIDTHS = 8, 16
 GAIN = 1.04
 """How many times the cycles of laid out factors a product takes, as it is otherwise, where they are
 worth it: estimates of different ways are further apart than those of one."""
+
+
+FIRST_ROWS, FIRST_WAYS = 8, 3
+"""Rows of fractals that are weighed as the first of C, of which B comes as it is: multiples of so
+many, that many of them."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +77,13 @@ class LaidOutProduct:
     """A product some of whose factors are laid out first.
 
     Attributes:
-        cores: that lay out, and meet.
+        cores: that multiply, and lay out and meet if no others do.
         factors: that are laid out.
         layouts: of each of them.
         product: of the factors as they are then.
         cycles: estimated, without a launch.
+        first: the product of the first rows of C, made meanwhile of the factors as they are.
+        layers: vector cores beside the others, which lay out and meet; 0 if there are none.
     """
 
     cores: int
@@ -81,6 +91,8 @@ class LaidOutProduct:
     layouts: tuple[FactorLayout, ...]
     product: Product
     cycles: float
+    first: Product | None = None
+    layers: int = 0
 
     @property
     def choices(self) -> Choices:
@@ -93,7 +105,9 @@ class LaidOutProduct:
             f"{' as one run' if each.dense else ''}"
             for each in self.layouts
         )
-        return f"{blocks} on {self.cores} cores, which meet"
+        if self.first is None:
+            return f"{blocks} on {self.cores} cores, which meet"
+        return f"{blocks} on {self.layers} vector cores beside the first {self.first.m} rows"
 
 
 def laid_out_of(
@@ -122,8 +136,89 @@ def laid_out_of(
     return best
 
 
+def laid_out_beside(
+    product: Product,
+    split_cores: SplitCores,
+    cores: int,
+    wanted: Wanted,
+    price: LaunchPrice,
+    least: float,
+) -> LaidOutProduct | None:
+    """B laid out by the vector cores beside so many cube cores; None if that does not take, with
+    its launch, so much less than `least` cycles that it is worth it."""
+    if not can_be_laid_out_beside(product, split_cores):
+        return None
+    if least < MEETINGS * split_cores.meeting_cycles(cores):
+        return None
+    try:
+        return beside_in(product, split_cores, cores, wanted, (least - price.cycles(cores)) / GAIN)
+    except NoSpace:
+        return None
+
+
+def can_be_laid_out_beside(product: Product, split_cores: SplitCores) -> bool:
+    """Whether both factors are single matrices of f16 in rows, and C is, on cube cores that have
+    vector cores beside them."""
+    if split_cores.adders is None or not product.direct or not can_meet(split_cores.adders):
+        return False
+    plain = product.batch == 1 and product.image is None and product.factor == "f16"
+    rows = not (product.a.nz or product.b.nz or product.c.nz)
+    return plain and rows and not (product.a.pitch or product.b.pitch)
+
+
+def beside_in(
+    product: Product, split_cores: SplitCores, cores: int, wanted: Wanted, most: float
+) -> LaidOutProduct | None:
+    """A product whose B vector cores lay out; None if it is estimated to take `most` cycles or
+    more.
+
+    Raises:
+        NoSpace: no block of B fits UB, or no schedule of the product fits.
+    """
+    machine, layers = split_cores.machine, split_cores.count(cores)
+    layout = layout_of(crossing(product), "b", split_cores.adding, layers, beside=True)
+    told = layout.cycles + split_cores.meeting_cycles(cores)
+    made = replace(product, b=replace(product.b, nz=True))
+    try:
+        whole = quickly(made, machine, cores, wanted, most)
+        best: LaidOutProduct | None = None
+        if whole is None or whole.cycles >= most:
+            return None
+        needed = math.ceil(told / whole.cycles * product.fractals.m)
+        begin = round_up(max(1, needed), FIRST_ROWS)
+        for rows in range(begin, begin + FIRST_WAYS * FIRST_ROWS, FIRST_ROWS):
+            if rows >= product.fractals.m:
+                break
+            first, rest = rows_of(product, 0, rows), rows_of(made, rows, product.fractals.m)
+            before = quickly(first, machine, cores, wanted, most)
+            after = quickly(rest, machine, cores, wanted, most)
+            if before is None or after is None:
+                continue
+            cycles = max(before.cycles, told) + after.cycles
+            if cycles < most:
+                most = cycles
+                best = LaidOutProduct(cores, "b", (layout,), rest, cycles, first, layers)
+    except CompileError as error:
+        raise NoSpace(error.message) from None
+    return best
+
+
+def crossing(product: Product) -> Product:
+    """A product as one whose factors become fractals in UB."""
+    a, b = (replace(product.operand(name), direct=False) for name in "ab")
+    return replace(product, a=a, b=b, epilogue=None)
+
+
+def rows_of(product: Product, start: int, stop: int) -> Product:
+    """The product of some rows of fractals of A and C."""
+    a = product.a
+    if a.k_rows:
+        a = replace(a, pitch=product.stored_columns("a"))
+    return replace(product, m=min(product.m, stop * SIDE) - start * SIDE, a=a)
+
+
 def given_laid_out(
-    given: Choices, product: Product, machine: Machine, cores: int
+    given: Choices, product: Product, split_cores: SplitCores, cores: int
 ) -> LaidOutProduct | None:
     """The way that choices say; None if they say another schedule.
 
@@ -133,9 +228,16 @@ def given_laid_out(
     part, *others = given
     if others or not isinstance(part.choice, LaidOutChoice):
         return None
-    factors = part.choice.factors
-    if not 2 <= part.cores <= cores or not can_be_laid_out(product, machine, factors):
+    factors, machine = part.choice.factors, split_cores.machine
+    fits = can_be_laid_out(product, machine, factors)
+    beside = factors == "b" and can_be_laid_out_beside(product, split_cores)
+    if not 2 <= part.cores <= cores or not (fits or beside):
         raise NoSpace(f"factors {factors} laid out on {part.cores} cores, of {cores}")
+    if beside:
+        made = beside_in(product, split_cores, part.cores, Wanted(), math.inf)
+        if made is None:
+            raise NoSpace(f"b laid out beside the first rows of {product.m}")
+        return made
     found = laid_out_in(product, machine, part.cores, factors, Wanted(), math.inf)
     assert found is not None, "a limit without one"
     return found
@@ -183,15 +285,22 @@ def matrices_of(product: Product, name: str) -> int:
     return product.batch if name == "a" else product.matrices or product.batch
 
 
-def layout_of(product: Product, name: str, machine: Machine, cores: int) -> FactorLayout:
+def layout_of(
+    product: Product, name: str, machine: Machine, cores: int, beside: bool = False
+) -> FactorLayout:
     """The blocks of a factor with which all cores are done soonest.
+
+    Args:
+        beside: whether others multiply meanwhile: what is laid out stays in the L2 if that holds
+            it beside the rows that it is made of.
 
     Raises:
         NoSpace: no block fits UB.
     """
     costs = ProductCosts(product, machine, missing=1.0)
+    back = not beside or 2 * product.operand_bytes(name) > machine.l2.bytes
     ways = (
-        _layout(product, name, machine, cores, costs, pieces)
+        _layout(product, name, machine, cores, costs, pieces, back)
         for pieces in _blocks(product, name)
         if layout_bytes(product, name, pieces) <= machine.buffer("UB").bytes
     )
@@ -238,19 +347,29 @@ def layout_scratch(product: Product, name: str, pieces: Pieces) -> dict[str, int
 
 
 def _layout(
-    product: Product, name: str, machine: Machine, cores: int, costs: ProductCosts, pieces: Pieces
+    product: Product,
+    name: str,
+    machine: Machine,
+    cores: int,
+    costs: ProductCosts,
+    pieces: Pieces,
+    back: bool,
 ) -> FactorLayout:
     """A way with its cycles: of the busiest core's blocks one after the other, of which each pipe
-    has one at a time, or of all bytes at the core's share of the memory."""
+    has one at a time, or of all bytes at the core's share of the memory.
+
+    Args:
+        back: whether what is laid out leaves the L2 for the memory in the end, which what comes in
+            waits for.
+    """
     size = (pieces.k, pieces.other)
     rows, columns = size if product.operand(name).k_rows else size[::-1]
     tall, wide = stored_fractals(product, name)
     count = matrices_of(product, name) * ceil_div(tall, rows) * ceil_div(wide, columns)
     used, turns = min(cores, count), ceil_div(count, cores)
-    fill = costs.fill(name, pieces, *size)
+    fill = costs.crossed(name, pieces, *size)
     block = rows * columns * FRACTAL_BYTES
-    # What is laid out leaves the L2 for the memory in the end, which what comes in waits for.
-    moved = block * (1 + product.operand(name).itemsize * SIDE**2 / FRACTAL_BYTES)
+    moved = block * (back + product.operand(name).itemsize * SIDE**2 / FRACTAL_BYTES)
     memory = moved / prices.share_of(machine, used).read
     each = Busy(max(fill.mte2, memory), fill.v, prices.writing(machine).busy(block, 1))
     cycles = prices.ends(machine) + each.sum + (turns - 1) * each.most
