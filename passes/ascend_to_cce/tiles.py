@@ -65,6 +65,12 @@ def for_tiles(segment: TileSegment, build: Callable[[IndexLike], None], unroll: 
         build(segment.start(index))
 
 
+def with_slots(buffer: ir.Value, slots: int) -> ir.Value:
+    """A buffer, of which `multi-buffer` makes `slots`."""
+    buffer.owner.attributes["cce.slots"] = as_attribute(slots)
+    return buffer
+
+
 @dataclass(frozen=True)
 class AlikeWork:
     """`count` pieces of work of one static shape; `build(index)` builds piece `index`."""

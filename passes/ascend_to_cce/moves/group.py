@@ -28,6 +28,7 @@ from davinci.passes.ascend_to_cce.tiles import (
 from davinci.passes.builder import IndexLike
 from davinci.schedule.moves.choice import MovePlan, Painted, Way
 from davinci.schedule.moves.fractal_moves import FractalMove
+from davinci.schedule.moves.portions import SLOTS
 from davinci.schedule.moves.squares import Squares
 from davinci.schedule.moves.transfers import Runs, Scalars, Small
 from davinci.schedule.moves.word_moves import WordMove
@@ -47,7 +48,7 @@ class MoveBuilder:
         if self.plan.schedule.scalar:
             mark_scalar(ir.InsertionPoint.current.block.owner)
         units = sum(way.units for way in self.plan.schedule.ways)
-        return max(1, share_blocks(self._parts(), self.target, total=units))
+        return max(1, share_blocks(self._parts(), self.target, total=units, unroll=2 * SLOTS))
 
     def _parts(self) -> Iterator[AlikeWork]:
         """Buffers of a way are made when its turn comes."""
@@ -66,9 +67,9 @@ def parts_of(way: Way, arrays: Arrays, result: ir.Value, looped: bool) -> list[A
         looped: whether a block does several pieces.
     """
     if isinstance(way, Runs):
-        return RunsBuilder(way, arrays, result).parts()
+        return RunsBuilder(way, arrays, result, looped).parts()
     if isinstance(way, Squares):
-        return SquaresBuilder(way, arrays, result).parts()
+        return SquaresBuilder(way, arrays, result, looped).parts()
     if isinstance(way, WordMove):
         return WordsBuilder(way, arrays, result, looped).parts()
     if isinstance(way, FractalMove):

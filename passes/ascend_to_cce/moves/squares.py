@@ -10,16 +10,26 @@ from davinci.dialects.cce import build as cce
 from davinci.isa.transpose import ROWS as SIDE
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.moves.transfers import Arrays, element_of
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, Stretches, stretches, unflatten
+from davinci.passes.ascend_to_cce.tiles import (
+    AlikeWork,
+    Stretches,
+    stretches,
+    unflatten,
+    with_slots,
+)
 from davinci.passes.builder import IndexLike, alloc, op, restride, subview, viewed
 from davinci.schedule.moves.squares import HALF_BYTES, Squares
 
 
 class SquaresBuilder:
-    """Tiles of rows x columns in buffers of UB."""
+    """Tiles of rows x columns in buffers of UB.
 
-    def __init__(self, way: Squares, arrays: Arrays, result: ir.Value) -> None:
-        self.way = way
+    Args:
+        looped: whether tiles of a block follow each other, and take turns on several buffers.
+    """
+
+    def __init__(self, way: Squares, arrays: Arrays, result: ir.Value, looped: bool) -> None:
+        self.way, self.slots = way, way.slots if looped else 1
         transfer = way.transfer
         self.itemsize = transfer.itemsize
         source = arrays[transfer.array]
@@ -29,8 +39,14 @@ class SquaresBuilder:
         axes = [*way.others, way.columns, way.rows]
         sizes, steps = [d.size for d in axes], [d.strides[1] for d in axes]
         self.stored = restride(result, sizes, steps, transfer.place)
-        elements, element = way.high.largest * way.wide.largest, element_of(result)
-        views = [two_views(elements, element, self.itemsize) for _ in range(2)]
+        self.element = element_of(result)
+        if self.slots == 1:
+            self._allocate()
+
+    def _allocate(self) -> None:
+        """Makes the buffers of a tile as it is loaded, and as it is stored."""
+        elements = self.way.high.largest * self.way.wide.largest
+        views = [two_views(elements, self.element, self.itemsize, self.slots) for _ in range(2)]
         self.buffers = [words for words, _ in views]
         self.halves = [halves for _, halves in views]
 
@@ -55,6 +71,8 @@ class SquaresBuilder:
 
     def _tiles(self, outside: list[IndexLike], high: Stretches, wide: Stretches) -> None:
         ones, drop = [1] * len(outside), list(range(len(outside)))
+        if self.slots > 1:
+            self._allocate()
         for row, height in high:
             for column, width in wide:
                 held = restride(self.buffers[0], [height, width], [width, 1])
@@ -83,16 +101,23 @@ class SquaresBuilder:
         transpose_halves(Plane(first, width), Plane(second, 2 * height), 2 * height, width)
 
 
-def two_views(elements: int, element: ir.Type, itemsize: int) -> tuple[ir.Value, ir.Value]:
+def two_views(
+    elements: int, element: ir.Type, itemsize: int, slots: int
+) -> tuple[ir.Value, ir.Value]:
     """A UB buffer of so many elements, and its words of 16 bits: the same bytes, of bytes a buffer
     of the numbers that they are."""
+
+    def made(count: int, type_: ir.Type) -> ir.Value:
+        buffer = alloc([count], type_, "UB")
+        return with_slots(buffer, slots) if slots > 1 else buffer
+
     if itemsize == HALF_BYTES:
-        buffer = alloc([elements], element, "UB")
+        buffer = made(elements, element)
         return buffer, buffer
     if itemsize == 1:
-        return alloc([elements], element, "UB"), alloc([elements], ir.F16Type.get(), "UB")
+        return made(elements, element), made(elements, ir.F16Type.get())
     size = elements * itemsize
-    raw = alloc([size], ir.IntegerType.get_signless(8), "UB")
+    raw = made(size, ir.IntegerType.get_signless(8))
     return viewed(raw, [elements], element), viewed(raw, [size // HALF_BYTES], ir.F16Type.get())
 
 

@@ -13,7 +13,7 @@ from davinci.dialects.cce.buffers import buffer_of
 from davinci.element_types import dtype_of
 from davinci.isa.strides import SharedDim
 from davinci.mlir import NumberType, arith, ir, memref
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, portion_parts, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, portion_parts, unflatten, with_slots
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
@@ -43,9 +43,13 @@ def element_of(buffer: ir.Value) -> NumberType:
 
 
 class RunsBuilder:
-    """Builds a transfer by runs."""
+    """Builds a transfer by runs.
 
-    def __init__(self, way: Runs, arrays: Arrays, result: ir.Value) -> None:
+    Args:
+        looped: whether tiles of a block follow each other, and take turns on several buffers.
+    """
+
+    def __init__(self, way: Runs, arrays: Arrays, result: ir.Value, looped: bool = False) -> None:
         self.way, self.transfer = way, way.transfer
         run = [way.transfer.run]
         dims = way.transfer.outer
@@ -58,8 +62,13 @@ class RunsBuilder:
             source = arrays[self.transfer.array]
             view = restride(source, sizes, [*strides(dims, 0), 1], self.transfer.offset)
             self.views[0] = view
-        element = element_of(result)
-        self.buffers = [self._buffer(shape, element, arrays) for shape in self._shapes()]
+        self.element, self.in_turns = element_of(result), looped and way.slots > 1
+        self.buffers: list[ir.Value] = []
+        if self.transfer.filled:
+            number = number_in(self.transfer, arrays, self.element)
+            self.buffers = [filled(shape, self.element, number) for shape in self._shapes()]
+        elif not self.in_turns:
+            self.buffers = self._moved()
 
     def _shapes(self) -> list[list[int]]:
         """Shapes of the buffers: one for whole blocks, and one for a last block that is not
@@ -71,10 +80,10 @@ class RunsBuilder:
         inner = way.sizes[way.level + 1 :]
         return [[way.chunk, *inner, count] for _, count in way.pieces]
 
-    def _buffer(self, shape: list[int], element: NumberType, arrays: Arrays) -> ir.Value:
-        if self.transfer.filled:
-            return filled(shape, element, number_in(self.transfer, arrays, element))
-        return alloc(shape, element, "UB")
+    def _moved(self) -> list[ir.Value]:
+        """Buffers of a tile that is loaded and stored."""
+        made = [alloc(shape, self.element, "UB") for shape in self._shapes()]
+        return [with_slots(b, self.way.slots) for b in made] if self.in_turns else made
 
     def parts(self, walked: Sequence[IndexLike] = ()) -> list[AlikeWork]:
         """The pieces of work.
@@ -93,10 +102,11 @@ class RunsBuilder:
         rank = len(walked) + len(sizes)
 
         def build(repetition: IndexLike, start: IndexLike, size: int) -> None:
+            buffers = self._moved() if self.in_turns else self.buffers
             whole_blocks = size // way.block * way.block
             ends = [(size - way.block, way.block)] if size > whole_blocks else []
             for number, (first, count) in enumerate([(0, whole_blocks), *ends]):
-                ub = subview(self.buffers[0], [0], [count]) if number == 0 else self.buffers[1]
+                ub = subview(buffers[0], [0], [count]) if number == 0 else buffers[1]
                 at = [*walked, *unflatten(repetition, sizes), add(start, first)]
                 self._copy(ub, at, [*[1] * rank, count], range(rank))
 
@@ -113,10 +123,11 @@ class RunsBuilder:
             """`count` tiles of `rows` along the cut dimension from `first`, for all indices."""
 
             def build(index: IndexLike) -> None:
+                buffers = self._moved() if self.in_turns else self.buffers
                 *outer, position = unflatten(index, [*sizes[:level], count])
                 at = [*walked, *outer, add(first, mul(position, rows)), *[0] * len(inner)]
                 for load in (True, False) if not self.transfer.filled else (False,):
-                    for (start, width), buffer in zip(way.pieces, self.buffers, strict=True):
+                    for (start, width), buffer in zip(way.pieces, buffers, strict=True):
                         tile = [rows, *inner, width]
                         ub = buffer if rows == chunk else subview(buffer, [0] * len(tile), tile)
                         place, shape = [*at, start], [*[1] * outside, *tile]

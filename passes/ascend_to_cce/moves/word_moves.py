@@ -8,7 +8,7 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.moves.transfers import Arrays
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, portion_parts, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, portion_parts, unflatten, with_slots
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
 from davinci.passes.builder import IndexLike, alloc, mul, reshaped, restride, subview
@@ -34,17 +34,23 @@ class WordsBuilder:
         self.numbers = way.loading
         self.buffers: Buffers = {}
         if looped:
-            self.buffers = self._buffers()
+            self.buffers = self._scratch()
             build_steps(way.filled(), self.buffers)
 
-    def _buffers(self) -> Buffers:
+    def _moved(self) -> Buffers:
+        """Buffers of what is loaded and stored, on which tiles of a block take turns."""
         way = self.way
         sizes = {loaded(number): way.loaded_elements(number) for number in self.numbers}
         sizes[STORED] = way.stored_elements
-        found = {name: alloc([count], self.element, "UB") for name, count in sizes.items()}
-        for name, count in way.scratch.items():
-            found[name] = alloc([count], element_type("s32"), "UB")
-        return found
+        made = {name: alloc([count], self.element, "UB") for name, count in sizes.items()}
+        if self.looped:
+            made = {name: with_slots(buffer, way.slots) for name, buffer in made.items()}
+        return made
+
+    def _scratch(self) -> Buffers:
+        """Buffers of blocks, which the vector unit has for itself."""
+        sizes = self.way.scratch.items()
+        return {name: alloc([count], element_type("s32"), "UB") for name, count in sizes}
 
     def parts(self) -> list[AlikeWork]:
         way = self.way
@@ -54,9 +60,10 @@ class WordsBuilder:
         return portion_parts(way.portions, lambda i, start, _: self._tile(i, start), walks)
 
     def _begin(self) -> None:
-        """Makes buffers for a tile that is the only one of its block: others have their own."""
-        if not self.looped:
-            self.buffers = self._buffers()
+        """Makes the buffers of a tile; a tile that is the only one of its block has its own
+        scratch, too."""
+        scratch = self.buffers if self.looped else self._scratch()
+        self.buffers = {**scratch, **self._moved()}
 
     def _whole(self) -> None:
         self._begin()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from davinci.mlir import ir
 from davinci.operators.reduce import REDUCTIONS
-from davinci.passes.builder import alloc, as_attribute, op, subview
+from davinci.passes.ascend_to_cce.tiles import with_slots
+from davinci.passes.builder import alloc, op, subview
 
 
 def fold_axis(kind: str, source: ir.Value, result: ir.Value, axis: int, slots: int) -> None:
@@ -39,7 +40,7 @@ def fold_axis(kind: str, source: ir.Value, result: ir.Value, axis: int, slots: i
             [half if i == axis else n for i, n in enumerate(shape)], source.type.element_type, "UB"
         )
         if slots:
-            scratch.owner.attributes["cce.slots"] = as_attribute(slots)
+            with_slots(scratch, slots)
     combine(part(source, 0, half), part(source, half, half), part(scratch, 0, half))
     if total % 2:
         combine(part(scratch, 0, 1), part(source, total - 1, 1), part(scratch, 0, 1))

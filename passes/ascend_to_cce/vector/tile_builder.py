@@ -19,6 +19,7 @@ from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.serving import serving
+from davinci.passes.ascend_to_cce.tiles import with_slots
 from davinci.passes.ascend_to_cce.vector.fold_axes import fold_axis
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import (
@@ -32,7 +33,6 @@ from davinci.passes.builder import (
     IndexLike,
     add,
     alloc,
-    as_attribute,
     mul,
     op,
     reshaped,
@@ -405,9 +405,3 @@ def tile_buffer(buffer: TileBuffer, slots: int) -> ir.Value:
     size = math.prod(buffer.shape) * DTYPES[buffer.dtype].itemsize
     raw = alloc([size], element_type("s8"), "UB")
     return viewed(with_slots(raw, slots) if slots else raw, buffer.shape, element)
-
-
-def with_slots(buffer: ir.Value, slots: int) -> ir.Value:
-    """A buffer, of which `multi-buffer` makes `slots`."""
-    buffer.owner.attributes["cce.slots"] = as_attribute(slots)
-    return buffer

@@ -29,6 +29,7 @@ from davinci.schedule.graph import Graph, Scalar
 from davinci.schedule.moves.fractal_moves import IMPROVED, FractalMove, fractal_move
 from davinci.schedule.moves.index_maps import Pieces, ValueBox, reshaped
 from davinci.schedule.moves.piece_rules import RULES, from_array, pieces_of, to_array
+from davinci.schedule.moves.portions import AlikePieces
 from davinci.schedule.moves.simple_pieces import simple_boxes
 from davinci.schedule.moves.squares import Squares, squares_of
 from davinci.schedule.moves.transfers import (
@@ -52,18 +53,20 @@ MOST_LOADED = 8
 
 
 @dataclass(frozen=True)
-class Painted:
+class Painted(AlikePieces):
     """Transfers that are stored one over the other, in order, by one core.
 
     Attributes:
         outer: indices of their outermost dimension, each a piece of work; 1 if they share none.
         ways: the first fills all of it.
-        cycles: of a piece of work.
+        cycles: of a piece of work by itself.
+        further: of each that the same core does behind it.
     """
 
     outer: int
     ways: tuple[Runs | Scalars, ...]
-    cycles: float
+    cycles: float = 0.0
+    further: float = 0.0
 
     @property
     def units(self) -> int:
@@ -155,11 +158,11 @@ def time_of(ways: Sequence[Way], cores: int, machine: Machine) -> float:
         own, rest = divmod(way.units, cores)
         for i in range(cores):
             units = own + ((i - before) % cores < rest)
-            saved = prices.writing(machine).start_cycles if units and busy[i] else 0
-            busy[i] += way.cycles * units - saved
+            if units:
+                saved = prices.writing(machine).start_cycles if busy[i] else 0
+                busy[i] += way.time(units) - saved
         before += way.units
-    longest = (way.longest for way in ways if isinstance(way, Squares))
-    return max(*busy, *longest, 0.0)
+    return max(busy)
 
 
 class _MoveChooser:
@@ -275,7 +278,8 @@ class _MoveChooser:
                 runs = runs_of(transfer, self.machine, 1, walked, share)
                 ways.append(runs or by_scalars(transfer, self.machine, walked))
             if not isinstance(ways[0], Scalars):
-                yield Painted(size, tuple(ways), sum(way.cycles * way.units for way in ways))
+                further = sum(way.further * way.units for way in ways)
+                yield Painted(size, tuple(ways), sum(w.time(w.units) for w in ways), further)
 
     def _fractals(self, flat: Pieces) -> tuple[Way, ...] | None:
         """The conversion between rows and fractals of one matrix, if it is nothing else."""

@@ -21,12 +21,15 @@ together (`DenseRows`), where all of their columns fit it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from davinci.machine import Machine, prices
 from davinci.operators.tensors import Tensor, fractal_shape
+from davinci.schedule.moves.portions import SLOTS, AlikePieces
 from davinci.schedule.moves.transfers import TransferCosts
 from davinci.schedule.products.dense_rows import DenseRows, fractal_rows, scratch_bytes
+from davinci.schedule.vector.step_costs import turn_cycles
 from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div, even_cut
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -37,7 +40,7 @@ SPLIT_BYTES = 16384
 
 
 @dataclass(frozen=True)
-class FractalMove:
+class FractalMove(AlikePieces):
     """Matrices between rows and fractals.
 
     Attributes:
@@ -51,7 +54,8 @@ class FractalMove:
         halves: whether pieces are cut in two with buffers of their own: then one half is loaded
             while the other is stored. Blocks with several pieces fill UB with each instead, and
             rows that must be written from left to right stay whole.
-        cycles: of a piece of work.
+        cycles: of a piece of work by itself.
+        further: of each that the same core does behind it.
     """
 
     source: int
@@ -66,6 +70,7 @@ class FractalMove:
     dense: bool = False
     halves: bool = False
     cycles: float = 0.0
+    further: float = 0.0
 
     @property
     def transposes(self) -> bool:
@@ -143,9 +148,10 @@ def fractal_move(
     size = strips * columns * SIDE * c * itemsize
     halves = algorithm == IMPROVED and pieces <= cores and size >= SPLIT_BYTES and n % c == 0
     way = replace(way, strips=strips, columns=columns, halves=halves)
-    way = replace(way, cycles=_cycles(way, machine, cores))
+    cycles = _cycles(way, machine, cores)
+    way = replace(way, cycles=cycles, further=cycles)
     ways = [way] if dense is None else [way, dense]
-    return min(ways, key=lambda w: w.cycles * ceil_div(w.units, cores))
+    return min(ways, key=lambda w: w.time(ceil_div(w.units, cores)))
 
 
 def _dense(way: FractalMove, machine: Machine, cores: int) -> FractalMove | None:
@@ -159,17 +165,23 @@ def _dense(way: FractalMove, machine: Machine, cores: int) -> FractalMove | None
         if way.strips == 1:
             return None
         way = replace(way, strips=ceil_div(way.strips, 2))
-    costs, bursts = (
-        TransferCosts(machine, min(way.units, cores)),
-        way.strips * SIDE * way.c * way.itemsize,
-    )
+    costs = TransferCosts(machine, min(way.units, cores))
     run = way.strips * SIDE * way.n * way.itemsize
     steps = way.rows.packed() if way.back else way.rows.parted()
-    inside = steps.estimate(machine).cycles + len(steps.steps) * machine.sync.barrier_cycles
-    outside = costs.read(1, run) + costs.write(way.columns, bursts)
+    estimate = steps.estimate(machine)
+    vector = estimate.cycles + estimate.links * machine.sync.barrier_cycles
+    read, write = costs.read(1, run), _in_columns(way, costs.write)
     if way.back:
-        outside = costs.read(way.columns, bursts) + costs.write(1, run)
-    return replace(way, cycles=costs.starts + outside + inside)
+        read, write = _in_columns(way, costs.read), costs.write(1, run)
+    slots = SLOTS if SLOTS * way.dense_bytes <= machine.buffer("UB").bytes else 1
+    further = turn_cycles(machine, vector, read, write, slots)
+    return replace(way, cycles=costs.starts + read + vector + write, further=further)
+
+
+def _in_columns(way: FractalMove, moved: Callable[..., float]) -> float:
+    """Cycles that the fractals of a piece take from or to GM, a run each column."""
+    fractal = SIDE * way.c * way.itemsize
+    return moved(way.columns, way.strips * fractal, pitch=fractal)
 
 
 def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tuple[int, int]:
@@ -202,10 +214,9 @@ def _cycles(way: FractalMove, machine: Machine, cores: int) -> float:
     """Estimated cycles of a piece of work."""
     costs = TransferCosts(machine, min(way.units, cores))
     rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize
-    bursts = way.strips * SIDE * BLOCK_BYTES
-    inside = costs.read(rows, width) + costs.write(way.columns, bursts)
+    inside = costs.read(rows, width) + _in_columns(way, costs.write)
     if way.back:
-        inside = costs.read(way.columns, bursts) + costs.write(rows, width)
+        inside = _in_columns(way, costs.read) + costs.write(rows, width)
     squares = way.strips * way.columns
     if way.transposes:
         issues = ceil_div(squares, MAX_REPEAT) + min(way.strips, way.columns)

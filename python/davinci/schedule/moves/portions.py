@@ -18,6 +18,10 @@ LEAST_BYTES = 4096
 (docs/hardware.md b3) would take longer than the data."""
 
 
+SLOTS = 2
+"""Pieces of work whose buffers a core has at a time, where UB has room for them."""
+
+
 @dataclass(frozen=True)
 class Portions:
     """`count` portions of `size` elements, then `tail` elements that end at `total`.
@@ -52,6 +56,25 @@ class Portions:
     @property
     def largest(self) -> int:
         return max(self.size if self.count else 0, self.tail)
+
+
+class AlikePieces:
+    """A way to do work that is dealt out in pieces, all of them alike but for the longest.
+
+    Attributes:
+        cycles: of a piece.
+    """
+
+    cycles: float
+
+    @property
+    def further(self) -> float:
+        """Cycles of each piece that the same core does behind the first."""
+        return self.cycles
+
+    def time(self, units: int) -> float:
+        """Estimated cycles of a core that does so many pieces, the longest among them."""
+        return self.cycles + self.further * (units - 1)
 
 
 def cut(total: int, quantum: int, granule: int, most: int, least: int, cores: int) -> Portions:

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from davinci.isa.strides import SharedDim
 from davinci.isa.transpose import ROWS as SIDE
 from davinci.machine import Machine, prices
-from davinci.schedule.moves.portions import Portions, in_blocks
+from davinci.schedule.moves.portions import SLOTS, AlikePieces, Portions, in_blocks
 from davinci.schedule.moves.transfers import Transfer, TransferCosts, together
+from davinci.schedule.vector.step_costs import turn_cycles
 from davinci.schedule.vector.steps import TRANSPOSITION, BufferStep, View, cost_of
 from davinci.units import ceil_div, round_up
 
@@ -46,15 +47,16 @@ def bytes_of(itemsize: int) -> int:
 
 
 @dataclass(frozen=True)
-class Squares:
+class Squares(AlikePieces):
     """A transfer of matrices that are transposed.
 
     Attributes:
         others: the dimensions that count the matrices.
         rows, columns: contiguous in the result, and in the source.
         high, wide: their portions.
-        cycles: of a piece of work, on average.
-        longest: of the one with most tiles.
+        slots: tiles that have buffers at a time, where a core does several pieces of work.
+        cycles: of a tile by itself.
+        further: of each that the same core does behind it.
     """
 
     transfer: Transfer
@@ -63,13 +65,19 @@ class Squares:
     columns: SharedDim
     high: Portions
     wide: Portions
+    slots: int = 1
     cycles: float = 0.0
-    longest: float = 0.0
+    further: float = 0.0
 
     @property
     def units(self) -> int:
         """Pieces of work: a tile, or all that overlap."""
         return math.prod(d.size for d in self.others) * self.high.units * self.wide.units
+
+    def time(self, units: int) -> float:
+        longest = (1 + self.high.overlaps) * (1 + self.wide.overlaps)
+        average = self.high.tiles * self.wide.tiles / (self.high.units * self.wide.units)
+        return super().time(max(longest, math.ceil(average * units)))
 
     def __str__(self) -> str:
         return f"squares, {self.high.largest} x {self.wide.largest} a tile"
@@ -93,11 +101,7 @@ def squares_of(transfer: Transfer, machine: Machine, cores: int) -> Squares | No
         for high, wide in itertools.product(_cuts(rows.size, size), _cuts(columns.size, size))
         if high.largest * wide.largest * bytes_of(size) <= machine.buffers.UB.bytes
     ]
-
-    def time(way: Squares) -> float:
-        return max(way.longest, way.cycles * ceil_div(way.units, cores))
-
-    return min(found, key=time, default=None)
+    return min(found, key=lambda way: way.time(ceil_div(way.units, cores)), default=None)
 
 
 def _cuts(total: int, itemsize: int) -> list[Portions]:
@@ -118,10 +122,12 @@ def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
     itemsize, unit = way.transfer.itemsize, machine.vector
     costs = TransferCosts(machine, min(way.units, cores))
     high, wide = way.high.largest, way.wide.largest
+    if SLOTS * high * wide * bytes_of(itemsize) <= machine.buffers.UB.bytes:
+        way = replace(way, slots=SLOTS)
     loaded = together([SharedDim(high, way.rows.strides)], wide, 0)
     stored = together([SharedDim(wide, way.columns.strides)], high, 1)
-    moved = costs.read(high * wide // loaded, loaded * itemsize, shared=True)
-    moved += costs.write(high * wide // stored, stored * itemsize)
+    read = costs.read(high * wide // loaded, loaded * itemsize, shared=True)
+    write = costs.write(high * wide // stored, stored * itemsize)
     words = max(1, itemsize // HALF_BYTES)
     sides = [(high, wide)] if words == 1 else [(high, 2 * wide), (wide, high), (wide, high)]
     sides += [(wide, 2 * high)] if words == 2 else []
@@ -134,8 +140,5 @@ def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
     if itemsize == 1:
         lanes = unit.repeat_bytes // HALF_BYTES
         vector += prices.vector(machine, "vconv", "f16", 2 * high * wide / lanes, 2)
-    cycles = costs.starts + moved + vector
-    tiles = way.high.tiles * way.wide.tiles
-    most = (1 + way.high.overlaps) * (1 + way.wide.overlaps)
-    average = cycles * tiles / (way.high.units * way.wide.units)
-    return replace(way, cycles=average, longest=cycles * most)
+    further = turn_cycles(machine, vector, read, write, way.slots)
+    return replace(way, cycles=costs.starts + read + vector + write, further=further)

@@ -22,12 +22,15 @@ from davinci.isa.strides import SharedDim, split_run
 from davinci.machine import Machine, prices
 from davinci.schedule.graph import Scalar
 from davinci.schedule.moves.index_maps import ValueBox
-from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
+from davinci.schedule.moves.portions import LEAST_BYTES, SLOTS, AlikePieces, Portions, cut
 from davinci.units import BLOCK_BYTES, ceil_div
 
 MOVABLE = frozenset({"f16", "f32", "i1", "i8", "ui8", "i16", "i32", "i64"})
 """Element types that copies on the device take; others go through the scalar unit."""
 
+
+TURNS = (1, 2, 4, 8)
+"""Tiles of a core that are tried."""
 
 FILLED_BYTES, FILLED_PART = 32768, 6
 """Most bytes of a buffer of one number, as filling a larger one would take longer than it saves;
@@ -121,14 +124,16 @@ def tile_of(sizes: Sequence[int], wanted: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(AlikePieces):
     """A transfer by runs of a block or more.
 
     Attributes:
         walked: outer dimensions whose index is given by a loop around it.
         portions: of a run; None if tiles hold several runs.
         level, chunk: the dimension that tiles are cut along, and how much of it each has.
-        cycles: of a piece of work.
+        slots: buffers of a tile, on which the pieces of work of a core take turns.
+        cycles: of a piece of work by itself.
+        further: of each that the same core does behind it.
     """
 
     transfer: Transfer
@@ -137,7 +142,9 @@ class Runs:
     portions: Portions | None = None
     level: int = 0
     chunk: int = 1
+    slots: int = 1
     cycles: float = 0.0
+    further: float = 0.0
 
     @property
     def inner(self) -> Transfer:
@@ -170,7 +177,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Small:
+class Small(AlikePieces):
     """A whole array of less than a block, with what lies behind it in its block."""
 
     transfer: Transfer
@@ -182,7 +189,7 @@ class Small:
 
 
 @dataclass(frozen=True)
-class Scalars:
+class Scalars(AlikePieces):
     """A transfer element by element on the scalar unit; its outermost dimension is shared."""
 
     transfer: Transfer
@@ -215,47 +222,62 @@ class TransferCosts:
         self.machine, self.cores = machine, max(1, cores)
         self.starts = prices.ends(machine)
 
-    def read(self, rows: int, row_bytes: float, shared: bool = False) -> float:
+    def read(
+        self, rows: int, row_bytes: float, shared: bool = False, pitch: int = BLOCK_BYTES
+    ) -> float:
         """Rows that lie apart in GM, to UB.
 
         Args:
+            pitch: bytes, of which the places where rows begin are multiples.
             shared: whether what lies beside a row in its line is read too, by this core or others;
                 then the L2 has most of the lines.
         """
         missed = rows * prices.reading(self.machine).row_miss_cycles if rows > 1 else 0
         if shared:
             missed *= min(1, row_bytes / self.machine.gm.line_bytes)
-        return self._moved(rows, row_bytes, load=True) + missed
+        return self._moved(rows, row_bytes, pitch, load=True) + missed
 
-    def write(self, rows: int, row_bytes: float) -> float:
-        """Rows that lie apart in GM, from UB."""
-        return self._moved(rows, row_bytes, load=False)
+    def write(self, rows: int, row_bytes: float, pitch: int = BLOCK_BYTES) -> float:
+        """Rows that lie apart in GM, from UB; their places as those of `read`."""
+        return self._moved(rows, row_bytes, pitch, load=False)
 
-    def _moved(self, rows: int, row_bytes: float, load: bool) -> float:
-        """Rows that begin at any block touch whole lines; one alone streams."""
+    def _moved(self, rows: int, row_bytes: float, pitch: int, load: bool) -> float:
+        """Rows touch whole lines, on average over where they begin; one alone streams."""
         touched = 0.0
         if rows != 1:
-            touched = rows * prices.touched_bytes(self.machine, row_bytes, BLOCK_BYTES)
+            touched = rows * prices.touched_bytes(self.machine, row_bytes, pitch)
         size = rows * row_bytes
         return prices.moving(self.machine, self.cores, load, size, touched_bytes=touched)
 
-    def copied(self, transfer: Transfer, tile: Sequence[SharedDim], row: int, copies: int) -> float:
-        """A tile of rows in and out again, by so many copies each way.
+    def copied(
+        self, transfer: Transfer, tile: Sequence[SharedDim], widths: Sequence[int], slots: int
+    ) -> tuple[float, float]:
+        """A tile of rows in and out again: by itself, and behind another one of the same core.
 
         Args:
-            tile: the dimensions outside of a row of `row` elements.
+            tile: the dimensions outside of a row.
+            widths: elements of the pieces of a row, which are copied one after the other.
+            slots: tiles that have buffers at a time.
         """
-        total = row * math.prod(d.size for d in tile)
-        reading, writing = prices.reading(self.machine), prices.writing(self.machine)
-        lengths = [together(tile, row, side) for side in (0, 1)]
-        read, write = (
-            cost(total // length, length * transfer.itemsize)
-            for cost, length in zip((self.read, self.write), lengths, strict=True)
-        )
+        rows, size = math.prod(d.size for d in tile), transfer.itemsize
+        copies = math.prod(d.size for d in tile[:-1]) * len(widths)
+        row, moved = transfer.run if tile else sum(widths), []
+        ports = prices.reading(self.machine), prices.writing(self.machine)
+        for side, port in enumerate(ports):
+            load, run = side == 0, together(tile, row, side)
+            cycles: float = copies * port.issue_cycles
+            for number, width in enumerate(widths):
+                bursts, length = (rows, width) if len(widths) > 1 else (rows * row // run, run)
+                if load and not number:
+                    cycles += self.read(bursts, length * size, shared=run > row)
+                else:  # the lines of what is left of a row are there by then
+                    cycles += self._moved(bursts, length * size, BLOCK_BYTES, load)
+            moved.append(cycles)
+        read, write = moved
         if transfer.filled:
-            return write + copies * writing.issue_cycles + writing.start_cycles
-        issues = reading.issue_cycles + writing.issue_cycles
-        return read + write + copies * issues + self.starts
+            return write + prices.writing(self.machine).start_cycles, write
+        alone = self.starts + read + write
+        return alone, max(read, write, alone / slots)
 
     def scalars(self, elements: int) -> float:
         """Elements that are loaded and stored one by one."""
@@ -272,32 +294,49 @@ def runs_of(
         share: transfers that UB is divided among.
     """
     block = machine.vector.block_bytes // transfer.itemsize
-    inner, run = transfer.inside(walked), transfer.run
-    if run < block:
+    if transfer.run < block:
         return None
-    itemsize = transfer.itemsize
+    ways = [_runs(transfer, machine, cores, walked, share, 1, 1)]
+    if share == 1 and not transfer.filled:
+        ways += [_runs(transfer, machine, cores, walked, 1, SLOTS, turns) for turns in TURNS]
+    return min(ways, key=lambda way: way.time(ceil_div(way.units, cores)))
+
+
+def _runs(
+    transfer: Transfer,
+    machine: Machine,
+    cores: int,
+    walked: int,
+    share: int,
+    slots: int,
+    turns: int,
+) -> Runs:
+    """A transfer by runs, in tiles of which each core does at least so many `turns`, unless they
+    become too small."""
+    itemsize, run = transfer.itemsize, transfer.run
+    block = machine.vector.block_bytes // itemsize
     ub_bytes = machine.buffers.UB.bytes
-    room = ub_bytes // share // itemsize
+    room = ub_bytes // share // itemsize // slots
     if transfer.filled:
         room = min(room, min(FILLED_BYTES, ub_bytes // FILLED_PART) // itemsize)
-    least = LEAST_BYTES // itemsize
-    sizes = [d.size for d in inner.outer]
+    least, sizes = LEAST_BYTES // itemsize, [d.size for d in transfer.inside(walked).outer]
     pieces = blocks_of_run(run, block)
     row = sum(count for _, count in pieces)
     if not sizes or row > room:
-        portions = cut(run, block, block, room - block, least, cores)
-        copies = 1 + bool(portions.tail % block)
-        way = Runs(transfer, block, walked, portions)
-        costs = TransferCosts(machine, min(way.units, cores))
-        return replace(way, cycles=costs.copied(transfer, (), portions.largest, copies))
-    part = ceil_div(math.prod(sizes), cores)
-    wanted = max(1, min(room // row, max(part, least // row)))
-    level, chunk = tile_of(sizes, wanted)
-    tile = (SharedDim(chunk, inner.outer[level].strides), *inner.outer[level + 1 :])
-    copies = math.prod(d.size for d in tile[:-1]) * len(pieces)
-    way = Runs(transfer, block, walked, None, level, chunk)
+        portions = cut(run, block, block, room - block, least, cores * turns)
+        tile: tuple[SharedDim, ...] = ()
+        widths = [portions.largest, *([block] if portions.tail % block else [])]
+        way = Runs(transfer, block, walked, portions, slots=slots)
+    else:
+        part = ceil_div(math.prod(sizes), cores * turns)
+        level, chunk = tile_of(sizes, max(1, min(room // row, max(part, least // row))))
+        outer = transfer.inside(walked).outer
+        tile = (SharedDim(chunk, outer[level].strides), *outer[level + 1 :])
+        widths = [count for _, count in pieces]
+        way = Runs(transfer, block, walked, None, level, chunk, slots)
     costs = TransferCosts(machine, min(way.units, cores))
-    return replace(way, cycles=costs.copied(transfer, tile, run, copies))
+    cycles, further = costs.copied(transfer, tile, widths, slots)
+    return replace(way, cycles=cycles, further=further)
 
 
 def by_scalars(transfer: Transfer, machine: Machine, walked: int = 0) -> Scalars:

@@ -32,11 +32,11 @@ from typing import Any
 
 from davinci.isa.transpose import ROWS
 from davinci.schedule.moves.block_banks import Parted, best_apart, parted, spread
-from davinci.schedule.moves.portions import Portions
+from davinci.schedule.moves.portions import AlikePieces, Portions
 from davinci.schedule.moves.word_pieces import WORD_BYTES, RowsOfPieces, WordLoad
 from davinci.schedule.vector.row_steps import DIGITS, Digits
 from davinci.schedule.vector.steps import TRANSPOSITION, BufferStep, BufferSteps, View
-from davinci.units import BLOCK_BYTES, row_major
+from davinci.units import BLOCK_BYTES, ceil_div, row_major
 
 WIDTHS = (1, 2, 4, 8)
 """Bytes of elements that can be moved."""
@@ -57,7 +57,7 @@ STORED = "stored"
 
 
 @dataclass(frozen=True)
-class WordMove:
+class WordMove(AlikePieces):
     """How a move is done.
 
     Attributes:
@@ -67,10 +67,12 @@ class WordMove:
         rows, points: rows of a tile, and points of the carrier in each.
         loads: of each piece.
         pitch: elements of a point in a run of the result.
-        cycles: estimated, of a tile.
+        cycles: estimated, of a tile by itself.
+        further: of each tile that the same core does behind it.
         apart: whether blocks of several transpositions of which equal ones are moved at once lie
             apart (`block_banks`).
         direct: whether the first transposition puts blocks where they belong.
+        slots: of what is loaded and stored, where a core does several tiles.
     """
 
     move: RowsOfPieces
@@ -82,8 +84,10 @@ class WordMove:
     loads: tuple[WordLoad, ...]
     pitch: int
     cycles: float = 0.0
+    further: float = 0.0
     apart: bool = False
     direct: bool = False
+    slots: int = 1
 
     @property
     def tile(self) -> int:
@@ -107,6 +111,13 @@ class WordMove:
     def units(self) -> int:
         """Pieces of work."""
         return 1 if self.carrier is None else math.prod(self.walks) * self.portions.units
+
+    def time(self, units: int) -> float:
+        """Estimated cycles of a core that does so many pieces of work, the longest among them."""
+        tiles = units
+        if self.carrier is not None and self.portions.overlaps:
+            tiles += ceil_div(units, self.portions.units)
+        return super().time(tiles)
 
     def __str__(self) -> str:
         if self.carrier is None:
@@ -192,9 +203,9 @@ class WordMove:
 
     @property
     def bytes(self) -> int:
-        """Bytes of UB that a tile takes."""
+        """Bytes of UB that tiles take."""
         moved = self.stored_elements + sum(map(self.loaded_elements, self.loading))
-        size = self.move.itemsize + (WORD_BYTES if self.move.itemsize == 1 else 0)
+        size = self.move.itemsize * self.slots + (WORD_BYTES if self.move.itemsize == 1 else 0)
         return moved * size + sum(self.scratch.values()) * BLOCK_BYTES // BLOCK_LANES
 
     def steps(self) -> BufferSteps:

@@ -10,8 +10,10 @@ from dataclasses import replace
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine, prices
 from davinci.schedule.moves.index_maps import ValueBox
+from davinci.schedule.moves.portions import SLOTS
 from davinci.schedule.moves.word_moves import WordMove
 from davinci.schedule.moves.word_pieces import WORD_BYTES, RowsOfPieces, WordLoad
+from davinci.schedule.vector.step_costs import turn_cycles
 from davinci.units import ceil_div, round_up, row_major
 
 SPARSE = 4
@@ -19,9 +21,6 @@ SPARSE = 4
 
 MOST_MIXED = 4
 """Pieces of which each may be loaded in a way of its own."""
-
-SLOTS = 2
-"""Tiles that a core works on at a time."""
 
 
 def word_move(move: RowsOfPieces, machine: Machine, cores: int, whole: bool) -> WordMove | None:
@@ -41,7 +40,7 @@ def word_move(move: RowsOfPieces, machine: Machine, cores: int, whole: bool) -> 
         for shared in (False, True)[: 1 + (len(arrays) < count)]
         if (way := _Ways(move, machine, cores, carrier, dense, shared).best()) is not None
     ]
-    return min(found, key=lambda way: way.cycles * ceil_div(way.units, cores), default=None)
+    return min(found, key=lambda way: way.time(ceil_div(way.units, cores)), default=None)
 
 
 class _Ways:
@@ -83,7 +82,7 @@ class _Ways:
         )
         pitch = round_up(math.prod(move.shape) * words, self.unit) // words
         way = WordMove(move, None, (), (), 1, 1, loads, pitch)
-        return self._weighed(way) if self._fits(way, 1) else None
+        return self._weighed(way) if self._fits(way) else None
 
     def _carried(self, carrier: int) -> WordMove | None:
         move = self.move
@@ -147,13 +146,13 @@ class _Ways:
             return None
         return WordLoad(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
 
-    def _fits(self, way: WordMove, slots: int) -> bool:
-        return way.bytes * slots <= self.machine.buffers.UB.bytes
+    def _fits(self, way: WordMove) -> bool:
+        return way.bytes <= self.machine.buffers.UB.bytes
 
     def _sized(self, way: WordMove, size: int, walks: int) -> WordMove | None:
         """The tile as large as UB and the number of cores allow."""
         least = way.points
-        if not self._fits(way, 1):
+        if not self._fits(way):
             return None
         each = way.bytes
         most = max(1, self.machine.buffers.UB.bytes // (SLOTS * each))
@@ -166,30 +165,27 @@ class _Ways:
         ways = [way, replace(way, apart=True)]
         if all(map(way.parted, way.numbers)):
             ways.append(replace(way, apart=True, direct=True))
-        fitting = [way for way in reversed(ways) if self._fits(way, 1)]
+        fitting = [way for way in reversed(ways) if self._fits(way)]
         best = min(fitting, key=lambda way: way.steps().estimate(self.machine).cycles)
         return self._weighed(best)
 
     def _weighed(self, way: WordMove) -> WordMove:
+        """The way with the cycles of a tile by itself, and of each that a core does behind it."""
         machine, port = self.machine, prices.reading(self.machine)
-        vector = way.steps().estimate(machine)
-        stored = way.stored_elements * way.move.itemsize
-        loaded = bursts = 0
-        for number in way.loading:
-            load = way.loads[number]
-            loaded += way.loaded_elements(number) * way.move.itemsize
-            bursts += 0 if load.dense else way.load_runs(number) * way.tile
-        waits = vector.links * machine.sync.barrier_cycles
-        start = port.start_cycles
-        if way.units <= self.cores:  # else the next tile comes while this one leaves
-            start = prices.ends(machine)
         used = min(way.units, self.cores)
-        each = prices.moving(machine, used, True, loaded) + port.row_miss_cycles * bursts
-        each += prices.moving(machine, used, False, stored)
-        cycles = start + vector.cycles + waits + each
-        cycles += prices.vector(machine, "vmuls", "f16", 0)
+        loaded = sum(way.loaded_elements(number) for number in way.loading) * way.move.itemsize
+        stored = way.stored_elements * way.move.itemsize
+        apart = [number for number in way.loading if not way.loads[number].dense]
+        bursts = sum(way.load_runs(number) * way.tile for number in apart)
+        read = prices.moving(machine, used, True, loaded) + port.row_miss_cycles * bursts
+        write = prices.moving(machine, used, False, stored)
+        steps = way.steps().estimate(machine)
+        vector: float = steps.cycles + steps.links * machine.sync.barrier_cycles
+        vector += prices.vector(machine, "vmuls", "f16", 0)
         if way.move.itemsize == 1:  # numbers of 16 bits for a while
             repeats = (loaded + stored) * WORD_BYTES / machine.vector.repeat_bytes
-            cycles += prices.vector(machine, "vconv", "f16", repeats, 0)
-        tiles = 1 if way.carrier is None else way.portions.tiles / way.portions.units
-        return replace(way, cycles=cycles * tiles)
+            vector += prices.vector(machine, "vconv", "f16", repeats, 0)
+        in_turns = replace(way, slots=SLOTS)
+        way = in_turns if self._fits(in_turns) else way
+        further = turn_cycles(machine, vector, read, write, way.slots)
+        return replace(way, cycles=prices.ends(machine) + read + vector + write, further=further)

@@ -30,11 +30,17 @@ def turns_cycles(
         read: of moving its inputs, without the time until a transfer begins.
         write: the same of its outputs.
     """
+    busy = max(vector, read, write)
+    late = max(0.0, count - slots)
+    return (count - late) * busy + late * turn_cycles(machine, vector, read, write, slots)
+
+
+def turn_cycles(machine: Machine, vector: float, read: float, write: float, slots: int) -> float:
+    """Cycles of a tile that waits for the buffers of the one so many slots before it, as
+    `turns_cycles` has them."""
     loaded = prices.reading(machine).start_cycles + read + vector if read else 0.0
     stored = vector + prices.writing(machine).start_cycles + write if write else 0.0
-    busy = max(vector, read, write)
-    waiting = max(0.0, max(loaded, stored) / slots - busy)
-    return count * busy + max(0.0, count - slots) * waiting
+    return max(vector, read, write, max(loaded, stored) / slots)
 
 
 def moving_cycles(
