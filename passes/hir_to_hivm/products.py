@@ -59,7 +59,8 @@ def lower_rows_to_fractals(translator: Translator, op: Op) -> None:
         "n_value": field(src.sizes[0]),
         "d_value": field(src.sizes[1]),
         "src_nd_matrix_stride": 0,
-        "src_d_value": field(src.strides[0]),
+        # How far apart rows are means nothing for one of them, and may be more than fits.
+        "src_d_value": field(src.strides[0] if src.sizes[0] != 1 else src.sizes[1]),
         "dst_nz_c0_stride": step // lanes,
         "dst_nz_n_stride": 1,
         "dst_nz_matrix_stride": 0,
