@@ -4,11 +4,12 @@ placement or order.
     python benchmarks/proofs/launch_mutations.py [mutants] [seed] [--write]
 
 Random launches on a coupled machine, whose cores write and load parts of a buffer between meetings
-of all, of groups and of neighbours (test/fuzz/talking_launches.py), and compiled kernels whose
-cores meet (test/fuzz/talking_kernels.py). Each mutant is judged twice: as a graph of what comes
-before what, worked out without running anything, and by the simulator with all checks. Both must
-agree: no unsafe launch accepted, no safe one refused. Prints the numbers; --write puts them into
-docs/checks.md. Exits with 1 if they disagree anywhere.
+of all, of groups and of neighbours (test/fuzz/talking_launches.py), compiled kernels whose cores
+meet (test/fuzz/talking_kernels.py), and, as many mutants again, random launches on a split machine,
+whose cube and vector cores meet by flags (test/fuzz/flag_meetings.py). Each mutant is judged twice:
+as a graph of what comes before what, worked out without running anything, and by the simulator with
+all checks. Both must agree: no unsafe launch accepted, no safe one refused. Prints the numbers;
+--write puts them into docs/checks.md. Exits with 1 if they disagree anywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 from checks_page import parser_of_figures, put
 
 from assembler import Assembler
-from fuzz.talking_mutation import compiled, judge_compiled, judged, table
+from fuzz.talking_mutation import compiled, judge_compiled, judged, judged_by_flags, table
 
 EVERY = 4
 """One in so many mutants of each compiled kernel is judged."""
@@ -39,10 +40,13 @@ def main() -> int:
     tally = judged(options.mutants, np.random.default_rng(options.seed), Assembler)
     for kernel in compiled():
         judge_compiled(kernel, tally, EVERY)
+    by_flags = judged_by_flags(options.mutants, np.random.default_rng(options.seed), Assembler)
     command = f"launch_mutations.py {options.mutants} {options.seed}"
-    put("LAUNCHES", command, table(tally), time.process_time() - start, options.write)
-    print(*tally.wrong[:10], sep="\n")
-    return int(bool(tally.wrong))
+    lines = [*table(tally), "", "on a split machine, by flags:", *table(by_flags)]
+    put("LAUNCHES", command, lines, time.process_time() - start, options.write)
+    wrong = [*tally.wrong, *by_flags.wrong]
+    print(*wrong[:10], sep="\n")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Mutants of launches whose blocks wait for each other, judged without running and by running."""
+"""Mutants of launches whose cores wait for each other, judged without running and by running."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from davinci import zoo
+from fuzz import flag_meetings
+from fuzz.flag_meetings import FlagMeetings
 from fuzz.group_kernels import GroupModel
 from fuzz.talking_kernels import TalkingKernel, talking
-from fuzz.talking_launches import Launch, fault, judge, mutants, random_launch
+from fuzz.talking_launches import fault, judge, mutants, random_launch
 from talking_support import Talking
 
 OUTCOMES = ("unsafe, refused", "safe, accepted", "unsafe, accepted", "safe, refused")
@@ -46,20 +48,36 @@ def judged(count: int, rng: np.random.Generator, new_asm: Callable[[], Any]) -> 
     tally, rig = Tally(), Talking(new_asm)
     while sum(tally.counts.values()) < count:
         launch = random_launch(rng)
-        if not _agreed(rig, launch, new_asm, "unchanged", tally):
+        said, found = judge(rig, launch, new_asm), fault(rig, launch)
+        if not _agreed(said, found, "unchanged", launch, tally):
             continue
         tally.launches += 1
         tally.blocks += len(launch)
         for mutant in mutants(launch, rng):
-            _agreed(rig, mutant.launch, new_asm, mutant.kind, tally)
+            said, found = judge(rig, mutant.launch, new_asm), fault(rig, mutant.launch)
+            _agreed(said, found, mutant.kind, mutant.launch, tally)
     return tally
 
 
-def _agreed(
-    rig: Talking, launch: Launch, new_asm: Callable[[], Any], kind: str, tally: Tally
-) -> bool:
-    """Judges a launch both ways; whether it is safe by both."""
-    said, found = judge(rig, launch, new_asm), fault(rig, launch)
+def judged_by_flags(
+    count: int, rng: np.random.Generator, new_asm: Callable[[], Any], every: int = 1
+) -> Tally:
+    """The same of launches on a split machine whose cores meet by flags, all of their mutants or
+    each `every`th of them."""
+    tally, rig = Tally(), FlagMeetings(new_asm)
+    while sum(tally.counts.values()) < count:
+        launch = flag_meetings.random_launch(rng)
+        if not _agreed(rig.judge(launch), rig.fault(launch), "unchanged", launch, tally):
+            continue
+        tally.launches += 1
+        tally.blocks += len(launch)
+        for kind, mutant in islice(flag_meetings.mutants(launch, rng), 0, None, every):
+            _agreed(rig.judge(mutant), rig.fault(mutant), kind, mutant, tally)
+    return tally
+
+
+def _agreed(said: str, found: str, kind: str, launch: object, tally: Tally) -> bool:
+    """Notes what the graph and the simulator say of a launch; whether it is safe by both."""
     if _note(not said, found, kind, tally):
         tally.wrong.append(f"{kind}: the graph says {said!r}, the simulator {found!r}: {launch}")
     return not said and not found
@@ -100,7 +118,9 @@ def judge_compiled(kernel: TalkingKernel, tally: Tally, every: int = 1) -> None:
 
 def table(tally: Tally) -> list[str]:
     """Lines of the figures."""
-    lines = [f"{tally.launches} random launches of {tally.blocks} blocks, {tally.kernels} compiled"]
+    lines = [
+        f"{tally.launches} random launches of {tally.blocks} programs, {tally.kernels} compiled"
+    ]
     kinds = list(dict.fromkeys(kind for kind, _ in tally.counts))
     lines.append(f"{'':<10}" + "".join(f"{name:>18}" for name in ("mutants", *OUTCOMES)))
     for kind in (*kinds, "together"):

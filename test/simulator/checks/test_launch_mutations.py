@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from davinci import zoo
+from fuzz.flag_meetings import FlagMeetings, random_launch
 from fuzz.talking_kernels import talking
-from fuzz.talking_launches import OVER_LINES, Launch, fault, judge, load, poll, post, write
-from fuzz.talking_mutation import Tally, judge_compiled, judged
+from fuzz.talking_launches import OVER_LINES, Launch, Op, fault, judge, load, poll, post, write
+from fuzz.talking_mutation import Tally, judge_compiled, judged, judged_by_flags
 from talking_support import Talking
 
 MEETING: Launch = tuple((write(i, i), post(i, 1), poll(0, 2, 1), load(1 - i, 0)) for i in range(2))
@@ -26,6 +28,31 @@ def test_random_launches_with_one_thing_changed(new_asm: Callable[[], Any]) -> N
     kinds = {kind for kind, outcome in tally.counts if outcome == "unsafe, refused"}
     assert kinds >= {"flag", "count", "core set", "placement", "order"}
     assert any(outcome == "safe, accepted" for kind, outcome in tally.counts if kind == "order")
+
+
+def test_meetings_by_flags_with_one_thing_changed(new_asm: Callable[[], Any]) -> None:
+    """Each kind of change is found where it matters, and is let be where it does not."""
+    tally = judged_by_flags(150, np.random.default_rng(1), new_asm, every=25)
+    assert tally.wrong == []
+    kinds = {kind for kind, outcome in tally.counts if outcome == "unsafe, refused"}
+    assert kinds >= {"flag", "number", "core set", "placement", "order"}
+    assert any(outcome == "safe, accepted" for kind, outcome in tally.counts if kind == "order")
+
+
+def test_a_meeting_without_a_core_or_by_another_flag(new_asm: Callable[[], Any]) -> None:
+    rig = FlagMeetings(new_asm)
+    launch = next(
+        found
+        for found in map(random_launch, map(np.random.default_rng, range(20)))
+        if {member.seat.kind for member in found} == {"AIC", "AIV"}
+    )
+    assert (rig.judge(launch), rig.fault(launch)) == ("", "")
+    for i, member in enumerate(launch):
+        missing = (*launch[:i], replace(member, ops=()), *launch[i + 1 :])
+        assert rig.judge(missing) and rig.fault(missing)
+        ops = tuple(Op("await", (3,)) if op.name == "await" else op for op in member.ops)
+        other = (*launch[:i], replace(member, ops=ops), *launch[i + 1 :])
+        assert rig.judge(other) and rig.fault(other)
 
 
 def test_compiled_cores_that_share_lanes() -> None:
