@@ -123,7 +123,8 @@ class AttentionCubeCore:
         self.steps.skewed(self.scores, self.both, self.results, between=self.bring_first_v)
 
     def prepare(self) -> None:
-        """Ones beside V in L0B, and numbers in L1 where rows of a matrix end before a buffer."""
+        """Ones beside V in L0B, and numbers in L1 where rows of a matrix end before a buffer and
+        none were there before."""
         wide = self.columns + 1
         ones = alloc([self.own * FRACTAL], ir.F16Type.get(), "L1")
         with serving(*self.members.sums):
@@ -135,7 +136,7 @@ class AttentionCubeCore:
                     cce.load2d(source, self.fractals(held, 1, 1, place))
         if self.attention.fractals.rows % self.schedule.unit_rows or self.attention.rows % SIDE:
             self.clear(self.q.l1)
-        if self.attention.keys % (self.schedule.tile * SIDE):
+        if self.attention.keys % (self.schedule.tile * SIDE) and self.steps.may_begin_at_the_end:
             self.clear(self.k.l1)
 
     def clear(self, buffers: list[ir.Value]) -> None:

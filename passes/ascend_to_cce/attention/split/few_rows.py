@@ -126,11 +126,11 @@ class FewRowsVectorCore(AttentionVectorCore):
     def keep(self, place: StepPlace) -> None:
         """Stores what a unit has made of its share of the keys."""
         assert self.rings.sums is not None, "keys are shared"
-        height, width = self.schedule.rows * SIDE, self.columns * SIDE
+        rows, width = self.attention.rows, self.columns * SIDE
         start = [place.matrix, place.share, 0, 0]
         with serving(*self.members.product):
-            target = subview(self.rings.sums, start, [1, 1, height, width], drop=[0, 1])
-            cce.copy(restride(self.sums[0], [height, width], [width, 1]), target)
+            target = subview(self.rings.sums, start, [1, 1, rows, width], drop=[0, 1])
+            cce.copy(restride(self.sums[0], [rows, width], [width, 1]), target)
 
     def keep_lowest(self, place: StepPlace) -> None:
         """Stores minus the maxima of a share of the keys, whose last weights are made: those of the
@@ -152,12 +152,14 @@ class FewRowsVectorCore(AttentionVectorCore):
         """O of all matrices, dealt to all vector cores: the sum of what shares of the keys made,
         each times exp(its maximum - the largest), over the sum of their weights."""
         assert self.rings.sums is not None and self.rings.lowest is not None, "keys are shared"
-        shares, height, width = self.schedule.shares, self.schedule.rows * SIDE, self.columns * SIDE
-        f32, cores = ir.F32Type.get(), LANES * self.steps.blocks
+        shares, height, cores = self.schedule.shares, SIDE, LANES * self.steps.blocks
+        f32 = ir.F32Type.get()
         lowest, weights = (alloc([shares, height], f32, "UB") for _ in range(2))
         least = alloc([height], f32, "UB")
         number = add(mul(self.block, LANES), self.lane)
         left = arith.SubIOp(as_value(add(self.attention.batch + cores - 1, 0)), as_value(number))
+        with serving(*self.members.quotient):  # What is divided besides the rows that there are.
+            cce.vector_dup(scalar("f32", 1.0), self.sums[0])
         with for_loop(0, divided(left.result, cores)) as turn:
             matrix = add(number, mul(turn, cores))
             with serving(*self.members.highest):
@@ -171,24 +173,22 @@ class FewRowsVectorCore(AttentionVectorCore):
                 cce.vexp(weights, weights)
             for share in range(shares):
                 with serving(*self.members.product):
-                    self.add_share(matrix, share, weights, height, width)
+                    self.add_share(matrix, share, weights)
             self.leave(matrix, 0, 0)
 
-    def add_share(
-        self, matrix: IndexLike, share: int, weights: ir.Value, height: int, width: int
-    ) -> None:
+    def add_share(self, matrix: IndexLike, share: int, weights: ir.Value) -> None:
         """What a share of the keys made, times the weights of its rows."""
         assert self.rings.sums is not None, "keys are shared"
-        there = self.pieces.next(height * width, ir.F32Type.get())
-        start = [matrix, share, 0, 0]
-        source = subview(self.rings.sums, start, [1, 1, height, width], drop=[0, 1])
-        cce.copy(source, restride(there, [height, width], [width, 1]))
-        shape = [height // REPEAT_BLOCKS, REPEAT_BLOCKS]
-        self.spread_out(restride(weights, shape, [REPEAT_BLOCKS, 1], share * height))
-        wide, strides = [height, width // F32_BLOCK, F32_BLOCK], [width, F32_BLOCK, 1]
+        rows, width = self.attention.rows, self.columns * SIDE
+        there = self.pieces.next(rows * width, ir.F32Type.get())
+        source = subview(self.rings.sums, [matrix, share, 0, 0], [1, 1, rows, width], drop=[0, 1])
+        cce.copy(source, restride(there, [rows, width], [width, 1]))
+        shape = [SIDE // REPEAT_BLOCKS, REPEAT_BLOCKS]
+        self.spread_out(restride(weights, shape, [REPEAT_BLOCKS, 1], share * SIDE))
+        wide, strides = [rows, width // F32_BLOCK, F32_BLOCK], [width, F32_BLOCK, 1]
         factors = restride(self.spread, wide, [F32_BLOCK, 0, 1])
         target = there if share else self.sums[0]
         cce.vmul(restride(there, wide, strides), factors, restride(target, wide, strides))
         if share:
-            flat = restride(self.sums[0], [height * width], [1])
-            cce.vadd(flat, restride(there, [height * width], [1]), flat)
+            flat = restride(self.sums[0], [rows * width], [1])
+            cce.vadd(flat, restride(there, [rows * width], [1]), flat)

@@ -42,8 +42,8 @@ def ring_types(
     kind = element_type(schedule.dtype(attention))
     shared: list[list[int]] = []
     if schedule.shares > 1:
-        of_rows = [attention.batch, schedule.shares, schedule.unit_rows * SIDE]
-        shared = [[*of_rows, columns * SIDE], of_rows]
+        each = [attention.batch, schedule.shares]
+        shared = [[*each, attention.rows, columns * SIDE], [*each, SIDE]]
     return [
         ir.MemRefType.get(scores, kind),
         ir.MemRefType.get(scores, f16),

@@ -41,8 +41,8 @@ class Rings:
         weights: the same, of f16.
         results: [blocks][places][halves of a unit][rows][columns + 16], of f32.
         sums: of each share of keys P V of all of it, [matrices][shares][rows][columns + 16], of
-            f32; None where keys are not shared.
-        lowest: beside them minus the maxima, [matrices][shares][rows].
+            f32, with those rows that there are; None where keys are not shared.
+        lowest: beside them minus the maxima, [matrices][shares][16].
         table: the steps of blocks, None where they are counted: see `dealing.table_of`.
         masks: of patterns of a band, None if there are none: see `dealing.masks_of`.
     """
@@ -96,6 +96,11 @@ class BlockSteps:
         units = add(schedule.units(attention) + blocks - 1, 0)
         left = arith.SubIOp(as_value(units), block).result
         self.count = mul(divided(left, blocks), self._of_unit)
+
+    @property
+    def may_begin_at_the_end(self) -> bool:
+        """Whether the first tile of a block may be the last of its matrix, which has fewer keys."""
+        return self._of_unit == 1 or self.attention.band is not None
 
     @contextmanager
     def only_blocks_with_work(self) -> Iterator[None]:
