@@ -32,17 +32,25 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from markdown_it import MarkdownIt
 
-from davinci.tools import npu_opt, npu_plan, npu_run
+from davinci import simulator
+from davinci.tools import npu_opt, npu_plan, npu_profile, npu_run, npu_split
 
 RUN = ("python", "console", "bash")
 NOT_RUN = re.compile(r"<!--\s*not run:\s*(.*?)\s*-->", re.DOTALL)
 NEEDS = re.compile(r"<!--\s*needs:\s*([\w, ]+?)\s*-->")
 SAVED = re.compile(r"[Ss]ave it as `([^`]+)`:\s*$")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-TOOLS = {"npu-run": npu_run.main, "npu-opt": npu_opt.main, "npu-plan": npu_plan.main}
+TOOLS = {
+    "npu-run": npu_run.main,
+    "npu-opt": npu_opt.main,
+    "npu-plan": npu_plan.main,
+    "npu-profile": npu_profile.main,
+    "npu-split": npu_split.main,
+}
 SHELL_ONLY = re.compile(r"[|&;<>$*?`#\n]")
 
 
@@ -141,13 +149,14 @@ def commands(block: str) -> list[tuple[str, str]]:
 
 def run_command(command: str, folder: Path) -> tuple[str, int]:
     """What a command prints, and its exit code. The project's own commands run in this process,
-    which has them loaded, as long as they need no shell; not beside JAX, whose threads do not live
-    with the processes that npu-run starts."""
+    which has them loaded, as long as they need no shell. Beside JAX, whose threads do not live in
+    copies of this process, npu-run starts none."""
     words = shlex.split(command)
-    alone = "jax" not in sys.modules
-    if alone and words and words[0] in TOOLS and not SHELL_ONLY.search(command.replace("\\\n", "")):
+    if words and words[0] in TOOLS and not SHELL_ONLY.search(command.replace("\\\n", "")):
         out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        count = (lambda: 1) if "jax" in sys.modules else simulator.processors
+        one = patch.object(simulator, "processors", count)
+        with one, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code = TOOLS[words[0]](words[1:])
         return out.getvalue(), code
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
