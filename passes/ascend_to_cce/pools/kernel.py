@@ -108,9 +108,9 @@ class PoolKernel:
                 else whole(number, SIDE)
             )
         self.numbers = {}
-        for key, value in self.end.program.constants.items():
+        for value, filling in self.end.program.constants.items():
             with serving(*self.end.program.readers(value)):
-                self.numbers[value] = self._number(*key)
+                self.numbers[value] = self._number(value.dtype, filling)
 
     def _firsts(self) -> range:
         """First rows of the image of those that windows step to."""

@@ -106,9 +106,9 @@ class Extras:
             if end.nz:
                 self._raw[extra.value] = RowRing(2, schedule.tile.n * SIDE * itemsize)
         self._once = {}
-        for key, value in end.program.constants.items():
+        for value, number in end.program.constants.items():
             with serving(*end.program.readers(value)):
-                self._once[value] = self._number(*key)
+                self._once[value] = self._number(value.dtype, number)
         if end.width:
             for extra in end.extras:
                 if extra.beside:

@@ -58,7 +58,7 @@ class ChunkBuilder(VectorBuilder):
         return self.lasting[value]
 
     def _allocate_once(self) -> None:
-        for value in self.program.constants.values():
+        for value in self.program.constants:
             self._keep(value)
         self._write_constants()
 

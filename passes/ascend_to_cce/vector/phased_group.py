@@ -54,7 +54,7 @@ class PhasedBuilder(TileBuilder):
         self.piece = 0
 
     def build(self) -> int:
-        self._fix(self.program.constants.values())
+        self._fix(self.program.constants)
         self._write_constants()
         schedule = self.schedule
         walked = [axis.size for axis in self.space.axes[: schedule.axis]]

@@ -108,9 +108,9 @@ class TileBuilder:
         return found
 
     def _write_constants(self) -> None:
-        for (dtype, number), value in self.program.constants.items():
+        for value, number in self.program.constants.items():
             with serving(*self.program.readers(value)):
-                cce.vector_dup(scalar(dtype, number), self._held(value))
+                cce.vector_dup(scalar(value.dtype, number), self._held(value))
 
     def _steps(self, starts: Sequence[IndexLike], once: bool) -> None:
         """Loads, computes and stores the values that are the same for all tiles, or the others."""

@@ -9,6 +9,7 @@ one tile; a schedule gives the values buffers, and then the steps are built for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -95,6 +96,7 @@ class VectorProgram:
     """Records steps; a number as an operand becomes a scalar operand or a filled buffer.
 
     Attributes:
+        constants: buffers that are filled once, and with what; zeros of two signs have two.
         wide: of values that a conversion lost nothing of, what they were converted from.
         rounded: of values of f32, the same in f16 by cheaper steps than a conversion at the end.
         parts: of integers of 64 bits, the halves that are known.
@@ -107,7 +109,7 @@ class VectorProgram:
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     steps: list[TileStep] = field(default_factory=list)
-    constants: dict[tuple[str, float], Value] = field(default_factory=dict)
+    constants: dict[Value, float] = field(default_factory=dict)
     wide: dict[Value, Value] = field(default_factory=dict)
     rounded: dict[Value, Value] = field(default_factory=dict)
     parts: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
@@ -129,10 +131,13 @@ class VectorProgram:
 
     def constant(self, dtype: str, number: float) -> Value:
         """An array filled with `number` once, before the loop over tiles."""
-        key = (dtype, number)
-        if key not in self.constants:
-            self.constants[key] = self._value(dtype)
-        return self.constants[key]
+        sign = math.copysign(1.0, number)  # zeros differ by it
+        for value, held in self.constants.items():
+            if value.dtype == dtype and held == number and math.copysign(1.0, held) == sign:
+                return value
+        value = self._value(dtype)
+        self.constants[value] = number
+        return value
 
     def step(
         self,
@@ -244,7 +249,9 @@ class VectorProgram:
                 kept.append(step)
                 used.update(step.sources)
         self.steps = kept[::-1]
-        self.constants = {key: value for key, value in self.constants.items() if value in used}
+        self.constants = {
+            value: number for value, number in self.constants.items() if value in used
+        }
 
     def halves(self, a: Value) -> tuple[Value, Value]:
         """The low and high halves of elements of 64 or 32 bits; the low ones as if they were

@@ -47,7 +47,7 @@ def test_quotients_that_are_rounded_are_products() -> None:
 def test_other_quotients_stay() -> None:
     end = epilogue(activated=False, divisor=9.0, wide=True)
     assert ("vdiv", "f32") in names(end)
-    (number,) = end.program.constants.values()
+    (number,) = end.program.constants
     assert isinstance(number, Value)
 
 

@@ -97,6 +97,14 @@ def test_zeros_of_two_signs_are_two_numbers() -> None:
     assert [str(step.scalar) for step in first.program.steps] == ["0.0", "-0.0"]
 
 
+def test_zeros_of_two_signs_fill_two_buffers() -> None:
+    """A quotient of a zero has a buffer of it, with its sign."""
+    array = Tensor((40, 257), "f32")
+    nodes = [Node("div", (Scalar(x), 0), n) for n, x in ((1, 0.0), (2, -0.0))]
+    (first, *_) = prepared(Graph([array] * 3, nodes, [0], [1, 2]), MACHINE)
+    assert sorted(map(str, first.program.constants.values())) == ["-0.0", "0.0"]
+
+
 def test_what_stays_from_chunk_to_chunk_has_its_own_buffers() -> None:
     """Values of one kind may differ in whether they stay in UB while chunks of an axis go by."""
     rows, row = Tensor((3, 40000, 2), "f32"), Tensor((3, 2), "f32")

@@ -28,7 +28,7 @@ def chains(count: int) -> TileProgram:
 def require_order(p: TileProgram) -> None:
     """Fails where a step comes before one that makes what it reads, or behind one that writes over
     that."""
-    made, gone = {*p.inputs, *p.constants.values()}, set()
+    made, gone = {*p.inputs, *p.constants}, set()
     for step in p.steps:
         assert made.issuperset(step.sources) and gone.isdisjoint(step.sources), step
         gone |= {step.sources[0]} if step.accumulates else set()

@@ -420,7 +420,7 @@ class _Reader:
         self.program.outputs = [self.highest]
         self.program.drop_unused()
         steps, running = list(self.program.steps), scores
-        numbers = self.program.constants.values()
+        numbers = self.program.constants
         given = {extra.value for extra in self.extras.values()} | set(numbers)
         for step in steps:
             line = step.sources.count(running) >= 1 and given.issuperset(
@@ -435,7 +435,7 @@ class _Reader:
             raise NoSpace("a chain that does not end where the maximum is taken")
         steps, scale, self.scaling = without_scale(steps, scores)
         extras = tuple(self.extras.values())
-        pairs = tuple((value, number) for (_, number), value in self.program.constants.items())
+        pairs = tuple(self.program.constants.items())
         return ScoreChain(scores, tuple(steps), extras, pairs), scale
 
     # The group.

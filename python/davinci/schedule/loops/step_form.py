@@ -68,7 +68,7 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     multiply_numerators(program, beside | fixed_values(group, program))
     fuse_late_products(program, machine, beside | fixed_values(group, program))
     used = {v for step in program.steps for v in step.sources} | set(program.stores.values())
-    program.constants = {key: v for key, v in program.constants.items() if v in used}
+    program.constants = {v: number for v, number in program.constants.items() if v in used}
     return StepForm(program, tuple(rows), tuple(_arrivals(group, rows)))
 
 
@@ -76,7 +76,7 @@ def fixed_values(group: LoopGroup, program: TileProgram) -> set[Value]:
     """The values of a program of a loop that are the same in all steps, but for those that a step
     computes another one in the place of."""
     fixed = {program.loads[n] for n in group.inputs("fixed")}
-    fixed |= set(program.constants.values())
+    fixed |= set(program.constants)
     added_to = {step.sources[0] for step in program.steps if step.accumulates}
     for step in program.steps:
         if fixed.issuperset(step.sources) and step.result not in added_to:
@@ -256,7 +256,7 @@ def _with_arrays(
 
 def _numbers(program: TileProgram) -> Iterator[tuple[float, Value]]:
     """The constants of a program."""
-    return ((number, value) for (_, number), value in program.constants.items())
+    return ((number, value) for value, number in program.constants.items())
 
 
 def _numerator(step: TileStep, value: Value, numbers: dict[Value, float]) -> float | None:

@@ -291,7 +291,7 @@ class Epilogue:
         """Bytes of UB for rows of a tile of so many fractal columns, two of each, and numbers; of
         dense parts one of each, for all rows of a part."""
         rows = [x.value.dtype for x in self.extras if x.beside]
-        numbers = [v.dtype for v in self.program.constants.values()]
+        numbers = [v.dtype for v in self.program.constants]
         if self.width:
             each = [self.elements(columns, part_rows, v) for v in (*rows, *numbers)]
             each += [columns * SIDE for _ in rows]
@@ -373,7 +373,7 @@ class Epilogue:
             lanes = REPEAT_BYTES // max(DTYPES[v.dtype].itemsize for v in values)
             strides = [[of_column, lanes, 1] for _ in values]
             for i, value in enumerate(values):
-                if value in self.program.constants.values():
+                if value in self.program.constants:
                     strides[i] = [0, 0, 1]
                 elif once[i]:
                     strides[i] = [self.row_elements(1, value.dtype), 0, 1]
@@ -393,7 +393,7 @@ class Epilogue:
         height, of_column = rows * SIDE, self.of_column(rows)
         strides = []
         for value in values:
-            if value in self.program.constants.values():
+            if value in self.program.constants:
                 strides.append([0, 0, 0, 1])
             elif self.is_row(value):
                 row = self.row_elements(1, value.dtype)
@@ -406,7 +406,7 @@ class Epilogue:
 
     def is_repeated(self, value: Value) -> bool:
         """Whether a value is one row or one number."""
-        return self.is_row(value) or value in self.program.constants.values()
+        return self.is_row(value) or value in self.program.constants
 
     def is_row(self, value: Value) -> bool:
         return any(extra.row and extra.value == value for extra in self.extras)

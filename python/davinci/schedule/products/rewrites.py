@@ -78,20 +78,19 @@ def inverted(program: VectorProgram) -> VectorProgram:
 
     A product is an ulp of f32 off at most, a thousandth of what rounding takes.
     """
-    numbers = {value: number for (_, number), value in program.constants.items()}
     rounded = {step.sources[0] for step in program.steps if is_rounding(step)}
     uses = Counter(value for step in program.steps for value in step.sources)
     uses.update(program.outputs)
 
     def cheaper(step: TileStep) -> TileStep:
         legal = step.name == "vdiv" and step.result in rounded and uses[step.result] == 1
-        if not legal or (number := numbers.get(step.sources[1], 0.0)) == 0:
+        if not legal or (number := program.constants.get(step.sources[1], 0.0)) == 0:
             return step
         return replace(step, name="vmuls", sources=step.sources[:1], scalar=1 / number)
 
     steps = [cheaper(step) for step in program.steps]
     read = {value for step in steps for value in step.sources}
-    constants = {key: value for key, value in program.constants.items() if value in read}
+    constants = {value: number for value, number in program.constants.items() if value in read}
     return replace(program, steps=steps, constants=constants)
 
 
@@ -103,7 +102,7 @@ def multiply_added(program: VectorProgram, kept: Collection[Value]) -> VectorPro
     Args:
         kept: values that are not written over.
     """
-    held = {*kept, *program.outputs, *program.constants.values()}
+    held = {*kept, *program.outputs, *program.constants}
     steps = list(program.steps)
     for place, added in enumerate(program.steps):
         if added.name != "vadd" or added.result in program.outputs:
@@ -151,7 +150,7 @@ def begun(program: VectorProgram, step: TileStep) -> VectorProgram:
 
 def values_of(program: VectorProgram) -> list[Value]:
     results = [step.result for step in program.steps]
-    return [*program.inputs, *program.constants.values(), *results]
+    return [*program.inputs, *program.constants, *results]
 
 
 def with_source(step: TileStep, old: Value, new: Value) -> TileStep:

@@ -95,7 +95,7 @@ class ChunkChoice:
 
     def _held(self, phases: Phases, layout: TileLayout) -> int:
         """Bytes of what stays in UB."""
-        values = dict.fromkeys((*lasting(self.program, phases), *self.program.constants.values()))
+        values = dict.fromkeys((*lasting(self.program, phases), *self.program.constants))
         found = sum(TileBuffer(v.dtype, layout.shape(v), True).bytes for v in values)
         steps = [step for phase in phases.phases for step in phase.statistics]
         return found + sum(map(layout.scratch_bytes, (*steps, *phases.statistics)))

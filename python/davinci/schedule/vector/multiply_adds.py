@@ -66,7 +66,7 @@ class _Fusion:
     ) -> None:
         self.program, self.machine, self.late, self.fixed = program, machine, late, kept
         self.written_over = {step.sources[0] for step in program.steps if step.accumulates}
-        constants = program.constants.values()
+        constants = program.constants
         self.readers = Counter(v for step in program.steps for v in step.sources)
         self.kept = {*program.inputs, *constants, *program.outputs, *program.stores.values()}
         self.kept |= kept

@@ -64,7 +64,7 @@ class PhasedLayout:
         """Bytes of UB."""
         layout = self.layout
         found = sum(ring.count * ring.buffer.bytes for ring in self.rings)
-        values = [*layout.program.constants.values(), *self.statistics]
+        values = [*layout.program.constants, *self.statistics]
         found += sum(TileBuffer(v.dtype, layout.shape(v), True).bytes for v in values)
         for phase in self.phases.phases:
             found += sum(self.gathering(step).bytes for step in phase.gathered)

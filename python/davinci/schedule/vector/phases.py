@@ -95,7 +95,7 @@ class _Phases:
 
     def _levels(self) -> dict[Value, int]:
         """The phase in which each value is first known."""
-        level = dict.fromkeys((*self.program.inputs, *self.program.constants.values()), 0)
+        level = dict.fromkeys((*self.program.inputs, *self.program.constants), 0)
         for step in self.program.steps:
             found = max(level[source] for source in step.sources)
             level[step.result] = found + self.gathers(step)

@@ -119,7 +119,7 @@ class _BufferAssignment:
         self.last = program.last_uses()
         each = [step for step in program.steps if step.result not in lasting]
         self.kept = {v for step in each for v in step.sources if v in lasting}
-        self.kept |= set(program.constants.values())
+        self.kept |= set(program.constants)
         self.crossing = {*program.loads.values(), *program.stores.values()}
         self.beside: dict[Value, list[Value]] = {}
         for step in program.steps:
@@ -137,7 +137,7 @@ class _BufferAssignment:
     def run(self) -> tuple[list[int], set[int], dict[Value, int]]:
         """The kinds of the buffers, which of them are moved, and that of each value."""
         program = self.program
-        for value in (*program.constants.values(), *program.inputs):
+        for value in (*program.constants, *program.inputs):
             self._take(value)
         done = 0
         while done < len(program.steps):

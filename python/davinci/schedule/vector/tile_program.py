@@ -366,7 +366,7 @@ def _deciding(graph: Graph) -> set[int]:
 
 def _require_halves(program: TileProgram) -> None:
     """Fails where integers of 64 bits are computed with."""
-    if any(dtype == "s64" for dtype, _ in program.constants):
+    if any(value.dtype == "s64" for value in program.constants):
         raise NoSpace("a number of 64 bits")
     for step in program.steps:
         long = any(value.dtype == "s64" for value in (step.result, *step.sources))

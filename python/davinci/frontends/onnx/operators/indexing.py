@@ -11,7 +11,6 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import BadNode, OnnxTensor, broadcast, constant, convert
-from davinci.operators.sorting import MOST_NUMBER
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import NodeCall
@@ -33,6 +32,9 @@ more of them are sorted or scattered one by one, on the scalar unit."""
 
 SORTED_BY_VECTORS = tuple(map(np.dtype, ("f4", "f2", "i4", "i1", "u1")))
 """Types that the vector unit sorts."""
+
+MOST_SORTED = 1 << 22
+"""Elements of an axis up to which it does, with their places."""
 
 MOST_EXTREMES = 6
 """Extreme elements up to which it takes less time to look for one after the other than to sort, on
@@ -273,7 +275,7 @@ def lower_top_k(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor]:
     if not 0 <= count <= x.shape[axis]:
         raise BadNode(f"{count} of {x.shape[axis]} elements")
     largest = bool(node.attr("largest", 1))
-    may_sort = x.dtype in SORTED_BY_VECTORS and x.shape[axis] < MOST_NUMBER // 2
+    may_sort = x.dtype in SORTED_BY_VECTORS and x.shape[axis] <= MOST_SORTED
     few = MOST_EXTREMES if may_sort else FEW
     if 0 < count <= few and x.dtype.itemsize <= 4:  # wider ones have no maxima on the vector unit
         values, order = extremes(x, axis, count, largest)
