@@ -12,6 +12,7 @@ on a 910B). Most of the others were known when the model was made (`published.Ro
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
 import sys
@@ -156,6 +157,7 @@ def table(found: Iterable[TunedProblem]) -> Iterator[str]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0]).parse_args()
     print("\n".join(table([*problems(), triton_addition()])))
 
 
