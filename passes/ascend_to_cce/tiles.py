@@ -73,10 +73,16 @@ def with_slots(buffer: ir.Value, slots: int) -> ir.Value:
 
 @dataclass(frozen=True)
 class AlikeWork:
-    """`count` pieces of work of one static shape; `build(index)` builds piece `index`."""
+    """`count` pieces of work of one static shape; `build(index)` builds piece `index`.
+
+    Attributes:
+        in_turns: whether pieces of a block may be ordered together; those of the scalar unit, which
+            has no buffers, come one after the other.
+    """
 
     count: int
     build: Callable[[IndexLike], None]
+    in_turns: bool = True
 
 
 def block_index(target: Target) -> ir.Value:
@@ -150,7 +156,7 @@ def share_blocks(
     few = target.blocks is None or target.blocks.count <= 1
     if target.cores <= 1 or (alone and total <= 1 and few):
         for part in parts:
-            for_tiles(TileSegment(0, part.count, 1), part.build, unroll)
+            for_tiles(TileSegment(0, part.count, 1), part.build, unroll * part.in_turns)
         return total
     if alone and total <= target.cores and target.blocks is None:
         _one_each([part for part in parts if part.count], block_index(target))
@@ -163,7 +169,7 @@ def share_blocks(
             taken = arith.RemUIOp(as_value(before), blocks).result
             shifted = arith.SubIOp(arith.AddIOp(block, blocks).result, taken).result
             start = arith.RemUIOp(shifted, blocks).result
-        if unroll and alone and target.blocks is None:
+        if unroll and part.in_turns and alone and target.blocks is None:
             _counted(part, start, min(total, target.cores), unroll)
         else:
             with for_loop(start, part.count, blocks) as piece:

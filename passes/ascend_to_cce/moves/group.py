@@ -26,7 +26,7 @@ from davinci.passes.ascend_to_cce.tiles import (
     share_blocks,
 )
 from davinci.passes.builder import IndexLike
-from davinci.schedule.moves.choice import MovePlan, Painted, Way
+from davinci.schedule.moves.choice import MovePlan, Painted, Way, uses_scalars
 from davinci.schedule.moves.fractal_moves import FractalMove
 from davinci.schedule.moves.portions import SLOTS
 from davinci.schedule.moves.squares import Squares
@@ -97,4 +97,4 @@ def painted_parts(way: Painted, arrays: Arrays, result: ir.Value) -> list[AlikeW
             for part in found:
                 for_tiles(TileSegment(0, part.count, 1), part.build)
 
-    return [AlikeWork(way.outer, build)]
+    return [AlikeWork(way.outer, build, in_turns=not uses_scalars(way))]

@@ -201,8 +201,9 @@ def scalar_parts(
         memref.StoreOp(value, written, at)
 
     if len(walked) == len(sizes):
-        return [AlikeWork(1, lambda _: build(list(walked)))]
-    return [AlikeWork(sizes[len(walked)], lambda index: build([*walked, index]))]
+        return [AlikeWork(1, lambda _: build(list(walked)), in_turns=False)]
+    count = sizes[len(walked)]
+    return [AlikeWork(count, lambda index: build([*walked, index]), in_turns=False)]
 
 
 def number_in(transfer: Transfer, arrays: Arrays, element: NumberType) -> ir.Value:
