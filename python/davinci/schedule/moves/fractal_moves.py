@@ -213,10 +213,11 @@ def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tu
 def _cycles(way: FractalMove, machine: Machine, cores: int) -> float:
     """Estimated cycles of a piece of work."""
     costs = TransferCosts(machine, min(way.units, cores))
-    rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize
-    inside = costs.read(rows, width) + _in_columns(way, costs.write)
+    parts = 1 + (way.halves and way.columns > 1)
+    rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize / parts
+    inside = parts * costs.read(rows, width) + _in_columns(way, costs.write)
     if way.back:
-        inside = _in_columns(way, costs.read) + costs.write(rows, width)
+        inside = _in_columns(way, costs.read) + parts * costs.write(rows, width)
     squares = way.strips * way.columns
     if way.transposes:
         issues = ceil_div(squares, MAX_REPEAT) + min(way.strips, way.columns)
