@@ -77,7 +77,7 @@ def _apart(text: str) -> tuple[str, list[str]]:
 
 
 def _together(text: str, constants: list[str]) -> str:
-    """What `_apart` took apart."""
+    """The text with the digits of large constants back where `_apart` put their numbers."""
     if not constants:
         return text
     return _NUMBERED.sub(lambda match: f'"0x{constants[int(match[1])]}"', text)

@@ -58,7 +58,7 @@ class TunedProblem:
 
     @property
     def kept(self) -> int:
-        """How many configurations are the best quarter."""
+        """The number of configurations in the best quarter, rounded up."""
         return math.ceil(len(self.configurations) / 4)
 
     @property
@@ -103,7 +103,7 @@ FAMILIES: list[tuple[str, Rows, str]] = [
 
 
 def problems() -> Iterator[TunedProblem]:
-    """Those of the published rows, simulated."""
+    """The problems that published rows measure, with what the simulator gives for each row."""
     for name, rows, pattern in FAMILIES:
         yield TunedProblem(name, list(configurations(rows(), pattern)))
 

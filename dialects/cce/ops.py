@@ -10,6 +10,7 @@ Operations print in generic form; those of the vector unit are in `vector_ops.py
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from davinci.dialects.base import FLAG, attribute, integer, integers, one_of, verifier
@@ -373,10 +374,7 @@ class MadOp(Cce.Operation, name="mad"):
         )
         require_fractals("A", a, a.block)
         require_fractals("B", b, b.block)
-        expected = (b.shape[1], a.shape[0], SIDE, SIDE)
-        require(a.shape[1] == b.shape[0], "inner sizes differ", b.shape[0], a.shape[1])
-        require(c.shape == expected, "shape of C", list(c.shape), list(expected))
-        require(type_text(self.init.type) == "i1", "type of init", self.init.type, "i1")
+        require_result(self, a.shape[:2], b.shape[:2])
 
 
 class MadL1Op(Cce.Operation, name="mad_l1"):
@@ -407,10 +405,17 @@ class MadL1Op(Cce.Operation, name="mad_l1"):
         require_contiguous("C", c)
         m1, k1 = a.shape[:2] if attribute(self, "a_transpose", False) else a.shape[1::-1]
         of_k, n1 = b.shape[:2] if attribute(self, "b_transpose", False) else b.shape[1::-1]
-        require(of_k == k1, "inner sizes differ", of_k, k1)
-        expected = [n1, m1, SIDE, SIDE]
-        require(list(c.shape) == expected, "shape of C", list(c.shape), expected)
-        require(type_text(self.init.type) == "i1", "type of init", self.init.type, "i1")
+        require_result(self, (m1, k1), (of_k, n1))
+
+
+def require_result(product: MadOp | MadL1Op, a: Sequence[int], b: Sequence[int]) -> None:
+    """Requires that C has the fractals of the product of A, m1 x k1 of them, and B, k1 x n1, and
+    that `init` is a boolean."""
+    (rows, inner), (of_k, columns) = a, b
+    require(of_k == inner, "inner sizes differ", of_k, inner)
+    shape, expected = list(buffer_of(product.c).shape), [columns, rows, SIDE, SIDE]
+    require(shape == expected, "shape of C", shape, expected)
+    require(type_text(product.init.type) == "i1", "type of init", product.init.type, "i1")
 
 
 class Flag(Cce.Operation):

@@ -22,7 +22,7 @@ UNIT = "ascend.unit"
 
 
 BLOCKS = "ascend.blocks"
-"""Of a kernel, and of its calls: how many blocks share its work."""
+"""An attribute of a kernel and of its calls: the number of blocks that share its work."""
 
 MEETING = "ascend.meeting"
 """Of a call of a kernel in which all cores of a launch wait for each other: the calls behind it are

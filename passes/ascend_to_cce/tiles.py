@@ -66,8 +66,9 @@ def for_tiles(segment: TileSegment, build: Callable[[IndexLike], None], unroll: 
 
 
 def with_slots(buffer: ir.Value, slots: int) -> ir.Value:
-    """A buffer, of which `multi-buffer` makes `slots`."""
-    buffer.owner.attributes["cce.slots"] = as_attribute(slots)
+    """A buffer, of which `multi-buffer` makes `slots`, where these are several."""
+    if slots > 1:
+        buffer.owner.attributes["cce.slots"] = as_attribute(slots)
     return buffer
 
 

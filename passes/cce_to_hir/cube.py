@@ -114,4 +114,4 @@ LOWERINGS: dict[str, Lowering] = {
     "mad_l1": mad_l1,
     "fixpipe": fixpipe,
 }
-"""How operations of the cube's cores are replaced, by their names."""
+"""For the name of each cce operation of cube cores, the function that replaces it."""

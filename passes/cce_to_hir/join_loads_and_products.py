@@ -28,10 +28,8 @@ from davinci.dialects.cce.effects import effects_of
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.pipeline.base import Pass, register_pass
-
-VIEWS = ("memref.reinterpret_cast", "memref.subview", "memref.cast")
-
 
 TURNED = ("a_transpose", "b_transpose")
 C, INIT = 2, 3
@@ -119,9 +117,9 @@ class BlockOrders:
         between = self._between(load, mad)
         if between is None or not plain_view(source):
             return False
-        touched = {root_of(factor), root_of(source)}
+        touched = {viewed_buffer(factor), viewed_buffer(source)}
         written = [found.writes for op in between if (found := effects_of(op)) is not None]
-        return not any(root_of(value) in touched for values in written for value in values)
+        return not any(viewed_buffer(value) in touched for values in written for value in values)
 
     def _between(self, load: ir.Operation, mad: ir.Operation) -> list[ir.Operation] | None:
         """What may run between a load and a product in the same block or deeper in it, None if the
@@ -195,10 +193,10 @@ def lengthen(kernel: Op) -> None:
 def is_needed(product: Op, op: Op) -> bool:
     """Whether an operation touches what a product leaves or overwrites what it reads, so that the
     product cannot come behind it."""
-    a, b, c = (root_of(value) for value in list(product.operands)[:3])
+    a, b, c = (viewed_buffer(value) for value in list(product.operands)[:3])
     effects = [found for inner in operations(op) if (found := effects_of(inner)) is not None]
-    written = {root_of(value) for found in effects for value in found.writes}
-    read = {root_of(value) for found in effects for value in found.reads}
+    written = {viewed_buffer(value) for found in effects for value in found.writes}
+    read = {viewed_buffer(value) for found in effects for value in found.reads}
     return bool(written & {a, b, c}) or c in read
 
 
@@ -229,14 +227,15 @@ def take_in(first: ir.Operation, second: ir.Operation) -> None:
 
 
 def plain_view(value: ir.Value) -> bool:
-    """Whether a value is a view at a constant place of a buffer."""
+    """Whether a value is a `memref.reinterpret_cast`, with a constant place, of what another
+    operation makes."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
         return False
     return len(owner.operands) == 1 and not isinstance(owner.operands[0].owner, ir.Block)
 
 
-def root_of(value: ir.Value) -> ir.Value:
+def viewed_buffer(value: ir.Value) -> ir.Value:
     """The buffer that a view is one of."""
     while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
         value = value.owner.operands[0]

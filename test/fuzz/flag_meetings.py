@@ -63,7 +63,7 @@ Launch = tuple[Member, ...]
 
 
 def meeting(kind: str, kinds: Sequence[str]) -> Iterator[Op]:
-    """What a core of a kind does where all cores of some kinds meet."""
+    """The operations of a core of one kind in a meeting of all cores of `kinds`."""
     stores = int(STORES[kind])
     yield Op("barrier", ())
     if len(kinds) > 1 and kind == "AIV":

@@ -108,8 +108,7 @@ def two_views(
     of the numbers that they are."""
 
     def made(count: int, type_: ir.Type) -> ir.Value:
-        buffer = alloc([count], type_, "UB")
-        return with_slots(buffer, slots) if slots > 1 else buffer
+        return with_slots(alloc([count], type_, "UB"), slots)
 
     if itemsize == HALF_BYTES:
         buffer = made(elements, element)

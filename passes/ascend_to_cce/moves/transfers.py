@@ -62,12 +62,12 @@ class RunsBuilder:
             source = arrays[self.transfer.array]
             view = restride(source, sizes, [*strides(dims, 0), 1], self.transfer.offset)
             self.views[0] = view
-        self.element, self.in_turns = element_of(result), looped and way.slots > 1
+        self.element, self.slots = element_of(result), way.slots if looped else 1
         self.buffers: list[ir.Value] = []
         if self.transfer.filled:
             number = number_in(self.transfer, arrays, self.element)
             self.buffers = [filled(shape, self.element, number) for shape in self._shapes()]
-        elif not self.in_turns:
+        elif self.slots == 1:
             self.buffers = self._moved()
 
     def _shapes(self) -> list[list[int]]:
@@ -82,8 +82,8 @@ class RunsBuilder:
 
     def _moved(self) -> list[ir.Value]:
         """Buffers of a tile that is loaded and stored."""
-        made = [alloc(shape, self.element, "UB") for shape in self._shapes()]
-        return [with_slots(b, self.way.slots) for b in made] if self.in_turns else made
+        made = (alloc(shape, self.element, "UB") for shape in self._shapes())
+        return [with_slots(buffer, self.slots) for buffer in made]
 
     def parts(self, walked: Sequence[IndexLike] = ()) -> list[AlikeWork]:
         """The pieces of work.
@@ -102,7 +102,7 @@ class RunsBuilder:
         rank = len(walked) + len(sizes)
 
         def build(repetition: IndexLike, start: IndexLike, size: int) -> None:
-            buffers = self._moved() if self.in_turns else self.buffers
+            buffers = self.buffers or self._moved()
             whole_blocks = size // way.block * way.block
             ends = [(size - way.block, way.block)] if size > whole_blocks else []
             for number, (first, count) in enumerate([(0, whole_blocks), *ends]):
@@ -123,7 +123,7 @@ class RunsBuilder:
             """`count` tiles of `rows` along the cut dimension from `first`, for all indices."""
 
             def build(index: IndexLike) -> None:
-                buffers = self._moved() if self.in_turns else self.buffers
+                buffers = self.buffers or self._moved()
                 *outer, position = unflatten(index, [*sizes[:level], count])
                 at = [*walked, *outer, add(first, mul(position, rows)), *[0] * len(inner)]
                 for load in (True, False) if not self.transfer.filled else (False,):

@@ -42,10 +42,11 @@ class WordsBuilder:
         way = self.way
         sizes = {loaded(number): way.loaded_elements(number) for number in self.numbers}
         sizes[STORED] = way.stored_elements
-        made = {name: alloc([count], self.element, "UB") for name, count in sizes.items()}
-        if self.looped:
-            made = {name: with_slots(buffer, way.slots) for name, buffer in made.items()}
-        return made
+        slots = way.slots if self.looped else 1
+        return {
+            name: with_slots(alloc([count], self.element, "UB"), slots)
+            for name, count in sizes.items()
+        }
 
     def _scratch(self) -> Buffers:
         """Buffers of blocks, which the vector unit has for itself."""

@@ -21,14 +21,13 @@ from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.products.extras import repeat_row
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, share_blocks, unflatten, with_slots
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import (
     IndexLike,
     add,
     alloc,
-    as_attribute,
     divided,
     mul,
     op,
@@ -220,11 +219,8 @@ class PoolTile:
                 self._store(value, held[value])
 
     def _alloc(self, shape: Sequence[int], dtype: str, moved: bool) -> ir.Value:
-        buffer: ir.Value = alloc([math.prod(shape)], element_type(dtype), "UB")
-        if moved and self.kernel.schedule.slots > 1:
-            buffer.owner.attributes["cce.slots"] = as_attribute(self.kernel.schedule.slots)
-        found: ir.Value = buffer
-        return found
+        buffer = alloc([math.prod(shape)], element_type(dtype), "UB")
+        return with_slots(buffer, self.kernel.schedule.slots if moved else 1)
 
     def _buffer(self, dtype: str, moved: bool) -> ir.Value:
         """For a value of the tile, [planes][fractals][16][16]."""

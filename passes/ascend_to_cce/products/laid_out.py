@@ -40,6 +40,7 @@ from davinci.passes.ascend_to_cce.tiles import (
     segments,
     share_blocks,
     unflatten,
+    with_slots,
 )
 from davinci.passes.builder import IndexLike, add, as_value, mul, subview
 from davinci.schedule.graph import Graph
@@ -227,6 +228,6 @@ class FactorBuilder:
         """Buffers of a block, of which there are several where blocks take turns."""
         inbox, made = (RowRing(1, size) for size in self.sizes)
         for ring in (inbox, made):
-            ring.buffers[0].owner.attributes["cce.slots"] = as_attribute(SLOTS)
+            with_slots(ring.buffers[0], SLOTS)
         parting = self.scratch if self.layout.dense else None
         return Crossing(self.gm, inbox, made, parting=parting, ends=self.scratch)

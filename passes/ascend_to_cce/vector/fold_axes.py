@@ -39,8 +39,7 @@ def fold_axis(kind: str, source: ir.Value, result: ir.Value, axis: int, slots: i
         scratch = alloc(
             [half if i == axis else n for i, n in enumerate(shape)], source.type.element_type, "UB"
         )
-        if slots:
-            with_slots(scratch, slots)
+        with_slots(scratch, slots)
     combine(part(source, 0, half), part(source, half, half), part(scratch, 0, half))
     if total % 2:
         combine(part(scratch, 0, 1), part(source, total - 1, 1), part(scratch, 0, 1))

@@ -396,12 +396,11 @@ class TileBuilder:
 
 
 def tile_buffer(buffer: TileBuffer, slots: int) -> ir.Value:
-    """A buffer in UB, of which `multi-buffer` makes `slots`; 0: one for all tiles."""
+    """A buffer in UB, of which `multi-buffer` makes `slots`; 0 or 1: one for all tiles."""
     element = element_type(buffer.dtype)
     if buffer.dtype not in WORDS and not buffer.seen:
-        made = alloc(buffer.shape, element, "UB")
-        return with_slots(made, slots) if slots else made
+        return with_slots(alloc(buffer.shape, element, "UB"), slots)
     # Only bytes can be seen as words, too.
     size = math.prod(buffer.shape) * DTYPES[buffer.dtype].itemsize
     raw = alloc([size], element_type("s8"), "UB")
-    return viewed(with_slots(raw, slots) if slots else raw, buffer.shape, element)
+    return viewed(with_slots(raw, slots), buffer.shape, element)

@@ -325,7 +325,7 @@ def unread(given: Sequence[Given], taken: Sequence[Argument]) -> set[str]:
 
 
 def arguments_taken(text: str, name: str) -> Sequence[Argument]:
-    """What callers give to the kernel of a text."""
+    """The arguments that callers give to the kernel that a text of AscendNPU-IR defines."""
     key = name, text
     if key not in COMPILED.arguments:
         COMPILED.arguments[key] = kernels_of(parse(text, make_context(), name))[0].given

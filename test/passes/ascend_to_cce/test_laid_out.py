@@ -53,9 +53,14 @@ func.func @main(%a: tensor<3x37x50xf16>, %b: tensor<3x50x41xf16>) -> tensor<3x37
 
 
 def product(
-    m: int, k: int, n: int, turned: tuple[bool, bool] = (False, False), kind: str = "f16"
+    m: int,
+    k: int,
+    n: int,
+    turned: tuple[bool, bool] = (False, False),
+    kind: str = "f16",
+    template: str = PRODUCT,
 ) -> tuple[str, list[Any], Any]:
-    """A program, its inputs and what it gives."""
+    """A program, its inputs, and the product of these."""
     shapes = [(m, k), (k, n)]
     shapes = [s[::-1] if t else s for s, t in zip(shapes, turned, strict=True)]
     a, b = ("x".join(map(str, shape)) for shape in shapes)
@@ -66,21 +71,7 @@ def product(
         np.float64(array).T if t else np.float64(array)
         for array, t in zip(arrays, turned, strict=True)
     )
-    text = PRODUCT.format(a=a, b=b, m=m, n=n, ka=int(not turned[0]), kb=int(turned[1]), t=kind)
-    return text, arrays, np.tanh(x @ y)
-
-
-def rounded(m: int, k: int, n: int, turned: tuple[bool, bool]) -> tuple[str, list[Any], Any]:
-    """The same of a product of f16 alone."""
-    shapes = [s[::-1] if t else s for s, t in zip([(m, k), (k, n)], turned, strict=True)]
-    a, b = ("x".join(map(str, shape)) for shape in shapes)
-    random = np.random.default_rng(m + k + n)
-    arrays = [(random.standard_normal(shape) / k**0.25).astype(np.float16) for shape in shapes]
-    x, y = (
-        np.float64(array).T if t else np.float64(array)
-        for array, t in zip(arrays, turned, strict=True)
-    )
-    text = ROUNDED.format(a=a, b=b, m=m, n=n, ka=int(not turned[0]), kb=int(turned[1]))
+    text = template.format(a=a, b=b, m=m, n=n, ka=int(not turned[0]), kb=int(turned[1]), t=kind)
     return text, arrays, x @ y
 
 
@@ -115,7 +106,8 @@ def test_product(
     size: tuple[int, int, int], turned: tuple[bool, bool], kind: str, factors: str, tmp_path: Path
 ) -> None:
     """Twice: counters go on from run to run."""
-    text, arrays, wanted = product(*size, turned, kind)
+    text, arrays, sums = product(*size, turned, kind)
+    wanted = np.tanh(sums)
     executable = given(text, tmp_path, factors)
     executable.poison = True
     for _ in range(2):
@@ -138,7 +130,7 @@ def test_beside_cube_cores(
     size: tuple[int, int, int], turned: tuple[bool, bool], tmp_path: Path
 ) -> None:
     """Vector cores lay B out while cube cores multiply the first rows of A by it as it is."""
-    text, arrays, wanted = rounded(*size, turned)
+    text, arrays, wanted = product(*size, turned, template=ROUNDED)
     executable = given(text, tmp_path, "b", machine="ascend910b")
     executable.poison = True
     for _ in range(2):
@@ -150,7 +142,7 @@ def test_beside_cube_cores(
 
 def test_beside_cube_cores_where_it_pays() -> None:
     """136,004 cycles where rows of B become fractals for every tile."""
-    text, _, _ = rounded(1024, 1024, 8192, (False, False))
+    text, _, _ = product(1024, 1024, 8192, template=ROUNDED)
     options = {"machine": "ascend910b", "core_choice": "all"}
     executable = davinci.compile(text, timing_only=True, **options)
     executable.run()

@@ -177,7 +177,7 @@ class FewRowsVectorCore(AttentionVectorCore):
             self.leave(matrix, 0, 0)
 
     def add_share(self, matrix: IndexLike, share: int, weights: ir.Value) -> None:
-        """What a share of the keys made, times the weights of its rows."""
+        """Adds to O what a share of the keys made, each row times its weight among the shares."""
         assert self.rings.sums is not None, "keys are shared"
         rows, width = self.attention.rows, self.columns * SIDE
         there = self.pieces.next(rows * width, ir.F32Type.get())

@@ -184,7 +184,8 @@ class _Reader:
         return self.graph.arrays[first.result]
 
     def _is_scores(self, shape: tuple[int, ...]) -> bool:
-        """Whether a shape is that of S, however its rows are written."""
+        """Whether an array of this shape has a number for each score, in rows of all keys,
+        however its dimensions outside of the keys are split."""
         of = self.scores.shape
         return shape[-1:] == of[-1:] and math.prod(shape) == math.prod(of)
 

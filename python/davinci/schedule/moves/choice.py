@@ -65,8 +65,8 @@ class Painted(AlikePieces):
 
     outer: int
     ways: tuple[Runs | Scalars, ...]
-    cycles: float = 0.0
-    further: float = 0.0
+    cycles: float
+    further: float
 
     @property
     def units(self) -> int:
@@ -221,7 +221,8 @@ class _MoveChooser:
         if not transfer.filled:
             source = math.prod(self.graph.arrays[transfer.array].stored_shape)
         if is_small(transfer, source, self.total, self.machine):
-            ways.append(Small(transfer, TransferCosts(self.machine, 1).starts))
+            starts = TransferCosts(self.machine, 1).starts
+            ways.append(Small(transfer, starts, starts))
         found = [way for way in ways if way is not None]
         if not found:
             return by_scalars(transfer, self.machine)

@@ -62,15 +62,12 @@ class AlikePieces:
     """A way to do work that is dealt out in pieces, all of them alike but for the longest.
 
     Attributes:
-        cycles: of a piece.
+        cycles: of a piece by itself.
+        further: of each that the same core does behind it.
     """
 
     cycles: float
-
-    @property
-    def further(self) -> float:
-        """Cycles of each piece that the same core does behind the first."""
-        return self.cycles
+    further: float
 
     def time(self, units: int) -> float:
         """Estimated cycles of a core that does so many pieces, the longest among them."""

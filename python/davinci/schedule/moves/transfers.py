@@ -182,6 +182,7 @@ class Small(AlikePieces):
 
     transfer: Transfer
     cycles: float
+    further: float
     units: int = 1
 
     def __str__(self) -> str:
@@ -195,6 +196,7 @@ class Scalars(AlikePieces):
     transfer: Transfer
     walked: int
     cycles: float
+    further: float
 
     @property
     def units(self) -> int:
@@ -259,25 +261,28 @@ class TransferCosts:
             widths: elements of the pieces of a row, which are copied one after the other.
             slots: tiles that have buffers at a time.
         """
-        rows, size = math.prod(d.size for d in tile), transfer.itemsize
-        copies = math.prod(d.size for d in tile[:-1]) * len(widths)
-        row, moved = transfer.run if tile else sum(widths), []
-        ports = prices.reading(self.machine), prices.writing(self.machine)
-        for side, port in enumerate(ports):
-            load, run = side == 0, together(tile, row, side)
-            cycles: float = copies * port.issue_cycles
-            for number, width in enumerate(widths):
-                bursts, length = (rows, width) if len(widths) > 1 else (rows * row // run, run)
-                if load and not number:
-                    cycles += self.read(bursts, length * size, shared=run > row)
-                else:  # the lines of what is left of a row are there by then
-                    cycles += self._moved(bursts, length * size, BLOCK_BYTES, load)
-            moved.append(cycles)
-        read, write = moved
+        read, write = (self._copies(transfer, tile, widths, load) for load in (True, False))
         if transfer.filled:
             return write + prices.writing(self.machine).start_cycles, write
         alone = self.starts + read + write
         return alone, max(read, write, alone / slots)
+
+    def _copies(
+        self, transfer: Transfer, tile: Sequence[SharedDim], widths: Sequence[int], load: bool
+    ) -> float:
+        """One way of a tile as `copied` has it, into UB or out of it."""
+        rows, size = math.prod(d.size for d in tile), transfer.itemsize
+        row = transfer.run if tile else sum(widths)
+        run = together(tile, row, 0 if load else 1)
+        port = prices.reading(self.machine) if load else prices.writing(self.machine)
+        cycles: float = math.prod(d.size for d in tile[:-1]) * len(widths) * port.issue_cycles
+        for number, width in enumerate(widths):
+            bursts, length = (rows, width) if len(widths) > 1 else (rows * row // run, run)
+            if load and not number:
+                cycles += self.read(bursts, length * size, shared=run > row)
+            else:  # the lines of what is left of a row are there by then
+                cycles += self._moved(bursts, length * size, BLOCK_BYTES, load)
+        return cycles
 
     def scalars(self, elements: int) -> float:
         """Elements that are loaded and stored one by one."""
@@ -342,7 +347,8 @@ def _runs(
 def by_scalars(transfer: Transfer, machine: Machine, walked: int = 0) -> Scalars:
     dims = transfer.dims[walked:]
     each = math.prod(d.size for d in dims[1:])
-    return Scalars(transfer, walked, TransferCosts(machine, 1).scalars(each))
+    cycles = TransferCosts(machine, 1).scalars(each)
+    return Scalars(transfer, walked, cycles, cycles)
 
 
 def is_small(transfer: Transfer, source: int, total: int, machine: Machine) -> bool:

@@ -106,7 +106,7 @@ class SplitCores:
         return reading_l2(self.adding) if held else self.adding
 
     def count(self, cores: int) -> int:
-        """How many cores add up the partial products of so many cores."""
+        """The number of cores that add up the partial products of `cores` others."""
         return cores * self.adding.cores // self.machine.cores
 
     def meeting_cycles(self, cores: int) -> float:
