@@ -345,5 +345,21 @@ def sorted_rows(x, out, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def printed(x, BLOCK: tl.constexpr):
-    tl.device_print("x", tl.load(x + tl.arange(0, BLOCK)))
+def printed(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a = tl.load(x + at)
+    tl.device_print("x", a)
+    tl.store(out + at, a + a)
+
+
+@triton.jit
+def of_pointers(arrays, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a = tl.load(arrays).to(tl.pointer_type(tl.float32))
+    tl.store(out + at, tl.load(a + at))
+
+
+@triton.jit
+def picked(x, places, out, count):
+    for i in range(count):
+        tl.store(out + i, tl.load(x + tl.load(places + i)).to(tl.float32) * 2)

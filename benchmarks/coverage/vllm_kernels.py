@@ -27,7 +27,8 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 2e-3}
 MOST = 600
 """Characters of a message that are printed."""
 
-OUTCOMES = ("right", "wrong", "refused", "vendor", "fault")
+OUTCOMES = ("right", "right beside a fault", "wrong", "refused", "vendor", "fault")
+"""What becomes of a kernel; a fault that changes nothing of its numbers is one of its own."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def l2norm() -> Launch:
 
 
 def expand() -> Launch:
-    """The kernel loads the element in front of `cu_num_tokens_ptr`, too: a fault here, although it
-    does not use it."""
+    """The kernel loads the element in front of `cu_num_tokens_ptr`, too, which it does not use: a
+    fault of its own, beside which its numbers are right."""
     counts = torch.tensor([2, 1, 3, 2, 1], dtype=torch.int32)
     given = torch.tensor([5, 7, -1, 9, 4], dtype=torch.int32)
     replaced = torch.where(given == -1, 0, given)
@@ -342,8 +343,19 @@ def kernel_of(path: Path) -> Any:
     return getattr(module, path.stem)
 
 
-def outcome_of(kernel: Any, launch: Launch) -> tuple[str, str]:
-    """Runs a kernel and compares what it leaves: one of `OUTCOMES`, and the error's message."""
+def outcome_of(kernel: Any, make: Callable[[], Launch]) -> tuple[str, str]:
+    """Runs a kernel and compares what it leaves: one of `OUTCOMES`, and the error's message. After
+    a fault it runs again, without checks."""
+    kind, message = compared(kernel, make())
+    if kind == "fault":
+        with npu_on_cpu.unchecked():
+            if compared(kernel, make())[0] == "right":
+                return "right beside a fault", message
+    return kind, message
+
+
+def compared(kernel: Any, launch: Launch) -> tuple[str, str]:
+    """Runs a kernel once; see `outcome_of`."""
     try:
         kernel[launch.grid](**launch.arguments)
     except DeviceFault as fault:
@@ -378,10 +390,10 @@ def main() -> None:
                 sys.exit(f"{path}: no such file")
             torch.manual_seed(0)
             begin = time.process_time()
-            kind, detail = outcome_of(kernel_of(path), make())
+            kind, detail = outcome_of(kernel_of(path), make)
             counts[kind] += 1
             detail = " ".join(detail.split())[:MOST]
-            print(f"{kind:8} {time.process_time() - begin:5.1f} s  {name}  {detail}", flush=True)
+            print(f"{kind:20} {time.process_time() - begin:5.1f} s  {name}  {detail}", flush=True)
     print(", ".join(f"{count} {kind}" for kind, count in counts.items() if count))
 
 

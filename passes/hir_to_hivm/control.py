@@ -63,6 +63,12 @@ def lower_nothing(translator: Translator, op: Op) -> None:
     """Masks are set where instructions need them; flags between cores need no address here."""
 
 
+@lowering("init_debug", "debug", "finish_debug")
+def lower_print(translator: Translator, op: Op) -> None:
+    """The device prints to a host that follows it; whoever launches the kernel is warned that it
+    does not here (`davinci.triton.launch.made_of`)."""
+
+
 @lowering("set_flag", "wait_flag")
 def lower_flag(translator: Translator, op: Op) -> None:
     operands = list(op.operands)

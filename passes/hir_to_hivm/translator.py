@@ -114,12 +114,18 @@ class Translator:
         self.emitter.instruction(record, addresses, fields)
 
     def load(self, view: MemrefView, shift: Shift, kind: ir.Type) -> ir.Value:
-        """An element that the scalar unit loads, from UB or global memory."""
+        """An element that the scalar unit loads, from UB or global memory; bf16, which it does not
+        know, by its bits."""
         pointer = self.emitter.pointer(view.at(shift).address)
-        return builder.op("hivm.ld", [pointer], [kind]).result
+        if not isinstance(kind, ir.BF16Type):
+            return builder.op("hivm.ld", [pointer], [kind]).result
+        bits = builder.op("hivm.ld", [pointer], [ir.IntegerType.get_signless(kind.width)]).result
+        return arith.BitcastOp(kind, bits).result
 
     def store(self, view: MemrefView, shift: Shift, value: ir.Value) -> None:
         """The scalar unit stores an element, to UB or global memory."""
+        if isinstance(value.type, ir.BF16Type):
+            value = arith.BitcastOp(ir.IntegerType.get_signless(value.type.width), value).result
         builder.op("hivm.st", [self.emitter.pointer(view.at(shift).address), value])
 
 

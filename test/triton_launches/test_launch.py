@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -201,9 +202,35 @@ def test_faults_name_the_line_of_python() -> None:
 
 
 def test_what_is_not_supported_names_the_line_of_python() -> None:
-    x = np.ones(64, np.float32)
-    with pytest.raises(CompileError, match=r"triton_kernels\.py:\d+.*debug \(1x\)"):
-        davinci.triton.run(kernels.printed, (1,), x, BLOCK=64)
+    arrays, out = np.zeros(2, np.int64), np.zeros(64, np.float32)
+    with pytest.raises(
+        CompileError, match=r"triton_kernels\.py:\d+.*that the program loads \(1x\)"
+    ):
+        davinci.triton.run(kernels.of_pointers, (1,), arrays, out, BLOCK=64)
+
+
+def test_who_launches_a_kernel_that_prints_is_warned_that_it_does_not() -> None:
+    x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+    with pytest.warns(UserWarning, match="printed: tl.device_print prints nothing"):
+        davinci.triton.run(kernels.printed, (1,), x, out, BLOCK=64)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_the_scalar_unit_loads_bf16_by_its_bits() -> None:
+    bits = np.random.default_rng(3).standard_normal(40).astype(np.float32)
+    x = bits.astype(ml_dtypes.bfloat16)
+    places, out = np.array([7, 39, 0], np.int32), np.zeros(3, np.float32)
+    davinci.triton.run(kernels.picked, (1,), x, places, out, 3)
+    np.testing.assert_array_equal(out, 2 * x[places].astype(np.float32))
+
+
+def test_a_report_has_the_kernel_at_each_step_of_its_compilation() -> None:
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    report = davinci.triton.run(kernels.add, (1,), x, x, out, 100, BLOCK=128)
+    assert list(report.asm) == ["ttir", "ttadapter", "hivm"]
+    assert "tt.load" in report.asm["ttir"]
+    assert "memref.copy" in report.asm["ttadapter"] and "tt.load" not in report.asm["ttadapter"]
+    assert report.hivm == report.asm["hivm"] and "hivm.hir.vadd" in report.hivm
 
 
 def test_sorts_rows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +19,12 @@ from davinci.runtime.executable import Executable
 from davinci.triton import source as sources
 from davinci.triton.fitting import what_fits
 from davinci.triton.memory import ArgumentMemory, is_array, memories
-from davinci.triton.source import ArrayArgument
+from davinci.triton.source import ArrayArgument, KernelSource
 from davinci.triton.toolchain import NoRoom, to_hivm
 
 MACHINE = "ascend910b"
 DIMENSIONS = 3
+DEVICE_PRINT = '"hivm.hir.debug"'
 
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 
@@ -35,15 +37,21 @@ class LaunchReport:
         kernel: its name.
         grid: numbers of programs.
         executable: that ran it; `profile` and `launches` are those of the last launch with it.
-        hivm: the kernel as the vendor's compilers made it, text of AscendNPU-IR.
+        asm: the kernel at each step of its compilation, under Triton's names for them: "ttir",
+            "ttadapter" and "hivm".
         profile: the record of the run, as `npu-run --json` writes it.
     """
 
     kernel: str
     grid: tuple[int, ...]
     executable: Executable
-    hivm: str
+    asm: Mapping[str, str] = field(repr=False)
     profile: dict[str, Any] = field(repr=False)
+
+    @property
+    def hivm(self) -> str:
+        """The kernel as the vendor's compilers made it, text of AscendNPU-IR."""
+        return self.asm["hivm"]
 
     @property
     def cycles(self) -> int:
@@ -112,17 +120,43 @@ def same_bytes(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return np.array_equal(first, second) and np.array_equal(pair[0][words:], pair[1][words:])
 
 
+@dataclass(frozen=True)
+class MadeKernel:
+    """A kernel as the vendor's compilers made it.
+
+    Attributes:
+        asm: its texts, see `LaunchReport`.
+        arguments: names of the parameters that are its arguments, in order.
+    """
+
+    asm: Mapping[str, str]
+    arguments: Sequence[str]
+
+
+def made_of(source: KernelSource) -> MadeKernel:
+    """Compiles a kernel by the vendor's compilers.
+
+    Raises:
+        CompileError: one of them refuses it.
+    """
+    texts = to_hivm(source.ttir, source.options)
+    if DEVICE_PRINT in texts.hivm:
+        warnings.warn(f"{source.name}: tl.device_print prints nothing here", stacklevel=2)
+    asm = {"ttir": source.ttir, "ttadapter": texts.ttadapter, "hivm": texts.hivm}
+    return MadeKernel(asm, source.arguments)
+
+
 class CompiledKernels:
     """The compiled kernels of the process, by their keys, and the launch that ran last.
 
     Attributes:
-        texts: of AscendNPU-IR, by what decides on them.
+        made: kernels of Triton, by what decides on their texts.
         arguments: that callers give, by the name and the text of a kernel.
         executables: by texts and shapes.
     """
 
     def __init__(self) -> None:
-        self.texts: dict[Any, str] = {}
+        self.made: dict[Any, MadeKernel] = {}
         self.arguments: dict[tuple[str, str], Sequence[Argument]] = {}
         self.executables: dict[Any, Executable] = {}
         self.last: LastRun | None = None
@@ -161,22 +195,18 @@ def time(kernel: Any, grid: Grid, *args: Any, **named: Any) -> LaunchReport:
 
 def compiled(
     kernel: Any, grid: Grid, args: Sequence[Any], named: Mapping[str, Any]
-) -> tuple[BoundLaunch, str, list[str]]:
-    """A launch, the text of AscendNPU-IR that the vendor's compilers make of its kernel, unless
-    they made it before, and the names of the parameters that are arguments there; see `run`."""
+) -> tuple[BoundLaunch, MadeKernel]:
+    """A launch, and what the vendor's compilers make of its kernel, unless they made it before;
+    see `run`."""
     call = bound_launch(kernel, grid, args, named)
     key = text_key(kernel, call.given)
-    if key not in COMPILED.texts:
-        made = sources.source_of(kernel, call.given)
+    if key not in COMPILED.made:
+        source = sources.source_of(kernel, call.given)
         try:
-            text = to_hivm(made.ttir, made.options)
+            COMPILED.made[key] = made_of(source)
         except NoRoom as error:
             raise error.with_hint(what_fits(kernel, call.given, error)) from None
-        COMPILED.texts[key] = text
-        COMPILED.texts[(key, "arguments")] = "\0".join(made.arguments)
-    text = COMPILED.texts[key]
-    names = COMPILED.texts[(key, "arguments")].split("\0")
-    return call, text, [n for n in names if n]
+    return call, COMPILED.made[key]
 
 
 @dataclass(frozen=True)
@@ -264,17 +294,14 @@ def text_key(kernel: Any, given: Mapping[str, Any]) -> Any:
     return tuple(parts)
 
 
-def launched(
-    call: BoundLaunch, text: str, names: Sequence[str], timing_only: bool = False
-) -> LaunchReport:
+def launched(call: BoundLaunch, made: MadeKernel, timing_only: bool = False) -> LaunchReport:
     """Compiles the launch of a kernel for these arrays, or finds it compiled, and runs it.
 
     Args:
-        text: of the kernel, of AscendNPU-IR.
-        names: of the parameters that are its arguments, in order.
         timing_only: no data are computed and nothing is checked; arrays stay as they are.
     """
     name, sizes, memory = call.name, call.sizes, call.memory
+    text, names = made.asm["hivm"], made.arguments
     taken = arguments_taken(text, name)
     given = []
     for number, argument in enumerate(names):
@@ -303,7 +330,7 @@ def launched(
             inputs[each.name] = np.asarray(call.scalars[each.name]).astype(kind)
     if timing_only:
         executable.run(inputs)
-        return LaunchReport(name, sizes, executable, text, executable.profile)
+        return LaunchReport(name, sizes, executable, made.asm, executable.profile)
     last = COMPILED.last
     left = None if last is None else last.repeated(executable, inputs, unread(given, taken))
     if last is None or left is None:
@@ -313,7 +340,7 @@ def launched(
     for output, array in last.outputs.items():
         if left is None or output not in left:
             np.copyto(memory[output].flat, array)
-    return LaunchReport(name, sizes, executable, text, executable.profile)
+    return LaunchReport(name, sizes, executable, made.asm, executable.profile)
 
 
 def unread(given: Sequence[Given], taken: Sequence[Argument]) -> set[str]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.errors import CompileError, DavinciError, InputError
-from davinci.triton import launch, toolchain
+from davinci.triton import launch
 from davinci.triton import source as sources
 from davinci.triton.launch import BoundLaunch
 from davinci.triton.source import KernelSource
@@ -163,8 +163,8 @@ def measured(candidate: ConfigLaunch | str) -> Measured:
     if isinstance(candidate, str):
         return math.inf, "", candidate
     try:
-        text = toolchain.to_hivm(candidate.made.ttir, candidate.made.options)
-        report = launch.launched(candidate.call, text, candidate.made.arguments, timing_only=True)
+        made = launch.made_of(candidate.made)
+        report = launch.launched(candidate.call, made, timing_only=True)
     except DavinciError as error:
         return math.inf, "", str(error)
     pipes = report.profile["pipes"]

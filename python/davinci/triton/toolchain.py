@@ -178,8 +178,21 @@ def run(command: Sequence[str], what: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> str:
-    """What the vendor's compilers make of a kernel, as text of AscendNPU-IR.
+@dataclass(frozen=True)
+class VendorTexts:
+    """What the vendor's compilers make of a kernel.
+
+    Attributes:
+        ttadapter: text of upstream dialects, as `triton-adapter-opt` prints it.
+        hivm: text of AscendNPU-IR, with addresses and flags.
+    """
+
+    ttadapter: str
+    hivm: str
+
+
+def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> VendorTexts:
+    """Has the vendor's compilers compile a kernel.
 
     Args:
         ttir: text in Triton's dialect, with locations.
@@ -197,7 +210,8 @@ def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> str:
         done = run(command, "triton-adapter-opt")
         if done.returncode or not linalg.is_file():
             raise refusal("triton-adapter-opt", done.stderr)
-        linalg.write_text(MIX_MODE.sub("", linalg.read_text()))
+        adapted = linalg.read_text()
+        linalg.write_text(MIX_MODE.sub("", adapted))
         chosen = {**DEFAULTS, **(options or {})}
         flags = [
             f"--{OPTIONS[name]}={spelt(value)}"
@@ -212,7 +226,7 @@ def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> str:
             raise no_room(overflow, done.stderr, shown.stderr)
     if DUMP not in done.stderr:
         raise refusal("bishengir-compile", done.stderr)
-    return done.stderr
+    return VendorTexts(adapted, done.stderr)
 
 
 def verify(text: str) -> None:
