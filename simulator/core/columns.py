@@ -6,9 +6,14 @@ import enum
 
 from davinci.isa.core import RECORD_WORDS
 
-KEY_WORDS = RECORD_WORDS + 2
-"""A key: opcode and what its form depends on, the words that matter, two words of registers; or
-`OF_STEP`, a form, and what of its addresses matters."""
+KEY_HEAD = 3
+KEY_WORDS = KEY_HEAD + RECORD_WORDS - 1
+"""A key: its head (an opcode, what its form depends on, and how many words the key has), two words
+of registers, and the configuration words; or a head with `OF_STEP`, a form, and what of its
+addresses matters. No word behind the last one of a key is looked at."""
+
+COUNT_SHIFT = 32
+"""Where the head of a key has the number of its words."""
 
 ENTRY = 1 + KEY_WORDS
 """Words of an entry of the table: a number and 1, 0 where it is empty; its key."""
@@ -28,7 +33,10 @@ class OpcodeColumn(enum.IntEnum):
     UNUSED = RECORD_WORDS + 1  # bits of it that no field has
     DEPENDS = RECORD_WORDS + 2
     SUMMARY = RECORD_WORDS + 3  # it sums up scalar accesses
-    COLUMNS = RECORD_WORDS + 4
+    FIRST = RECORD_WORDS + 4  # its configuration words
+    END = RECORD_WORDS + 5
+    PLAIN = RECORD_WORDS + 6  # some of its forms depend on no registers
+    COLUMNS = RECORD_WORDS + 7
 
 
 class Effect(enum.IntEnum):

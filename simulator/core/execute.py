@@ -20,8 +20,10 @@ from davinci.simulator.core.columns import (
     BY_DEQSCALE,
     BY_FMATRIX,
     BY_VA,
+    COUNT_SHIFT,
     ENTRY,
     GM_PORT,
+    KEY_HEAD,
     KEY_WORDS,
     OF_STEP,
     PORT,
@@ -116,8 +118,12 @@ def form_of(t: Ints, opcodes: Ints, records: Ints, at: int) -> int:
     if not opcodes[row + OpcodeColumn.KNOWN]:
         return -1
     key = t[Word.KEY]
-    for i in range(1, RECORD_WORDS):
-        t[key + i] = records[at + i] & opcodes[row + i]
+    first = opcodes[row + OpcodeColumn.FIRST]
+    end = opcodes[row + OpcodeColumn.END]
+    place = key + KEY_HEAD
+    for i in range(first, end):
+        t[place] = records[at + i] & opcodes[row + i]
+        place += 1
     scalar = opcodes[row + OpcodeColumn.SCALAR]
     if scalar and records[at + scalar] & opcodes[row + OpcodeColumn.UNUSED]:
         return -1
@@ -127,25 +133,27 @@ def form_of(t: Ints, opcodes: Ints, records: Ints, at: int) -> int:
             low = records[at + 3 + 2 * i]
             if records[at + 1 + i] and not 0 <= low < records[at + 4 + 2 * i]:
                 return -1
-    t[key] = opcode
-    t[key + RECORD_WORDS] = 0
-    t[key + RECORD_WORDS + 1] = 0
-    form = find(t)
-    if form >= 0:
-        return form
+    head = opcode | place - key << COUNT_SHIFT
+    t[key + 1] = 0
+    t[key + 2] = 0
+    if opcodes[row + OpcodeColumn.PLAIN]:
+        t[key] = head
+        form = find(t)
+        if form >= 0:
+            return form
     depends = opcodes[row + OpcodeColumn.DEPENDS]
-    t[key] = opcode | depends << 16
+    t[key] = head | depends << 16
     if depends == BY_FMATRIX:
-        t[key + RECORD_WORDS] = t[Word.FMATRIX]
+        t[key + 1] = t[Word.FMATRIX]
     elif depends == BY_DEQSCALE:
-        t[key + RECORD_WORDS] = t[Word.DEQSCALE]
+        t[key + 1] = t[Word.DEQSCALE]
     elif depends == BY_ATOMIC:
-        t[key + RECORD_WORDS] = t[Word.ATOMIC]
+        t[key + 1] = t[Word.ATOMIC]
     elif depends == BY_VA:
-        digest(t, key + RECORD_WORDS)
+        digest(t, key + 1)
     else:
-        t[key + RECORD_WORDS] = t[Word.MASK_LOW]
-        t[key + RECORD_WORDS + 1] = t[Word.MASK_HIGH]
+        t[key + 1] = t[Word.MASK_LOW]
+        t[key + 2] = t[Word.MASK_HIGH]
     return find(t)
 
 
@@ -192,7 +200,7 @@ def inside(t: Ints, records: Ints, at: int, row: int, gm: int) -> int:
     for _ in range(forms[row + FormColumn.ALIGNMENTS]):
         word = details[place]
         address = gm if word == gm_word else records[at + word]
-        if address % details[place + 1]:
+        if address & details[place + 1] - 1:
             return 0
         place += ALIGNMENT
     for _ in range(forms[row + FormColumn.PORTS]):
@@ -248,9 +256,7 @@ def step_of(t: Ints, records: Ints, at: int, form: int) -> int:
     details = ints_at(t[Word.DETAILS])
     row = form * FormColumn.COLUMNS
     key = t[Word.KEY]
-    for i in range(KEY_WORDS):
-        t[key + i] = 0
-    t[key] = OF_STEP
+    t[key] = OF_STEP | 3 << COUNT_SHIFT
     t[key + 1] = form
     if forms[row + FormColumn.SUMMARY]:
         t[key + 2] = records[at + 1] + records[at + 2]
@@ -260,12 +266,13 @@ def step_of(t: Ints, records: Ints, at: int, form: int) -> int:
         t[key + 2] = (address + forms[row + FormColumn.GM_OFFSET]) % t[Word.LINE]
         return find(t)
     place = forms[row + FormColumn.STRIDES]
-    for i in range(forms[row + FormColumn.STRIDED]):
+    strided = forms[row + FormColumn.STRIDED]
+    t[key] = OF_STEP | strided + 2 << COUNT_SHIFT
+    for i in range(strided):
         address = records[at + details[place]]
         block = address // BLOCK_BYTES
-        bank_bytes = t[Word.ROW_BLOCKS] * BLOCK_BYTES
-        bank = address // bank_bytes
-        if (address + details[place + 1] - 1) // bank_bytes <= bank:
+        bank = block // t[Word.ROW_BLOCKS]
+        if address + details[place + 1] <= (bank + 1) * t[Word.ROW_BLOCKS] * BLOCK_BYTES:
             block = block % t[Word.BANK_GROUPS] + bank * t[Word.ROW_BLOCKS]
         t[key + 2 + i] = block
         place += STRIDED
@@ -277,7 +284,8 @@ def slot_of(t: Ints, table: Ints, size: int) -> int:
     """Where the key in `t` is in a table, or the empty place for it."""
     key = t[Word.KEY]
     mixed = 0
-    for i in range(KEY_WORDS):
+    count = t[key] >> COUNT_SHIFT
+    for i in range(count):
         mixed = (mixed ^ t[key + i]) * 0x2545F4914F6CDD1D
         mixed = mixed ^ (mixed >> 32 & 0xFFFFFFFF)
     slot = mixed & size - 1
@@ -286,7 +294,7 @@ def slot_of(t: Ints, table: Ints, size: int) -> int:
         if table[at] == 0:
             return at
         same = 1
-        for i in range(KEY_WORDS):
+        for i in range(count):
             if table[at + 1 + i] != t[key + i]:
                 same = 0
                 break

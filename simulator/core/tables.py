@@ -13,7 +13,6 @@ import numpy as np
 from davinci.isa.atomic import SET_ATOMIC
 from davinci.isa.core import (
     OPCODE_MASK,
-    RECORD_WORDS,
     Instruction,
     Pipe,
     Records,
@@ -29,7 +28,9 @@ from davinci.simulator.core.columns import (
     BY_FMATRIX,
     BY_MASK,
     BY_VA,
+    COUNT_SHIFT,
     ENTRY,
+    KEY_HEAD,
     Effect,
     FormColumn,
     OpcodeColumn,
@@ -143,8 +144,9 @@ class Tables:
             registers_known = DEPENDENCES[int(self._opcodes[opcode, OpcodeColumn.DEPENDS])]
             assert seen <= registers_known, f"{entry.record.mnemonic}: regions depend on {seen}"
         else:
-            key[0] = opcode
-            key[RECORD_WORDS : RECORD_WORDS + 2] = 0
+            self._opcodes[opcode, OpcodeColumn.PLAIN] = 1
+            key[0] = opcode | key[0] >> COUNT_SHIFT << COUNT_SHIFT
+            key[1:KEY_HEAD] = 0
         self._insert(state, len(self.forms))
         self._add_form(form)
         return form
@@ -285,6 +287,7 @@ class Tables:
         row[FormColumn.GM_OFFSET] = form.gm_offset
         details: list[int] = []
         for want in form.alignments:
+            assert want.bytes & want.bytes - 1 == 0, "compiled code looks at the lowest bits"
             details += [want.word, want.bytes]
         ports = [] if form.summary else [p for p in (*form.reads, *form.writes)
                                          if not p.region.empty]  # fmt: skip
@@ -342,6 +345,7 @@ def _opcode_row(entry: OpcodeForms) -> list[int]:
     record = entry.record
     row = [0] * OpcodeColumn.COLUMNS
     row[OpcodeColumn.KNOWN] = 1
+    row[OpcodeColumn.FIRST], row[OpcodeColumn.END] = entry.first, entry.end
     for word in range(entry.first, entry.end):
         row[word] = -1
     if entry.scalar:

@@ -52,9 +52,10 @@ class Beginning(NamedTuple):
     def of(machine: Machine, row_blocks: int, keep_rows: bool, rates: Rates) -> Beginning:
         """The beginning of a time line; `row_blocks` as in `vector_banks.BankLayout`."""
         depth = machine.sync.queue_depth
+        ring = 1 << (depth + 1).bit_length()
         lists = {
-            Word.STARTS: PIPES * depth * 2,
-            Word.HELD: PIPES * depth * QueueColumn.COLUMNS,
+            Word.STARTS: PIPES * ring * 2,
+            Word.HELD: PIPES * ring * QueueColumn.COLUMNS,
             Word.WOKEN_PIPES: PIPES * depth + 2,
             Word.CAME_SETS: 2 * PIPES * depth + 2,
             Word.LANE_WORDS: LANE_COUNT * LANE_COLUMNS,
@@ -64,7 +65,7 @@ class Beginning(NamedTuple):
             Word.FUNCTION: FunctionWord.COLUMNS if machine.vector.functions else 0,
             Word.EVENT_SETS: EVENTS,
             Word.FLAGS: EVENTS * FLAG_COLUMNS,
-            Word.FLAG_TIMES: EVENTS * 2 * (depth + 2),  # last: the only one not zero at first
+            Word.FLAG_TIMES: EVENTS * 2 * ring,  # last: the only one not zero at first
         }
         ends = np.cumsum([Word.END, *lists.values()]).tolist()
         state: Ints = np.empty(ends[-1], dtype=np.int64)
@@ -73,6 +74,7 @@ class Beginning(NamedTuple):
         words = {
             **dict(zip(lists, ends, strict=False)),
             Word.DEPTH: depth,
+            Word.RING: ring,
             Word.FLAG_CYCLES: machine.sync.flag_cycles,
             Word.BARRIER_CYCLES: machine.sync.barrier_cycles,
             Word.ISSUE_CYCLES: machine.scalar.issue_cycles,

@@ -112,15 +112,13 @@ def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) ->
         if behind >= left:
             t[Word.STUCK_PIPE] = pipe
             return Stop.QUEUE_FULL
-        at = t[Word.STARTS] + (pipe * depth + (started - left + behind) % depth) * 2
+        at = start_place(t, pipe, started - left + behind)
         if t[at] > t[Word.NOW]:
             t[Word.NOW] = t[at]
             issue_after = t[at + 1]
     time = t[Word.NOW]
     if held or not start(t, x, step, clear, index, time, issue_after):
-        at = t[Word.HELD] + (pipe * depth + (t[Word.HELD_FIRST + pipe] + held) % depth) * (
-            QueueColumn.COLUMNS
-        )
+        at = held_place(t, pipe, t[Word.HELD_FIRST + pipe] + held)
         t[at + QueueColumn.STEP] = step
         t[at + QueueColumn.CLEAR] = clear
         t[at + QueueColumn.INDEX] = index
@@ -295,7 +293,7 @@ def start(
             free = end
             left = end
     started = t[Word.STARTED + pipe]
-    at = t[Word.STARTS] + (pipe * t[Word.DEPTH] + started % t[Word.DEPTH]) * 2
+    at = start_place(t, pipe, started)
     t[at] = left
     t[at + 1] = index
     t[Word.STARTED + pipe] = started + 1
@@ -311,8 +309,23 @@ def start(
 def flag_time(t: Ints, event: int, number: int) -> int:
     """Where the time of a set of a flag and its instruction are, by its number. Each set before it
     is waited for, but for those whose waits are in a queue."""
-    room = t[Word.DEPTH] + 2
-    return t[Word.FLAG_TIMES] + (event * room + number % room) * 2
+    ring = t[Word.RING]
+    return t[Word.FLAG_TIMES] + (event * ring + (number & ring - 1)) * 2
+
+
+@LIBRARY.function
+def start_place(t: Ints, pipe: int, number: int) -> int:
+    """Where the start of an instruction of a pipe is kept, and its number in the block, by how many
+    left the queue before it. The last ones are kept, as many as a queue holds."""
+    ring = t[Word.RING]
+    return t[Word.STARTS] + (pipe * ring + (number & ring - 1)) * 2
+
+
+@LIBRARY.function
+def held_place(t: Ints, pipe: int, number: int) -> int:
+    """Where an instruction in the queue of a pipe is kept, by how many were put there before it."""
+    ring = t[Word.RING]
+    return t[Word.HELD] + (pipe * ring + (number & ring - 1)) * QueueColumn.COLUMNS
 
 
 @LIBRARY.function
@@ -342,14 +355,13 @@ def come(t: Ints, index: int, time: int) -> None:
 @LIBRARY.function
 def wake(t: Ints, x: Floats) -> None:
     """Executes what waited in the queues of pipes that were sent a flag, and so on."""
-    depth = t[Word.DEPTH]
     looked = 0
     while looked < t[Word.WOKEN]:
         pipe = t[t[Word.WOKEN_PIPES] + looked]
         looked += 1
         while t[Word.HELD_COUNT + pipe]:
             first = t[Word.HELD_FIRST + pipe]
-            at = t[Word.HELD] + (pipe * depth + first) * QueueColumn.COLUMNS
+            at = held_place(t, pipe, first)
             step = t[at + QueueColumn.STEP]
             index = t[at + QueueColumn.INDEX]
             after = t[at + QueueColumn.ISSUE_AFTER]
@@ -357,7 +369,7 @@ def wake(t: Ints, x: Floats) -> None:
                 t, x, step, t[at + QueueColumn.CLEAR], index, t[at + QueueColumn.TIME], after
             ):
                 break
-            t[Word.HELD_FIRST + pipe] = (first + 1) % depth
+            t[Word.HELD_FIRST + pipe] = first + 1
             t[Word.HELD_COUNT + pipe] -= 1
     t[Word.WOKEN] = 0
 

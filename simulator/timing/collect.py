@@ -56,7 +56,7 @@ class Done:
             DeviceFault: deadlock, or flags left set.
         """
         cycles, timeline = core.finish(), core.timeline
-        digest = blake2b(timeline.log.tobytes(), digest_size=16).digest()
+        digest = blake2b(timeline.log.data, digest_size=16).digest()
         key = timeline.rates.cores, digest
         talk = {} if core.counters is None else core.counters.talk
         return cls(cycles, timeline, timeline.touched(), key, core.lost, talk)

@@ -211,11 +211,13 @@ class L2:
 
         noted: Lines = np.ones(lines.size if self._follows_readers else 0, dtype=np.int64)
 
+        numbers = np.arange(chunks * in_chunk + 1)
+        edges = starts + counts * numbers[:, None] // (chunks * in_chunk)
+
         def accesses(first: int, end: int) -> Lines:
             """The lines that each block touches in these parts, [blocks, 2]: first and behind the
             last."""
-            edges = [starts + counts * part // (chunks * in_chunk) for part in (first, end)]
-            return np.ascontiguousarray(np.stack(edges, axis=1))
+            return np.ascontiguousarray(edges[[first, end]].T)
 
         for first in range(0, chunks * in_chunk, in_chunk):
             for part in range(first, first + in_chunk):

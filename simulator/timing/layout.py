@@ -141,7 +141,8 @@ class Word(enum.IntEnum):
     WORKED = 224  # when the last instruction that is work left the pipe
     READERS = 240  # address of what reads of MTE2 have in common with others; 0: not known
     READS_BEGUN = 241  # of these
-    END = 242
+    RING = 242  # what is remembered of a queue or of a flag: a power of two, above DEPTH + 1
+    END = 243
 
 
 class FunctionWord(enum.IntEnum):

@@ -131,11 +131,11 @@ class Timeline:
         """Makes room for more instructions, up to `most` of them."""
         room = min(2 * len(self._log), most)
         if self.count == len(self._log):
-            self._log = np.resize(self._log, room)
-            self._rows = np.resize(self._rows, (room * self.keep_rows, TimelineColumn.COLUMNS))
+            self._log = _grown(self._log, room)
+            self._rows = _grown(self._rows, room * self.keep_rows)
         transfers = max(LOG_ROOM, 2 * len(self._transfers))
         if self.state[Word.TRANSFER_COUNT] == len(self._transfers):
-            self._transfers = np.resize(self._transfers, (transfers, 2))
+            self._transfers = _grown(self._transfers, transfers)
 
     def replay(self, log: Ints) -> Stop:
         """Issues again what another time line has issued; see `clock.replay`."""
@@ -296,18 +296,26 @@ class Timeline:
     def deadlock(self, why: str, scalar: Stuck | None) -> Deadlock:
         """What all pipes wait for now; see `Deadlock`."""
         state = self.state
-        depth = int(state[Word.DEPTH])
+        ring = int(state[Word.RING])
         held: dict[int, list[Issued]] = {}
         for pipe, count in enumerate(self.each_pipe(Word.HELD_COUNT)):
             for i in range(count):
-                place = (int(state[Word.HELD_FIRST + pipe]) + i) % depth
-                at = int(state[Word.HELD]) + (pipe * depth + place) * QueueColumn.COLUMNS
+                place = (int(state[Word.HELD_FIRST + pipe]) + i) % ring
+                at = int(state[Word.HELD]) + (pipe * ring + place) * QueueColumn.COLUMNS
                 step, index, _, _, location, _ = state[at : at + QueueColumn.COLUMNS].tolist()
                 held.setdefault(pipe, []).append(self.tables.issued(step, index, location))
         flags = state[state[Word.FLAGS] :][: EVENTS * FLAG_COLUMNS].reshape(EVENTS, FLAG_COLUMNS)
         unused: dict[Event, int] = {}
         unsent = np.flatnonzero(flags[:, 0] > flags[:, 1])
         for event in unsent[np.argsort(flags[unsent, 2])].tolist():
-            taken = event * (depth + 2) + int(flags[event, 1]) % (depth + 2)
+            taken = event * ring + int(flags[event, 1]) % ring
             unused[event_of(event)] = int(state[state[Word.FLAG_TIMES] + 2 * taken + 1])
         return Deadlock(why, held, scalar, unused)
+
+
+def _grown(array: Ints, room: int) -> Ints:
+    """An array of `room` rows that begins with those of another one; nothing is said of the others,
+    which are written before they are read."""
+    grown = np.empty((room, *array.shape[1:]), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
