@@ -15,6 +15,7 @@ import triton
 import davinci.triton
 import triton_kernels as kernels
 from davinci.errors import CompileError, InputError
+from davinci.triton.ranking import with_equals
 
 BLOCKS = (64, 256, 1024, 1 << 16)
 """The last one does not fit UB."""
@@ -71,6 +72,16 @@ def test_several_processes_rank_alike() -> None:
         return [(row.config.kwargs["BLOCK"], row.time_us) for row in ranking.rows]
 
     assert ranked(1) == ranked(2)
+
+
+@pytest.mark.parametrize(
+    ("times", "count", "kept"),
+    [([3, 1, 2], 1, 1), ([2, 1, 2, 2], 2, 4), ([1, 1, 5], 1, 2), ([4, 4], 7, 2), ([], 1, 0)],
+)
+def test_what_takes_as_long_as_the_last_one_is_kept(
+    times: list[float], count: int, kept: int
+) -> None:
+    assert with_equals(times, count) == kept
 
 
 def test_no_configuration_can_run() -> None:

@@ -48,7 +48,8 @@ class Ranking:
 
     Args:
         kernel: a function without arguments that gives the kernel: it is made later than this.
-        keep: how many configurations are left, or which part of them (below 1).
+        keep: how many configurations are left, or which part of them (below 1); those that take
+            as long as the last one of them are left, too.
         processes: in which configurations are compiled and simulated at the same time.
         scheduler: the address of a Dask scheduler, whose workers are used instead.
 
@@ -91,19 +92,18 @@ class Ranking:
         times = self._measured(sources_of)
         rows = [RankedConfig(config, *found) for config, found in zip(configs, times, strict=True)]
         self.rows = sorted(rows, key=lambda row: row.time_us)
-        able = [row.config for row in self.rows if not row.refused]
-        if not able:
+        if all(row.refused for row in self.rows):
             raise CompileError(
                 "no configuration can run", where=kernel.fn.__name__, found=self.rows[0].refused
             )
-        return able[: self.kept]
+        return [row.config for row in self.rows[: self.kept]]
 
     @property
     def kept(self) -> int:
-        """The number of configurations that the autotuner is left with."""
-        if self._keep < 1:
-            return max(1, math.ceil(len(self.rows) * self._keep))
-        return int(self._keep)
+        """The number of configurations that the autotuner is left with: which of equal ones a
+        board finds faster is not known."""
+        wanted = math.ceil(len(self.rows) * self._keep) if self._keep < 1 else int(self._keep)
+        return with_equals([row.time_us for row in self.rows if not row.refused], wanted)
 
     def _measured(self, candidates: Sequence[ConfigLaunch | str]) -> list[Measured]:
         if self._processes <= 1 and not self._scheduler:
@@ -125,6 +125,14 @@ class Ranking:
             ratio = row.time_us / best
             lines.append(f"{row.time_us:10.2f} {ratio:8.2f}  {row.limit:14} {config}{kept}")
         return "\n".join(lines)
+
+
+def with_equals(times: Sequence[float], count: int) -> int:
+    """How many of some times are among the `count` least, or equal to the longest of those."""
+    if not times:
+        return 0
+    longest = sorted(times)[min(max(1, count), len(times)) - 1]
+    return sum(time <= longest for time in times)
 
 
 @dataclass(frozen=True)

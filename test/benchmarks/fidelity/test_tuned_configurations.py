@@ -19,25 +19,30 @@ def problem(script: Any, *times: tuple[float, float]) -> Any:
 
 def test_the_fastest_one_is_kept(script: Any) -> None:
     found = problem(script, (5, 9), (4, 7), (9, 10), (8, 11), (7, 8))
-    assert (found.kept, found.places, found.loss) == (2, (1, 1), 0)
-    assert found.is_kept and not found.may_be_lost
+    assert (found.quarter, found.kept, found.places, found.loss) == (2, 2, (1, 1), 0)
+    assert found.is_kept and not found.needs_equals
 
 
 def test_the_fastest_one_is_lost(script: Any) -> None:
     found = problem(script, (4, 9), (5, 7), (9, 10), (8, 11))
-    assert (found.kept, found.places, found.loss) == (1, (2, 2), 0.25)
-    assert not found.is_kept and not found.may_be_lost
+    assert (found.quarter, found.places, found.loss) == (1, (2, 2), 0.25)
+    assert not found.is_kept and not found.needs_equals
+    *_, total, exception = script.table([found])
+    assert total.startswith("0 of 1 are in the best quarter")
+    assert exception == "* p: not explained."
 
 
 def test_equal_ones_at_the_end_of_the_quarter(script: Any) -> None:
     found = problem(script, (4, 7), (6, 7), (9, 10), (8, 11))
-    assert (found.places, found.loss) == ((1, 2), 0.5)
-    assert not found.is_kept and found.may_be_lost
-    *lines, total = script.table([found])
+    assert (found.quarter, found.kept, found.places, found.loss) == (1, 2, (1, 2), 0.5)
+    assert found.is_kept and found.needs_equals
+    *lines, total, _ = script.table([found])
     assert lines[2].endswith(
-        "| 4, 1 kept | c0 | 1 to 2, equal | one of equals, at worst 50.0% lost |"
+        "| 4, 2 kept | c0 | 1 to 2, equal | with its equals; without, at worst 50.0% lost |"
     )
-    assert total == "0 of 1 are in the best quarter, 1 more are one of equals at its end."
+    assert total.startswith(
+        "1 of 1 are in the best quarter with its equals, 0 by their place alone."
+    )
 
 
 def test_whole_configurations_only(script: Any) -> None:
