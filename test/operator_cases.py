@@ -141,13 +141,13 @@ UNARY = [
 POWERS = np.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, -2.0, 1.25, 4.0], np.float32)
 BASES = np.array([0.0, -0.0, 0.5, 2.0, 3.0, -2.0, -3.0, 1.0, np.inf, -np.inf, np.nan], np.float32)
 GRID = tuple(x.ravel() for x in np.meshgrid(BASES, POWERS))
-QUOTIENTS = tuple(x[pairs(I32)[1] != 0] for x in pairs(I32))
+QUOTIENTS, LONG_QUOTIENTS = (tuple(x[pairs(a)[1] != 0] for x in pairs(a)) for a in (I32, LONG))
 SHIFTED = tuple(x.ravel() for x in np.meshgrid(I32, COUNTS))
 LONG_SHIFTED = tuple(x.ravel() for x in np.meshgrid(LONG, np.array([*COUNTS, 63, 64, 40], "i8")))
 BINARY = [
     *(case(n, *pairs(x)) for n in ("add", "sub", "mul", "max", "min") for x in ALL),
     *(case("div", *pairs(x)) for x in FLOATS),
-    *(case(n, *QUOTIENTS) for n in ("div", "remainder")),
+    *(case(n, *x) for n in ("div", "remainder") for x in (QUOTIENTS, LONG_QUOTIENTS)),
     *(case("remainder", *pairs(x)) for x in FLOATS),
     *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16, I32, LONG)),
     *(case(n, *SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),

@@ -207,8 +207,6 @@ NODES: tuple[Node, ...] = (
 REASONS = {
     "TopK": "a key with its number is two or three planes, of which each exchange takes seven "
     "instructions",
-    "Div of int64": "three quotients of f32 and a correction, on pairs of words",
-    "Mod of int64": "as Div of int64",
 }
 """Why an operator is above the line, by the beginning of its name."""
 

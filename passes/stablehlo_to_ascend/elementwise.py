@@ -64,13 +64,20 @@ CHLO = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "erf_inv", "si
 NAMED = {f"{dialect}.{name}": name for dialect in ("chlo", "mhlo") for name in CHLO}
 """Composites and custom calls that are one ascend operator, besides `ascend.` and its name."""
 
+DIVISIONS = frozenset({"div", "remainder"})
+
+MOST_BY_SCALARS = 128
+"""Numbers of 64 bits that the scalar unit divides in the time that a tile takes the vector unit."""
+
 
 @conversion(*BINARY)
 def convert_binary(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     name = op.name.removeprefix("stablehlo.")
     a, b = op.operands
-    target = BINARY[name]
-    if tensor_of(a.type).element == "i1":
+    target, found = BINARY[name], tensor_of(a.type)
+    if target in DIVISIONS and found.element == "i64" and found.count <= MOST_BY_SCALARS:
+        return None
+    if found.element == "i1":
         target = BOOLEAN.get(name, target)
     if target == "max":
         for x, bound in ((a, b), (b, a)):

@@ -10,8 +10,8 @@ So the cube and the vector unit compute them. These are the batch normalisations
 `unary_einsum`, `torch_index_select`, transposed convolutions, those of more than two spatial
 dimensions (`deep_convolution`), those whose windows are out of reach or that have groups of the
 batch (`far_convolution`), `reverse`, gradients of maxima over windows (`window_selection`), windows
-with any function (`window_scans`), quotients and remainders of i64 (`long_division`), rounding to
-fewer bits (`reduced_precision`), and `real` and `imag` of real numbers.
+with any function (`window_scans`), rounding to fewer bits (`reduced_precision`), and `real` and
+`imag` of real numbers.
 Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
@@ -27,7 +27,6 @@ from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.deep_convolution import expand_deep
 from davinci.passes.stablehlo_to_ascend.far_convolution import expand_far
-from davinci.passes.stablehlo_to_ascend.long_division import expand_division, expand_remainder
 from davinci.passes.stablehlo_to_ascend.reduced_precision import expand_reduce_precision
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import (
     expand_transposed,
@@ -264,13 +263,11 @@ EXPANSIONS: dict[str, Expansion] = {
     "batch_norm_inference": expand_inference,
     "batch_norm_training": expand_training,
     "convolution": expand_convolution,
-    "divide": expand_division,
     "einsum": expand_einsum,
     "imag": expand_imag,
     "real": expand_real,
     "reduce_precision": expand_reduce_precision,
     "reduce_window": expand_reduce_window,
-    "remainder": expand_remainder,
     "reverse": expand_reverse,
     "select_and_scatter": expand_select_and_scatter,
     "torch_index_select": expand_index_select,

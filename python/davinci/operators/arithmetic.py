@@ -9,6 +9,7 @@ import numpy as np
 from davinci.operators.core import NUMBERS, Array, elementwise
 from davinci.operators.division import divided, float_remainder, floored
 from davinci.operators.formulas import kind_of
+from davinci.operators.long_division import long_quotient, long_remainder
 from davinci.operators.long_integers import long_add, long_choice, long_mul, long_sub
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 
@@ -82,9 +83,11 @@ def remainder_of(a: Array, b: Array, *, down: bool = False) -> Array:
     return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest) if down else rest
 
 
-@elementwise(values=quotient, types=NUMBERS)
+@elementwise(values=quotient, types=ALL)
 def div(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """a / b. A product where that is exact. Integers truncate; -1 where b is 0."""
+    if kind_of(a, b) == "s64":
+        return long_quotient(p, a, b)
     if kind_of(a, b) == "s32":
         return divided(p, a, b)[0]
     if isinstance(b, (int, float)) and is_power_of_two(b):
@@ -92,7 +95,7 @@ def div(p: VectorProgram, a: Operand, b: Operand) -> Value:
     return p.div(a, b)
 
 
-@elementwise(values=remainder_of, types=NUMBERS)
+@elementwise(values=remainder_of, types=ALL)
 def remainder(p: VectorProgram, a: Operand, b: Operand, *, down: bool = False) -> Value:
     """What a division that truncates leaves of a, with the sign of a, exactly; where b is 0, a of
     integers and NaN of floats.
@@ -100,6 +103,8 @@ def remainder(p: VectorProgram, a: Operand, b: Operand, *, down: bool = False) -
     `down` adds b where something is left that has not the sign of b: the quotient is rounded down.
     """
     kind = kind_of(a, b)
+    if kind == "s64":
+        return long_remainder(p, a, b, down)
     if kind == "s32":
         rest = divided(p, a, b)[1]
         return floored(p, rest, b) if down else rest

@@ -14,6 +14,7 @@ from davinci.operators.comparison import holds
 from davinci.operators.constraints import same_shape, same_types
 from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
 from davinci.operators.formulas import to_byte, whole
+from davinci.operators.long_integers import HALF_RANGE, long_as_float
 from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Value, VectorProgram
 
@@ -73,24 +74,15 @@ def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     return p.convert(p.convert(a, "f32"), dtype)
 
 
-HALF_RANGE = 2.0**32
-"""What the high half of an i64 counts."""
-
-
 def from_long(p: VectorProgram, a: Value, result: Tensor) -> Value:
-    """i64 in another type, see `cast`.
-
-    The low half is taken as signed, so that small negative numbers are its own; where that makes it
-    negative, the high half is one more.
-    """
+    """i64 in another type, see `cast`."""
     low, high = p.halves(a)
     if result.element == "i32":
         return low
     if result.element == "i1":
         nonzero = p.max(holds(p, "ne", low, 0), holds(p, "ne", high, 0))
         return to_byte(p, nonzero)
-    above = p.add(p.convert(high, "f32"), holds(p, "lt", low, 0))
-    number = p.add(p.mul(above, HALF_RANGE), p.convert(low, "f32"))
+    number = long_as_float(p, a)
     if result.element == "i8":
         return to_byte(p, p.min(p.max(number, -128.0), 127.0))
     return p.convert(number, DTYPE_OF[result.element])

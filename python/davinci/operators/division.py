@@ -43,7 +43,7 @@ def divided(p: VectorProgram, a: Operand, b: Operand) -> tuple[Value, Value]:
     rest = p.sub(a, p.mul(quotient, b))
     more = _nearest(p, p.convert(rest, "f32"), by)
     quotient, rest = p.add(quotient, more), p.sub(rest, p.mul(more, b))
-    wrong = _wrong_side(p, number, p.convert(rest, "f32"))
+    wrong = wrong_side(p, number, p.convert(rest, "f32"))
     if not isinstance(by, Value):
         quotient = p.sub(quotient, p.mul(wrong, math.copysign(1, by)))
         return quotient, p.add(rest, p.mul(wrong, abs(by)))
@@ -67,7 +67,7 @@ def _nearest(p: VectorProgram, a: Operand, b: Operand) -> Value:
     return p.convert(p.div(a, b), "s32", "rint")
 
 
-def _wrong_side(p: VectorProgram, number: Operand, rest: Value) -> Value:
+def wrong_side(p: VectorProgram, number: Operand, rest: Value) -> Value:
     """1 where a whole number is positive and `rest` negative, -1 the other way round, else 0."""
     side = limited(p, rest, -1.0, 1.0)
     if isinstance(number, Value):

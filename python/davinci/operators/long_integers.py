@@ -31,6 +31,9 @@ Pair = tuple[Operand, Operand]
 LONG_WIDTH = 64
 LOWER = (1 << HALF_WIDTH) - 1
 
+HALF_RANGE = 2.0**WIDTH
+"""What the high half counts."""
+
 
 def long_add(p: VectorProgram, a: Operand, b: Operand) -> Value:
     (low, high), (other_low, other_high) = halves(p, a), halves(p, b)
@@ -68,6 +71,14 @@ def _quarters(p: VectorProgram, a: Operand) -> Pair:
     if isinstance(a, Value):
         return mask(p, a, LOWER), shifted_right_logical(p, a, HALF_WIDTH)
     return int(a) & LOWER, int(a) >> HALF_WIDTH & LOWER
+
+
+def long_as_float(p: VectorProgram, x: Value) -> Value:
+    """s64 in f32, to 2^-22 of itself. The low half is taken as signed, so that a small number is
+    its own; where it is negative then, the high half is one more."""
+    low, high = p.halves(x)
+    above = p.sub(p.convert(high, "f32"), p.convert(sign_mask(p, low), "f32"))
+    return p.add(p.mul(above, HALF_RANGE), p.convert(low, "f32"))
 
 
 def long_choice(p: VectorProgram, predicate: str, a: Operand, b: Operand) -> Value:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import davinci
-from davinci.passes.stablehlo_to_ascend.long_division import MOST_BY_SCALARS
+from davinci.passes.stablehlo_to_ascend.elementwise import MOST_BY_SCALARS
 
 ENDS = np.iinfo(np.int64)
 FEW = [0, 1, -1, 2, -3, 7, 1 << 24, (1 << 24) + 1, -(1 << 31), (1 << 53) + 1, -(1 << 62)]
@@ -37,6 +37,33 @@ def test_bit_for_bit(operation: str, machine: str) -> None:
     wanted = np.array([pair[operation == "remainder"] for pair in both])
     np.testing.assert_array_equal(found, wanted)
     assert units == {"vector"}
+
+
+@pytest.mark.parametrize("number", [0, 7, -1, 1 << 31, ENDS.min])
+def test_by_known_numbers(number: int) -> None:
+    """Quotients by a number, and what they leave rounded down, are those of NumPy."""
+    kind = f"tensor<{len(FEW) * 10}xi64>"
+    truths = kind.replace("i64", "i1")
+    text = f"""func.func @main(%a: {kind}) -> ({kind}, {kind}) {{
+      %b = stablehlo.constant dense<{number}> : {kind}
+      %zero = stablehlo.constant dense<0> : {kind}
+      %q = stablehlo.divide %a, %b : {kind}
+      %r = stablehlo.remainder %a, %b : {kind}
+      %some = stablehlo.compare NE, %r, %zero : ({kind}, {kind}) -> {truths}
+      %x = stablehlo.compare LT, %r, %zero : ({kind}, {kind}) -> {truths}
+      %y = stablehlo.compare LT, %b, %zero : ({kind}, {kind}) -> {truths}
+      %differ = stablehlo.compare NE, %x, %y : ({truths}, {truths}) -> {truths}
+      %both = stablehlo.and %differ, %some : {truths}
+      %sum = stablehlo.add %r, %b : {kind}
+      %m = stablehlo.select %both, %sum, %r : {truths}, {kind}
+      return %q, %m : {kind}, {kind} }}"""
+    a = np.array(FEW * 10)
+    model = davinci.compile(text, machine="ascend310p", cores=1)
+    quotient, rest = model.run(a).values()
+    exact = [towards_zero(x, number) for x in map(int, a)]
+    np.testing.assert_array_equal(quotient, [q for q, _ in exact])
+    np.testing.assert_array_equal(rest, [int(x) % number if number else x for x in a])
+    assert {kernel["unit"] for kernel in model.profile["kernels"]} == {"vector"}
 
 
 def test_few_stay_with_the_scalar_unit() -> None:
