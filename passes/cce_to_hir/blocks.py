@@ -3,14 +3,15 @@ transposed with 15 others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise, product
 
 from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.mlir import Op, attribute_names, ir, memref
 from davinci.passes import builder
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
+from davinci.units import FRACTAL_BYTES as SQUARE_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 MOST_SQUARES = 32
@@ -54,12 +55,12 @@ class RowsOfSquares:
 
     Attributes:
         words: the buffer, of 16-bit elements.
-        offset, row, step: words before the first one, to the next row and to the next square.
+        rows: words before each row of the first square.
+        step: words from a square to the next.
     """
 
     words: ir.Value
-    offset: int
-    row: int
+    rows: tuple[int, ...]
     step: int
 
     @staticmethod
@@ -67,24 +68,48 @@ class RowsOfSquares:
         """The operand of a transpose.
 
         Raises:
-            NoCounterpart: its rows are not equally far apart, or the program computes its place.
+            NoCounterpart: the program computes its place.
         """
         view, owner = buffer_of(value), value.owner
-        outer = [d for d in zip(view.shape[:-2], view.strides[:-2], strict=True) if d[0] > 1]
-        if any(a != size * b for (_, a), (size, b) in pairwise(outer)) or view.offset is None:
-            raise NoCounterpart("cce.vnchwconv of rows that are not equally far apart")
-        if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
+        if view.offset is None or isinstance(owner, ir.Block):
+            raise NoCounterpart("cce.vnchwconv of a place that the program computes")
+        if owner.name != "memref.reinterpret_cast":
             raise NoCounterpart("cce.vnchwconv of a place that the program computes")
         each = view.itemsize // 2
-        words = in_words(owner.operands[0])
-        return RowsOfSquares(
-            words, view.offset * each, outer[-1][1] * each, view.strides[-2] * each
+        places = product(*(range(size) for size in view.shape[:-2]))
+        steps = view.strides[:-2]
+        rows = tuple(
+            each * (view.offset + sum(i * step for i, step in zip(place, steps, strict=True)))
+            for place in places
         )
+        return RowsOfSquares(in_words(owner.operands[0]), rows, view.strides[-2] * each)
 
-    def matrix(self, rows: int, columns: int, square: int = 0) -> ir.Value:
-        """A matrix from one of the squares on."""
-        at = self.offset + square * self.step
+    @property
+    def row(self) -> int:
+        """Words from a row to the next, 0 if they are not equally far apart."""
+        apart = {after - before for before, after in pairwise(self.rows)}
+        return apart.pop() if len(apart) == 1 else 0
+
+    def matrix(self, rows: int, columns: int, square: int) -> ir.Value:
+        """A matrix from one of the squares on, of rows that are equally far apart."""
+        at = self.rows[0] + square * self.step
         return builder.restride(self.words, [rows, columns], [self.row, 1], at)
+
+    def line(self, number: int, squares: range) -> ir.Value:
+        """A row in squares one after the other, or in one of them."""
+        at = self.rows[number] + squares[0] * self.step
+        step = self.step if len(squares) > 1 else SIDE
+        return builder.restride(self.words, [len(squares), SIDE], [step, 1], at)
+
+    def kept(self, squares: range) -> Iterator[tuple[int, range]]:
+        """Rows, and squares in which nothing that is stored behind them takes their place."""
+        last = {self.rows[n] + i * self.step: (n, i) for i in squares for n in range(SIDE)}
+        for number, found in groupby(sorted(last.values()), key=lambda pair: pair[0]):
+            mine = [square for _, square in found]
+            # Squares that follow each other are as far behind the first as in the list.
+            for _, run in groupby(enumerate(mine), key=lambda pair: pair[1] - pair[0]):
+                together = [square for _, square in run]
+                yield number, range(together[0], together[-1] + 1)
 
 
 def in_words(buffer: ir.Value) -> ir.Value:
@@ -104,27 +129,70 @@ def in_words(buffer: ir.Value) -> ir.Value:
     return ir.Operation.create(owner.name, [words], list(owner.operands), attributes).result
 
 
-def transpose_squares(op: Op, operands: Sequence[ir.Value]) -> None:
+def transpose_squares(
+    op: Op, operands: Sequence[ir.Value], room: int, buffer: Callable[[int], ir.Value]
+) -> None:
     """Squares of 16 x 16 words: a row of them becomes a column, or each is transposed by itself.
+    Those whose rows are not equally far apart are copied into a buffer in front, or out of one
+    behind.
+
+    Args:
+        room: bytes of such a buffer.
+        buffer: gives one of so many words.
 
     Raises:
-        NoCounterpart: there are many squares in any order.
+        NoCounterpart: there is no room for one, or there are many squares in any order.
     """
     count = buffer_of(operands[0]).shape[-2]
     source, target = (RowsOfSquares.of(value) for value in operands)
+    if source.row and target.row:
+        if count == 1 or (source.step == SIDE and target.step == SIDE * target.row):
+            transpose(source.matrix(SIDE, count * SIDE, 0), target.matrix(count * SIDE, SIDE, 0))
+            return
+        if count <= MOST_SQUARES:
+            for i in range(count):
+                transpose(source.matrix(SIDE, SIDE, i), target.matrix(SIDE, SIDE, i))
+            return
+    most = min(count, room // (2 * SQUARE_BYTES))
+    if not most:
+        raise NoCounterpart(f"{op.name} of rows that are not equally far apart, without room")
+    words = buffer(2 * most * SIDE * SIDE)
+    for first in range(0, count, most):
+        transpose_copies(source, target, range(first, min(first + most, count)), words)
+
+
+def transpose_copies(
+    source: RowsOfSquares, target: RowsOfSquares, squares: range, words: ir.Value
+) -> None:
+    """Some squares by way of a buffer."""
+    count = len(squares)
+    size = count * SIDE * SIDE
+    wait_for_vectors()
+    for number in range(SIDE):
+        row = builder.restride(words, [count, SIDE], [SIDE, 1], number * count * SIDE)
+        if source.step or count == 1:
+            build("copy", {}, [source.line(number, squares), row])
+        else:
+            one = source.line(number, squares[:1])
+            build("vbrc", {"broadcast_dims": "array<i64: 0>"}, [one, row])
+    wait_for_vectors()
+    given = builder.restride(words, [SIDE, count * SIDE], [count * SIDE, 1], 0)
+    transpose(given, builder.restride(words, [count * SIDE, SIDE], [SIDE, 1], size))
+    wait_for_vectors()
+    for number, kept in target.kept(squares):
+        at = size + (kept[0] - squares[0]) * SIDE * SIDE + number * SIDE
+        row = builder.restride(words, [len(kept), SIDE], [SIDE * SIDE, 1], at)
+        build("copy", {}, [row, target.line(number, kept)])
+
+
+def transpose(given: ir.Value, target: ir.Value) -> None:
     permutation = {"permutation": "array<i64: 1, 0>", "disable_align": "false"}
+    build("vtranspose", permutation, [given, target])
 
-    def transpose(squares: int, number: int = 0) -> None:
-        given = source.matrix(SIDE, squares * SIDE, number)
-        build("vtranspose", permutation, [given, target.matrix(squares * SIDE, SIDE, number)])
 
-    if count == 1 or (source.step == SIDE and target.step == SIDE * target.row):
-        transpose(count)
-        return
-    if count > MOST_SQUARES:
-        raise NoCounterpart(f"{op.name} of {count} squares")
-    for number in range(count):
-        transpose(1, number)
+def wait_for_vectors() -> None:
+    """What the vector unit was given before is done."""
+    build("pipe_barrier", {"pipe": "#hir.pipe<PIPE_V>"}, [])
 
 
 def evenly_apart(view: BufferView) -> bool:

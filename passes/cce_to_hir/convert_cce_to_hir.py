@@ -151,7 +151,7 @@ def replace(op: Op, room: FreeRoom) -> None:
         like = ir.MemRefType(operands[-1].type)
         blocks.fill_blocks(op, operands, lambda count: room.elements(like, count))
     elif name == "vnchwconv":
-        blocks.transpose_squares(op, operands)
+        blocks.transpose_squares(op, operands, room.end - room.begin, room.words)
     elif name in cube.LOWERINGS:
         cube.LOWERINGS[name](op, operands)
     elif name in ("set_flag", "wait_flag"):
@@ -247,6 +247,15 @@ class FreeRoom:
             NoCounterpart: it does not fit.
         """
         return self.dense(like, [count], count * WIDTHS[str(like.element_type)])
+
+    def words(self, count: int) -> ir.Value:
+        """A buffer of so many words of 16 bits in UB.
+
+        Raises:
+            NoCounterpart: it does not fit.
+        """
+        space = ir.Attribute.parse('#cce.space<"UB">')
+        return self.elements(ir.MemRefType.get([1], ir.F16Type.get(), None, space), count)
 
     def dense(self, like: ir.MemRefType, shape: Sequence[int], size: int) -> ir.Value:
         if self.begin + size > self.end:

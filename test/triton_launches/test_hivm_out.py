@@ -166,17 +166,45 @@ def test_transposes_of_squares(text: str) -> None:
     assert slower(text) < 1.25
 
 
-def test_what_has_no_counterpart_is_named() -> None:
-    text = """func.func @main(%a: tensor<64x300xf32>) -> tensor<64xf32> {
-      %z = stablehlo.constant dense<0.0> : tensor<f32>
+def sums(kind: str, rows: str, element: str) -> str:
+    return f"""func.func @main(%a: tensor<{kind}x{element}>) -> tensor<{rows}x{element}> {{
+      %z = stablehlo.constant dense<0.0> : tensor<{element}>
       %r = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1]
-        : (tensor<64x300xf32>, tensor<f32>) -> tensor<64xf32>
-      return %r : tensor<64xf32>
-    }"""
-    found = as_hivm(text)
-    assert found.kernels == ()
-    ((_, reason),) = found.refused.items()
-    assert "cce.vnchwconv" in reason
+        : (tensor<{kind}x{element}>, tensor<{element}>) -> tensor<{rows}x{element}>
+      return %r : tensor<{rows}x{element}> }}"""
+
+
+SCATTERED = {
+    "sums of rows of f32": sums("64x300", "64", "f32"),
+    "rows that overlap": sums("4000x24", "4000", "f32"),
+    "a column beside all columns": """func.func @main(%a: tensor<64x300xf32>, %b: tensor<64xf32>)
+        -> tensor<64x300xf32> {
+      %q = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<64xf32>) -> tensor<64x300xf32>
+      %r = stablehlo.add %a, %q : tensor<64x300xf32>
+      return %r : tensor<64x300xf32> }""",
+    "three dimensions": """func.func @main(%a: tensor<5x37x11xf32>) -> tensor<11x5x37xf32> {
+      %r = stablehlo.transpose %a, dims = [2, 0, 1] : (tensor<5x37x11xf32>) -> tensor<11x5x37xf32>
+      return %r : tensor<11x5x37xf32> }""",
+}
+
+
+@pytest.mark.parametrize("text", SCATTERED.values(), ids=SCATTERED)
+def test_squares_whose_rows_lie_anywhere(text: str) -> None:
+    """They go by way of a buffer, which takes longer."""
+    assert slower(text) < 6
+
+
+def test_what_has_no_counterpart_is_named() -> None:
+    found = as_hivm(
+        """func.func @main(%a: tensor<8x3x9x9xf16>, %k: tensor<4x3x3x3xf16>)
+          -> tensor<8x4x7x7xf16> {
+      %r = stablehlo.convolution(%a, %k)
+        dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {}
+        {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+        : (tensor<8x3x9x9xf16>, tensor<4x3x3x3xf16>) -> tensor<8x4x7x7xf16>
+      return %r : tensor<8x4x7x7xf16> }"""
+    )
+    assert any("cce.load3d" in reason for reason in found.refused.values())
 
 
 def test_text_that_their_verifier_refuses() -> None:
