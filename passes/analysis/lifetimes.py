@@ -47,6 +47,9 @@ class AllocatedBuffer:
         filled_by: pipes that write it.
         scope: the times of the innermost branch that its alloc is in, which is all of the time that
             there is for it; -1: of the kernel.
+        stretches: the times of the loops and branches that its uses are in, and of what lies in
+            between where they are there: what shares its place only outside of these waits once,
+            not in every iteration.
     """
 
     alloc: Op
@@ -56,6 +59,7 @@ class AllocatedBuffer:
     pipes: frozenset[str] = frozenset()
     filled_by: frozenset[str] = frozenset()
     scope: int = -1
+    stretches: int = -1
 
 
 def lifetimes(kernel: Op) -> list[AllocatedBuffer]:
@@ -67,7 +71,17 @@ def lifetimes(kernel: Op) -> list[AllocatedBuffer]:
         _scan(uses.touches, uses.depth, buffer, [])
         buffer.pipes = frozenset(touch.pipe for touch in uses.touches)
         buffer.filled_by = frozenset(touch.pipe for touch in uses.touches if touch.fills)
+        buffer.stretches = _stretches(uses)
     return [uses.buffer for uses in walk.uses.values()]
+
+
+@dataclass(eq=False)
+class _Stretch:
+    """A loop or branch, or all operations between two of them in a block, from time `start` to time
+    `end`."""
+
+    start: int
+    end: int = 0
 
 
 @dataclass(eq=False)
@@ -76,6 +90,7 @@ class _Statement:
 
     op: Op
     block: ir.Block
+    stretch: _Stretch
     start: int
     end: int = 0
 
@@ -124,16 +139,22 @@ class _Walk:
 
     def block(self, block: ir.Block) -> None:
         first, start = len(self.uses), self._time
+        stretch = _Stretch(start)
         for view in block.operations:
-            op = view.operation
-            statement = _Statement(op, block, self._tick())
+            op, now = view.operation, self._tick()
+            nested = len(op.regions) > 0
+            if nested:
+                stretch = _Stretch(now)
+            statement = _Statement(op, block, stretch, now)
             self._path.append(statement)
             self._visit(op)
             for region in op.regions:
                 for inner in region.blocks:
                     self.block(inner)
             self._path.pop()
-            statement.end = self._tick()
+            statement.end = stretch.end = self._tick()
+            if nested:
+                stretch = _Stretch(self._time)
         if block.owner.operation.name == "scf.if":
             for uses in [*self.uses.values()][first:]:
                 if uses.buffer.scope < 0:
@@ -210,6 +231,14 @@ def _regions(access: ByteAccess) -> list[StridedRegion] | None:
     return found
 
 
+def _stretches(uses: _BufferUses) -> int:
+    """The times of the stretches of the alloc's block that a buffer is used or needed in."""
+    times = uses.buffer.live
+    for stretch in dict.fromkeys(touch.path[uses.depth].stretch for touch in uses.touches):
+        times |= _times(stretch.start, stretch.end)
+    return times
+
+
 def _scan(
     touches: Sequence[_Touch], depth: int, buffer: AllocatedBuffer, after: list[StridedRegion]
 ) -> list[StridedRegion]:
@@ -272,7 +301,12 @@ def _nested(
 
 
 def _mark(buffer: AllocatedBuffer, first: int, last: int) -> None:
-    buffer.live |= ((1 << (last - first + 1)) - 1) << first
+    buffer.live |= _times(first, last)
+
+
+def _times(first: int, last: int) -> int:
+    """The times from one to another as bits."""
+    return ((1 << (last - first + 1)) - 1) << first
 
 
 def alloc_bytes(alloc: Op) -> int:

@@ -16,7 +16,8 @@ its queue, so such buffers share first; then what a pipe of the core writes and 
 what a transfer fills last, because a transfer that waits for its buffer comes late. Two share only
 if one holds nothing that is needed while the other does (`davinci.passes.analysis.lifetimes`), so
 buffers that a loop reuses in every iteration share, too. As many buffers as fit have a place of
-their own; if they all do, among those of other branches too.
+their own, at least among those of the same loops and branches; if they all do, among those of other
+ones too.
 
 In UB, places are chosen so that the operands of a vector instruction do not meet in a bank
 (`davinci.passes.analysis.bank_conflicts`): sources begin in different halves of the bank groups, a
@@ -112,6 +113,7 @@ class _Planner:
         self._buffers, self._memory = buffers, machine.buffer(space)
         self._kernel, self._space, self._unit = kernel, space, machine.vector
         self._scopes = [buffer.scope for buffer in buffers]
+        self._stretches = [buffer.stretches for buffer in buffers]
         self._by_need = sorted(range(len(buffers)), key=lambda number: _need(buffers[number]))
 
     @cached_property
@@ -154,7 +156,7 @@ class _Planner:
     def _most_apart(self, steps: GapSteps) -> tuple[int, list[int]] | None:
         """The largest number of buffers that have a place of their own, and all addresses."""
         low, high = 0, len(self._buffers)
-        for scopes in ([ALWAYS] * high, self._scopes):
+        for scopes in ([ALWAYS] * high, self._scopes, self._stretches):
             best = self._place(high, steps, self._memory.bytes, scopes)
             if best:
                 return high, best
@@ -174,7 +176,7 @@ class _Planner:
         their `scopes`."""
         lives = [buffer.live for buffer in self._buffers]
         for number in self._by_need[:apart]:
-            lives[number] = (scopes or self._scopes)[number]
+            lives[number] = (scopes or self._stretches)[number]
         pieces = [
             PlacedPiece(_rounded(buffer, self._memory), live, _given(buffer))
             for buffer, live in zip(self._buffers, lives, strict=True)

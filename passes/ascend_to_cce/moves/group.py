@@ -48,7 +48,7 @@ class MoveBuilder:
         if self.plan.schedule.scalar:
             mark_scalar(ir.InsertionPoint.current.block.owner)
         units = sum(way.units for way in self.plan.schedule.ways)
-        return max(1, share_blocks(self._parts(), self.target, total=units, unroll=2 * SLOTS))
+        return max(1, share_blocks(self._parts(), self.target, total=units, unroll=4 * SLOTS))
 
     def _parts(self) -> Iterator[AlikeWork]:
         """Buffers of a way are made when its turn comes."""

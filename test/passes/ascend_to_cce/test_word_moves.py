@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from davinci import machine as machines
+from davinci.schedule.meetings import LaunchPrice
 from operator_support import run_operator
 from support import compile_text
 
@@ -181,3 +183,24 @@ def test_pieces_of_one_array_are_loaded_once(dtype: Any, kind: str) -> None:
     (kernel,) = executable.profile["kernels"]
     assert kernel["scalar_accesses"] == 0
     assert kernel["gm_read_bytes"] < 2 * x.nbytes
+
+
+def test_rows_that_lie_apart_are_paid_for() -> None:
+    """A transposition whose rows each miss the L2 takes as many cores as are fastest when run."""
+    price = LaunchPrice(machines.load("ascend910"))
+
+    def total(**options: Any) -> float:
+        executable = compile_text(
+            """func.func @main(%x: tensor<32x320xf32>) -> tensor<320x32xf32> {
+              %r = stablehlo.transpose %x, dims = [1, 0] : (tensor<32x320xf32>)
+                -> tensor<320x32xf32>
+              return %r : tensor<320x32xf32> }""",
+            timing_only=True,
+            **options,
+        )
+        executable.run()
+        (kernel,) = executable.profile["kernels"]
+        return float(kernel["cycles"] + price.cycles(kernel["blocks"]))
+
+    by_count = [total(cores=count, core_choice="all") for count in (1, 2, 4, 10)]
+    assert total() <= min(by_count)

@@ -76,6 +76,35 @@ func.func @iterations(%x: memref<60000xf32>) attributes {ascend.kernel} {
   return
 }
 
+// Buffers of one loop stay apart, and share with those of another one: that waits once.
+// CHECK-LABEL: func.func @one_loop_after_the_other
+// CHECK: memref.alloc() {cce.address = 0 : i64}
+// CHECK: memref.alloc() {cce.address = 88064 : i64}
+// CHECK: memref.alloc() {cce.address = 0 : i64}
+// CHECK: memref.alloc() {cce.address = 88064 : i64}
+func.func @one_loop_after_the_other(%x: memref<22016xf32>) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %a = memref.alloc() : memref<22016xf32, #cce.space<"UB">>
+  %b = memref.alloc() : memref<22016xf32, #cce.space<"UB">>
+  %c = memref.alloc() : memref<22016xf32, #cce.space<"UB">>
+  %d = memref.alloc() : memref<22016xf32, #cce.space<"UB">>
+  scf.for %i = %c0 to %c4 step %c1 {
+    "cce.copy"(%x, %a) : (memref<22016xf32>, memref<22016xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%a, %x) : (memref<22016xf32, #cce.space<"UB">>, memref<22016xf32>) -> ()
+    "cce.copy"(%x, %b) : (memref<22016xf32>, memref<22016xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%b, %x) : (memref<22016xf32, #cce.space<"UB">>, memref<22016xf32>) -> ()
+  }
+  scf.for %i = %c0 to %c4 step %c1 {
+    "cce.copy"(%x, %c) : (memref<22016xf32>, memref<22016xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%c, %x) : (memref<22016xf32, #cce.space<"UB">>, memref<22016xf32>) -> ()
+    "cce.copy"(%x, %d) : (memref<22016xf32>, memref<22016xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%d, %x) : (memref<22016xf32, #cce.space<"UB">>, memref<22016xf32>) -> ()
+  }
+  return
+}
+
 // The sources of an instruction begin in different halves of the bank groups, 256 bytes each.
 // CHECK-LABEL: func.func @banks
 // CHECK: memref.alloc() {cce.address = 0 : i64}

@@ -7,10 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from davinci.isa.strides import SharedDim
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine, prices
 from davinci.schedule.moves.index_maps import ValueBox
 from davinci.schedule.moves.portions import SLOTS
+from davinci.schedule.moves.transfers import TransferCosts, together
 from davinci.schedule.moves.word_moves import WordMove
 from davinci.schedule.moves.word_pieces import WORD_BYTES, RowsOfPieces, WordLoad
 from davinci.schedule.vector.step_costs import turn_cycles
@@ -171,21 +173,38 @@ class _Ways:
 
     def _weighed(self, way: WordMove) -> WordMove:
         """The way with the cycles of a tile by itself, and of each that a core does behind it."""
-        machine, port = self.machine, prices.reading(self.machine)
-        used = min(way.units, self.cores)
-        loaded = sum(way.loaded_elements(number) for number in way.loading) * way.move.itemsize
-        stored = way.stored_elements * way.move.itemsize
-        apart = [number for number in way.loading if not way.loads[number].dense]
-        bursts = sum(way.load_runs(number) * way.tile for number in apart)
-        read = prices.moving(machine, used, True, loaded) + port.row_miss_cycles * bursts
-        write = prices.moving(machine, used, False, stored)
+        machine, itemsize = self.machine, way.move.itemsize
+        costs = TransferCosts(machine, min(way.units, self.cores))
+        loaded = sum(way.loaded_elements(number) for number in way.loading) * itemsize
+        stored = way.stored_elements * itemsize
+        read = sum(self._read(way, number, costs) for number in way.loading)
+        row = together(
+            _dims_of(way.runs, way.move.shape, row_major(way.move.shape)), way.tile * way.pitch, 0
+        )
+        write = costs.write(ceil_div(way.stored_elements, row), row * itemsize)
         steps = way.steps().estimate(machine)
         vector: float = steps.cycles + steps.links * machine.sync.barrier_cycles
         vector += prices.vector(machine, "vmuls", "f16", 0)
-        if way.move.itemsize == 1:  # numbers of 16 bits for a while
+        if itemsize == 1:  # numbers of 16 bits for a while
             repeats = (loaded + stored) * WORD_BYTES / machine.vector.repeat_bytes
             vector += prices.vector(machine, "vconv", "f16", repeats, 0)
         in_turns = replace(way, slots=SLOTS)
         way = in_turns if self._fits(in_turns) else way
         further = turn_cycles(machine, vector, read, write, way.slots)
-        return replace(way, cycles=prices.ends(machine) + read + vector + write, further=further)
+        return replace(way, cycles=costs.starts + read + vector + write, further=further)
+
+    def _read(self, way: WordMove, number: int, costs: TransferCosts) -> float:
+        """Cycles that what is loaded for a piece takes: its points, together or apart."""
+        piece, load = way.move.pieces[number], way.loads[number]
+        elements, row = way.loaded_elements(number), load.pitch
+        if load.dense:
+            tile = way.tile * load.pitch
+            row = together(_dims_of(load.runs, piece.sizes, piece.strides), tile, 0)
+        return costs.read(ceil_div(elements, row), row * way.move.itemsize)
+
+
+def _dims_of(
+    chosen: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+) -> list[SharedDim]:
+    """Some of an array's dimensions as those of one side of a copy."""
+    return [SharedDim(sizes[e], (strides[e],)) for e in chosen]
