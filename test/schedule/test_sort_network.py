@@ -67,6 +67,27 @@ def test_keys_come_out_in_order(rows: int, times: int) -> None:
     np.testing.assert_array_equal(sorted_by(tile, keys)[0], np.sort(keys, axis=1))
 
 
+@pytest.mark.parametrize(("rows", "kept"), [(1, 0), (1, 5), (1, 37), (OUTER, 0), (OUTER, 3)])
+@pytest.mark.parametrize("used", [3, 4, 6])
+def test_places_without_keys_take_no_exchanges(rows: int, kept: int, used: int) -> None:
+    """Keys lie in the first places of rows, or of eighths of one; others hold what comes first."""
+    random = np.random.default_rng(used)
+    columns = (1 << used) * (OUTER if rows == 1 else 1) - 5
+    tile, whole = (SortTile(LEAST, rows, 1, (MINUS_ONE,), kept, n) for n in (used, 0))
+    keys = random.integers(-(2**29), 2**29, (rows, columns), np.int32)
+    plane = np.full((rows, tile.width), -(2**30), np.int32)
+    last = tile.spans(columns)[-1]
+    plane[:, last.place :] = 2**30
+    for span in tile.spans(columns):
+        lie = slice(span.first, span.first + span.count)
+        plane[:, span.place : span.place + span.count] = keys[:, lie]
+    found = sorted_by(tile, plane)[0]
+    spans = [found[:, s.place : s.place + s.count] for s in tile.spans(kept or columns)]
+    wanted = np.sort(keys, axis=1)[:, : kept or columns]
+    np.testing.assert_array_equal(np.concatenate(spans, axis=1), wanted)
+    assert sum(1 for _ in tile.steps()) < sum(1 for _ in whole.steps())
+
+
 @pytest.mark.parametrize("rows", [1, OUTER, 8 * OUTER])
 @pytest.mark.parametrize("kept", [0, 1, 5, 64])
 def test_planes_are_compared_one_after_the_other(rows: int, kept: int) -> None:

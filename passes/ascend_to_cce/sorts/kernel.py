@@ -36,7 +36,7 @@ class SortBuilder:
     def __init__(self, plan: SortPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.schedule, self.target = plan.schedule, target
         self.tile, self.keys = self.schedule.tile, self.schedule.keys
-        self.work = KeySteps(self.keys, self.tile)
+        self.work = KeySteps(self.keys, self.tile, self.schedule.kept)
         self.loaded = [self._matrix(gm) for gm in arguments[:-1]]
         self.stored = self._matrix(arguments[-1])
         self.kinds = [self._kind(gm) for gm in arguments]
@@ -81,11 +81,13 @@ class SortBuilder:
         self._steps(self.work.after())
         self._store(first, rows)
 
-    def _rows(self, name: str, plane: int, kind: str, rows: int, first: int = 0) -> ir.Value:
-        """Rows of a plane of a buffer, [rows, width]."""
+    def _rows(
+        self, name: str, plane: int, kind: str, rows: int, first: int = 0, place: int = 0
+    ) -> ir.Value:
+        """Rows of a plane of a buffer from a place on, [rows, width]."""
         width = self.tile.width
-        offset = plane * self.tile.elements + first * width
-        return restride(self.buffers[name, kind], [rows, width], [width, 1], offset)
+        offset = plane * self.tile.elements + first * width + place
+        return restride(self.buffers[name, kind], [rows, width - place], [width, 1], offset)
 
     def _load(self, first: IndexLike, rows: int) -> None:
         schedule, come = self.schedule, self.tile.come
@@ -93,37 +95,45 @@ class SortBuilder:
             size = (1 + PLACE if len(self.loaded) > 1 else 1) * self.tile.elements
             spare = restride(self.buffers[come, "s32"], [size], [1])
             cce.vector_dup(scalar("s32", 0), spare)
-        keys = MatrixPiece(self.loaded[0], 0, first, 0, rows, schedule.columns)
-        load_rows(keys, self._rows(come, 0, self.kinds[0], rows))
+        self._load_rows(0, first, 0, rows)
         if len(self.loaded) == 1:
             return
         groups = schedule.groups
         together = groups in (rows, schedule.rows) or groups % self.tile.rows == 0
         for row, count in [(0, rows)] if together else [(i, 1) for i in range(rows)]:
-            place = wrapped(add(first, row), groups)
-            piece = MatrixPiece(self.loaded[1], 0, place, 0, count, schedule.columns)
-            load_rows(piece, self._rows(come, PLACE, "s32", count, row))
+            self._load_rows(PLACE, wrapped(add(first, row), groups), row, count)
+
+    def _load_rows(self, plane: int, first: IndexLike, row: int, count: int) -> None:
+        """So many rows of the keys, or of numbers, into a plane from a row on."""
+        for span in self.tile.spans(self.schedule.columns):
+            piece = MatrixPiece(self.loaded[plane], 0, first, span.first, count, span.count)
+            ub = self._rows(self.tile.come, plane, self.kinds[plane], count, row, span.place)
+            load_rows(piece, ub)
 
     def _fill(self, rows: int) -> None:
         """The largest ranks and numbers behind keys, and in rows that are none."""
-        columns, width, come = self.schedule.columns, self.tile.width, self.tile.come
+        tile, come = self.tile, self.tile.come
         planes = [(0, MOST_RANK)]
         if len(self.loaded) > 1:
             planes.append((PLACE, self.keys.most_pair))
+        last = tile.spans(self.schedule.columns)[-1]
         for plane, number in planes:
-            if columns < width:
-                fill_lanes("s32", self._rows(come, plane, "s32", rows), columns, width, number)
-            if rows < self.tile.rows:
-                size = (self.tile.rows - rows) * width
-                offset = plane * self.tile.elements + rows * width
+            filled = self._rows(come, plane, "s32", rows, place=last.place)
+            if last.count < tile.width - last.place:
+                fill_lanes("s32", filled, last.count, tile.width - last.place, number)
+            if rows < tile.rows:
+                size = (tile.rows - rows) * tile.width
+                offset = plane * tile.elements + rows * tile.width
                 rest = restride(self.buffers[come, "s32"], [size], [1], offset)
                 cce.vector_dup(scalar("s32", number), rest)
 
     def _store(self, first: IndexLike, rows: int) -> None:
         planes = (0,) if len(self.loaded) == 1 else (0, PLACE)
         for plane in planes:
-            piece = MatrixPiece(self.stored, plane, first, 0, rows, self.schedule.kept)
-            store_rows(self._rows(SPARE, plane, self.kinds[-1], rows), piece)
+            for span in self.tile.spans(self.schedule.kept):
+                piece = MatrixPiece(self.stored, plane, first, span.first, rows, span.count)
+                kept = self._rows(SPARE, plane, self.kinds[-1], rows, place=span.place)
+                store_rows(kept, piece)
 
     def _steps(self, steps: Iterable[NetworkStep]) -> None:
         for step in steps:

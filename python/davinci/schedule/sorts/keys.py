@@ -18,7 +18,7 @@ it is exact. The mark is 1 of -0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.operators.sorting import INFINITY, LARGEST, NAN, SIGNED, TOTAL
 from davinci.schedule.sorts.network import (
@@ -32,6 +32,7 @@ from davinci.schedule.sorts.network import (
     SortTile,
 )
 from davinci.schedule.vector.steps import View
+from davinci.units import ceil_div
 
 PAIR_BITS = 15
 """Bits of what goes into the lower plane with the last 8 of a rank."""
@@ -97,7 +98,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class KeySteps:
-    """Steps on a tile.
+    """Steps on a tile, of which so many keys of a row are wanted at last.
 
     Keys alone come as bits in their buffer and leave in the spare one. Keys with numbers come and
     leave in the first plane of the spare buffer, numbers in the second one.
@@ -105,9 +106,24 @@ class KeySteps:
 
     keys: Keys
     tile: SortTile
+    kept: int
+    rows: tuple[int, int, int] | None = None
 
     def plane(self, name: str, number: int = 0) -> View:
-        return View(name, (self.tile.elements,), (1,), number * self.tile.elements)
+        """A plane; of `rows`, a count, lanes of each and how far apart they are, only these."""
+        first = number * self.tile.elements
+        if self.rows is None:
+            return View(name, (self.tile.elements,), (1,), first)
+        count, lanes, apart = self.rows
+        return View(name, (count, lanes), (apart, 1), first)
+
+    def of_results(self) -> KeySteps:
+        """Steps on the places of the wanted keys only."""
+        tile, spans = self.tile, self.tile.spans(self.kept)
+        lanes = ceil_div(max(span.count for span in spans), LANES) * LANES
+        apart = tile.width if len(spans) == 1 else spans[1].place
+        count = tile.rows * len(spans)
+        return self if count * lanes == tile.elements else replace(self, rows=(count, lanes, apart))
 
     def step(self, name: str, *views: View) -> NetworkStep:
         return NetworkStep(name, views, ("s32",) * len(views))
@@ -128,16 +144,18 @@ class KeySteps:
         Of many blocks every other one is computed, and then those between, each time with the
         constant from a bank that they are not in; not in place, where results would meet what is
         read in turn."""
-        blocks = self.tile.blocks
-        shape: tuple[int, ...] = (blocks, LANES)
+        shape: tuple[int, ...] = (plane.shape[-1] // LANES, LANES)
         strides: tuple[int, ...] = (LANES, 1)
-        if blocks >= SKEWED and plane.buffer != target.buffer:
-            shape = (2, blocks // 2, LANES)
+        by_turns = self.rows is None and shape[0] >= SKEWED and plane.buffer != target.buffer
+        if by_turns:
+            shape = (2, shape[0] // 2, LANES)
             strides = (LANES, 2 * LANES, 1)
+        if self.rows is not None:
+            shape, strides = (self.rows[0], *shape), (self.rows[2], *strides)
         source, result = (
             View(view.buffer, shape, strides, view.offset) for view in (plane, target)
         )
-        return source, self.tile.constant(str(number), shape), result
+        return source, self.tile.constant(str(number), shape, by_turns), result
 
     def converted(self, source: View, target: View, kind: str, round: str = "none") -> NetworkStep:
         """target, of a type, from the other one."""
@@ -186,7 +204,10 @@ class KeySteps:
             yield self.scaled(second, APART, second)
 
     def after(self) -> Iterator[NetworkStep]:
-        """From the planes of the network to bits and numbers."""
+        """From the planes of the network to bits and numbers, of the wanted keys."""
+        return self.of_results()._from_planes()
+
+    def _from_planes(self) -> Iterator[NetworkStep]:
         keys, rank, first = self.keys, self.plane(SPARE), self.plane(KEYS)
         mark = None
         if keys.below is not None:

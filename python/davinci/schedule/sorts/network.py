@@ -109,6 +109,15 @@ class NetworkStep:
 
 
 @dataclass(frozen=True)
+class Span:
+    """Keys of a row that lie side by side: the first one's number and place, and how many."""
+
+    first: int
+    place: int
+    count: int
+
+
+@dataclass(frozen=True)
 class SortTile:
     """Keys that are sorted together in UB.
 
@@ -118,6 +127,7 @@ class SortTile:
         planes: numbers that a key is.
         constants: names of constants, in the order of their blocks.
         kept: first keys of a row that are wanted; 0: all.
+        used: bits of the first places of each row, or eighth of one, that hold keys; 0: all.
     """
 
     elements: int
@@ -125,6 +135,7 @@ class SortTile:
     planes: int
     constants: tuple[str, ...]
     kept: int = 0
+    used: int = 0
 
     @property
     def width(self) -> int:
@@ -159,12 +170,24 @@ class SortTile:
     def bytes(self) -> int:
         return sum(count * 4 for count in self.sizes().values())
 
-    def constant(self, name: str, shape: tuple[int, ...]) -> View:
-        """A constant in all lanes of blocks [.., lanes]; of [2, blocks, lanes] those that are even
-        and those that are odd have one each, in a block of the other kind."""
+    def spans(self, count: int) -> list[Span]:
+        """The first keys of a row, so many, by where they lie together: first keys of a row are in
+        the first places, those of a single row in the first ones of each eighth."""
+        lie = 1 << self.used
+        if self.rows > 1 or not self.used or OUTER * lie == self.elements:
+            return [Span(0, 0, count)]
+        apart = self.elements // OUTER
+        return [
+            Span(first, first // lie * apart, min(lie, count - first))
+            for first in range(0, count, lie)
+        ]
+
+    def constant(self, name: str, shape: tuple[int, ...], by_turns: bool = False) -> View:
+        """A constant in all lanes of blocks [.., lanes]; of [2, blocks, lanes] `by_turns` those
+        that are even and those that are odd have one each, in a block of the other kind."""
         strides = [*[0] * (len(shape) - 1), 1]
         first = self.constants.index(name) * CONSTANT
-        if len(shape) > 2 and shape[0] == 2:
+        if by_turns:
             strides[0], first = LANES, first + LANES
         return View(NUMBERS, shape, tuple(strides), first)
 
@@ -202,6 +225,7 @@ class _Network:
         steps: where the blocks of the source are.
         bits: how many bits are of places in a row.
         plane: elements from plane to plane.
+        used: bits of the places of keys in a row, of `in_row` that there are.
         wanted: bits of the places of the wanted keys.
     """
 
@@ -212,7 +236,8 @@ class _Network:
         self.natural: Steps = tuple(LANES << i for i in range(bits_of(tile.blocks)))
         self.in_row = bits_of(tile.blocks // self.groups)
         self.turned = self._placed(self.in_row, len(self.natural))
-        self.wanted = min(bits_of(tile.kept or 1 << self.in_row), self.in_row)
+        self.used = tile.used or self.in_row
+        self.wanted = min(bits_of(tile.kept or 1 << self.used), self.used)
         self._are_natural()
 
     def _are_natural(self) -> None:
@@ -251,7 +276,7 @@ class _Network:
     def _rows(self) -> Iterator[NetworkStep]:
         yield from self._turn()
         yield from self._runs()
-        if self.wanted < self.in_row:
+        if self.wanted < self.used:
             first = self._first(self.wanted)
             runs = self._placed(self.wanted - 1, len(first)) if self.wanted else first
             yield from self._halved(runs)
@@ -261,7 +286,7 @@ class _Network:
     def _one_row(self) -> Iterator[NetworkStep]:
         """Eighths, every other one in descending order, and three merges."""
         outer = len(self.natural) - 3  # the lowest bit of outer places, in the natural order
-        if self.wanted < self.in_row:
+        if self.wanted < self.used:
             yield from self._first_of_row(outer)
             return
         yield from self._change_signs(None, outer)
@@ -273,7 +298,7 @@ class _Network:
             for bit in reversed(range(outer, outer + merge + 1)):
                 yield from self._exchange(bit, self.natural)
             yield from self._turn()
-            yield from self._bitonic(self.bits, self.turned)
+            yield from self._bitonic(self.bits, self._first(self.bits))
         yield from self._turn_back()
 
     def _first_of_row(self, outer: int) -> Iterator[NetworkStep]:
@@ -303,12 +328,13 @@ class _Network:
 
     def _runs(self) -> Iterator[NetworkStep]:
         """Sorts runs of the wanted length while keys are turned. They come in no order, so which
-        bit of their places is which is free to choose."""
+        bit of their places is which is free to choose, where there are keys in all of them."""
         bits = len(self.steps)
-        self.steps = self._placed(0, bits)
+        if self.used == self.in_row:
+            self.steps = self._placed(0, bits)
         for level in range(1, self.wanted + 1):
             yield from self._change_signs(level - 1 if level > 1 else None, level)
-            after = self._placed(level, bits) if level < self.in_row else self.turned
+            after = self._placed(level, bits) if level < self.used else self._first(self.used)
             yield from self._bitonic(level, after)
 
     def _halved(self, after: Steps) -> Iterator[NetworkStep]:
@@ -413,6 +439,7 @@ class _Network:
             yield self._transposed(
                 replace(words, buffer=self.target), replace(places, buffer=self.source)
             )
+        self._are_turned(self.used)
 
     def _turn_back(self) -> Iterator[NetworkStep]:
         """From the turned order to the natural one."""

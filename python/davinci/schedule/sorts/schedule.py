@@ -15,7 +15,7 @@ from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, prices
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.sorts.keys import PLACE, Keys, KeySteps
-from davinci.schedule.sorts.network import LEAST, LOW, OUTER, NetworkStep, SortTile, bits_of
+from davinci.schedule.sorts.network import LANES, LEAST, LOW, OUTER, NetworkStep, SortTile, bits_of
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import MAX_REPEAT, ceil_div
 
@@ -112,7 +112,12 @@ def tiles_of(
     eights = min(LOW, bits_of(ceil_div(rows, OUTER)))
     tiles = (
         SortTile(
-            max(LEAST * ceil_div(most, OUTER), width * most), most, keys.planes, constants, kept
+            max(LEAST * ceil_div(most, OUTER), width * most),
+            most,
+            keys.planes,
+            constants,
+            kept,
+            bits_of(max(LANES, ceil_div(columns, OUTER if most == 1 else 1))),
         )
         for most in (1, *(OUTER << bits for bits in range(eights + 1)))
     )
@@ -129,7 +134,7 @@ def longest_row(keys: Keys, machine: Machine) -> int:
 
 def tile_cycles(tile: SortTile, keys: Keys, columns: int, kept: int, machine: Machine) -> int:
     """Estimated cycles of a tile."""
-    made = KeySteps(keys, tile)
+    made = KeySteps(keys, tile, kept)
     steps = [*made.before(), *made.digits(), *tile.steps(), *made.after()]
     work = vector_cycles(steps, machine) + len(steps) * prices.until_visible(machine)
     arrays = 1 if keys.below is None else 1 + PLACE
