@@ -29,12 +29,14 @@ from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
+    copies,
+    cycles_of_scalars,
     moving_cycles,
     step_cycles,
-    transfers,
     turns_cycles,
 )
 from davinci.schedule.vector.tile_layout import (
+    CHAINS,
     COPIED_SHARES,
     SLOTS,
     TABLE_SHARE,
@@ -341,14 +343,16 @@ class _VectorChooser:
                 args = self.space, self.program, tile, self.machine
                 layout = TileLayout(*args, tables, beside)
         try:
-            most = range(min(slots, max(own, 1)), 0, -1)
-            slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
-            if slots < 1:
-                return None
-            layout = self._with_spare(layout, slots)
-            cycles = self._cycles(layout, cores, own, left, slots)
+            found = [
+                (self._cycles(spared, cores, own, left, slots, held), slots, held, spared)
+                for slots, held in self._numbers_of_buffers(layout, min(slots, max(own, 1)))
+                for spared in (self._with_spare(layout, slots, held),)
+            ]
         except NoSpace:
             return None
+        if not found:
+            return None
+        cycles, slots, held, layout = min(found, key=lambda each: each[0])
         return VectorSchedule(
             cut=cut,
             whole=whole,
@@ -357,6 +361,7 @@ class _VectorChooser:
             overlap=overlap,
             cores=cores,
             slots=slots,
+            slots_held=held,
             tables=layout.tables,
             beside=layout.rows,
             ragged=ragged,
@@ -365,12 +370,27 @@ class _VectorChooser:
             scalar=bool(layout.moved_by_scalars),
         )
 
-    def _with_spare(self, layout: TileLayout, slots: int) -> TileLayout:
+    def _numbers_of_buffers(self, layout: TileLayout, most: int) -> list[tuple[int, int]]:
+        """Buffers of what is moved, at most `most`, with those of what only the vector unit sees.
+
+        With two of these the vector unit takes tiles in turn and does not wait for its own results;
+        with one there may be room for one more of the others, so that loads come earlier.
+        """
+        found: list[tuple[int, int]] = []
+        for chains in range(CHAINS, 0, -1):
+            numbers = range(most, 0, -1)
+            fits = (n for n in numbers if layout.footprint(n, chains) <= self.room)
+            slots = next(fits, 0)
+            if slots > max((n for n, _ in found), default=0):
+                found.append((slots, min(slots, chains)))
+        return found
+
+    def _with_spare(self, layout: TileLayout, slots: int, held: int) -> TileLayout:
         """The layout with statistics where they are used fastest in the room that is left."""
         if not layout.placed:
             return layout
         wider = (layout.with_spare(self.room // share) for share in COPIED_SHARES)
-        return next((each for each in wider if each.footprint(slots) <= self.room), layout)
+        return next((each for each in wider if each.footprint(slots, held) <= self.room), layout)
 
     def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
         """The schedule of a tile whose reduced axes are gone through chunk by chunk."""
@@ -400,6 +420,7 @@ class _VectorChooser:
             overlap=overlap,
             cores=cores,
             slots=slots,
+            slots_held=min(slots, CHAINS),
             tables=frozenset(),
             beside=(),
             ragged=ragged,
@@ -444,7 +465,9 @@ class _VectorChooser:
             return (*runs, TileRun(total - rest, 1, rest)), True
         return (*runs, TileRun(total - rest, 1, rest)), False
 
-    def _cycles(self, layout: TileLayout, cores: int, own: int, left: int, slots: int) -> int:
+    def _cycles(
+        self, layout: TileLayout, cores: int, own: int, left: int, slots: int, held: int
+    ) -> int:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
         one."""
         reading, writing = prices.reading(self.machine), prices.writing(self.machine)
@@ -459,33 +482,16 @@ class _VectorChooser:
         once += moving_cycles(self.graph.outputs, layout, cores, load=False, once=True)
         read = moving_cycles(self.graph.inputs, layout, cores, load=True)
         write = moving_cycles(self.graph.outputs, layout, cores, load=False)
-        read += self._copies(self.graph.inputs, layout) * reading.issue_cycles
-        write += self._copies(self.graph.outputs, layout) * writing.issue_cycles
-        vector += self._by_scalars(layout)
+        read += copies(self.graph.inputs, layout) * reading.issue_cycles
+        write += copies(self.graph.outputs, layout) * writing.issue_cycles
+        vector += cycles_of_scalars(layout)
         start = prices.ends(self.machine)
         each = (step for step in self.program.steps if not layout.once(step.result))
         waits = waiting([step for step in each if layout.width(step) or step.name == VIEW])
-        vector += waits * self.machine.sync.barrier_cycles / (2 if slots > 1 else 1)
+        vector += waits * self.machine.sync.barrier_cycles / held
         alone = vector + read + write + start
         if slots == 1:
             return int(once + (own + left) * alone)
         turns = turns_cycles(self.machine, own, vector, read, write, slots)
         together = start + read + write + turns
         return int(once + together + left * alone)
-
-    def _copies(self, values: list[int], layout: TileLayout) -> int:
-        """Transfers of a tile; values beside each other have those of one."""
-        held = {**self.program.loads, **self.program.stores}
-        found = {layout.beside.get(held[n], (held[n],))[0]: n for n in values}
-        return sum(transfers(n, layout) for value, n in found.items() if not layout.once(value))
-
-    def _by_scalars(self, layout: TileLayout) -> float:
-        """Cycles of elements that the scalar unit moves: runs shorter than a block."""
-        held = {**self.program.loads, **self.program.stores}
-        count = sum(
-            layout.run(self.space.of(number))
-            for number, value in held.items()
-            if value in layout.moved_by_scalars
-        )
-        of_gm, of_ub = (prices.scalar_accesses(self.machine, count, s) for s in ("GM", "UB"))
-        return of_gm + of_ub

@@ -118,6 +118,25 @@ def transfers(number: int, layout: TileLayout) -> int:
     return math.prod(apart) // max(apart, default=1)
 
 
+def copies(values: Iterable[int], layout: TileLayout) -> int:
+    """Transfers of a tile; values beside each other have those of one."""
+    held = {**layout.program.loads, **layout.program.stores}
+    found = {layout.beside.get(held[n], (held[n],))[0]: n for n in values}
+    return sum(transfers(n, layout) for value, n in found.items() if not layout.once(value))
+
+
+def cycles_of_scalars(layout: TileLayout) -> float:
+    """Cycles of elements that the scalar unit moves: runs shorter than a block."""
+    held = {**layout.program.loads, **layout.program.stores}
+    count = sum(
+        layout.run(layout.space.of(number))
+        for number, value in held.items()
+        if value in layout.moved_by_scalars
+    )
+    of_gm, of_ub = (prices.scalar_accesses(layout.machine, count, s) for s in ("GM", "UB"))
+    return of_gm + of_ub
+
+
 def fold_cycles(shape: Sequence[int], axis: int, dtype: str, machine: Machine) -> int:
     """Cycles of the levels in which an axis of a tile is folded in halves."""
     unit, sizes = machine.vector, (DTYPES[dtype].itemsize,) * 3

@@ -42,7 +42,7 @@ SLOTS = 3
 """Buffers of what is loaded or stored: one is filled, one worked on and one drained."""
 
 CHAINS = 2
-"""Tiles that the vector unit works on in turn: as many buffers of what only it sees do."""
+"""Tiles that the vector unit works on in turn, at most: as many buffers of what only it sees do."""
 
 CONSTANT_LANES = 64
 """Elements of the buffer of a constant: a block of each type at least."""
@@ -418,10 +418,11 @@ class TileLayout:
                     held += size
         return once, moved, held
 
-    def footprint(self, slots: int) -> int:
-        """Bytes of UB with `slots` of each buffer that is moved."""
+    def footprint(self, slots: int, chains: int = CHAINS) -> int:
+        """Bytes of UB with `slots` of each buffer that is moved, and of each that only the vector
+        unit sees as many as `chains`, but no more than slots."""
         once, moved, held = self._bytes
-        return once + slots * moved + min(slots, CHAINS) * held
+        return once + slots * moved + min(slots, chains) * held
 
 
 def _whole_repeats(work: BufferSteps) -> int:

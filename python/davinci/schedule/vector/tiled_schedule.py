@@ -9,7 +9,7 @@ from davinci.operators.vector_program import Value
 from davinci.schedule.choices import TileChoice
 from davinci.schedule.vector.chunks import Chunks, TileRun
 from davinci.schedule.vector.row_siblings import Beside
-from davinci.schedule.vector.tile_layout import CHAINS, VectorTile
+from davinci.schedule.vector.tile_layout import VectorTile
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class VectorSchedule:
         runs: the tiles along the cut axis.
         overlap: whether the last tile goes over elements of the one before; both are of one core.
         cores: blocks of the launch.
-        slots: buffers of what is loaded or stored; `slots_held` of what stays in UB.
+        slots: buffers of what is loaded or stored.
+        slots_held: buffers of what stays in UB: tiles that the vector unit works on in turn.
         tables: values of a row that lie in UB once for each row of a tile.
         beside: values that lie beside each other in one buffer, see `row_parts`.
         ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
@@ -41,6 +42,7 @@ class VectorSchedule:
     overlap: bool
     cores: int
     slots: int
+    slots_held: int
     tables: frozenset[Value]
     beside: tuple[Beside, ...]
     ragged: int
@@ -60,11 +62,6 @@ class VectorSchedule:
     def uses(self) -> int:
         """How often rows are combined with a statistic: once, in the tile that it is made of."""
         return 1
-
-    @property
-    def slots_held(self) -> int:
-        """Buffers of each value that stays in UB."""
-        return min(self.slots, CHAINS)
 
     def __str__(self) -> str:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
