@@ -11,7 +11,8 @@ A cast goes in front of reshapes, and of transposes, slices and broadcasts that 
 only, so that less is moved and one cast serves several products.
 `mixed`: products f16 x f16 -> f32, everything else is computed as it is, but what a product reads
 is stored as f16, which its other readers widen again, but for comparisons and others whose results
-jump (`narrow_storage`). `fp16`: every f32 value of `@main` becomes f16 as well, but for sums that
+jump (`narrow_storage`), and a softmax between values of f16 is one of f16 but for its sums
+(`half_softmax`). `fp16`: every f32 value of `@main` becomes f16 as well, but for sums that
 f16 may not hold, until they are divided (`wide_sums`); arguments and results keep their type and
 are cast. Constant matrices beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`:
 nothing is rounded; a product of f32 becomes several of f16 parts (`split_products`). Integer
@@ -31,6 +32,7 @@ from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
+from davinci.passes.ascend.half_softmax import compute_softmax_of_halves
 from davinci.passes.ascend.narrow_storage import mark_finite, round_shortcuts, store_once
 from davinci.passes.ascend.split_products import kept_dimensions, split_product
 from davinci.passes.ascend.tensor_ops import (
@@ -42,6 +44,7 @@ from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     defining_op,
     definition,
+    erase_unused,
     full_value,
     is_f32,
     merge_equal,
@@ -96,6 +99,8 @@ class AscendLegalizePrecisionPass(Pass):
                 store_once(block)
                 round_in_front(block)
                 round_shortcuts(block)
+                compute_softmax_of_halves(block)
+                erase_unused(block)
             mark_finite(block)
 
 

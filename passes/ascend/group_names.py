@@ -159,11 +159,16 @@ def attention(graph: Graph) -> list[Node]:
 
 
 def softmax(graph: Graph, node: Node) -> list[Node]:
-    """`exp(z) / sum(exp(z))`, with z = x - max(x) if the maximum is here too."""
+    """`exp(z) / sum(exp(z))`, with z = x - max(x) if the maximum is here too; the quotient may be a
+    product with 1 / sum(exp(z))."""
     values = Values(graph)
-    if node.name != "div":
+    if node.name not in ("div", "mul"):
         return []
     exp, total = (values.source(operand) for operand in node.operands)
+    ending = [node]
+    if node.name == "mul":
+        ending += [total] if is_a(total, "div") else []
+        total = values.source(ending[-1].operands[1])
     if not is_a(exp, "exp") or not is_reduce(total, "add"):
         return []
     if values.read_by(total) is not exp:
@@ -172,8 +177,8 @@ def softmax(graph: Graph, node: Node) -> list[Node]:
     if is_a(difference, "sub"):
         largest = values.source(difference.operands[1])
         if is_reduce(largest, "max"):
-            return [node, exp, total, difference, largest]
-    return [node, exp, total]
+            return [*ending, exp, total, difference, largest]
+    return [*ending, exp, total]
 
 
 def layer_norm(graph: Graph, node: Node) -> list[Node]:

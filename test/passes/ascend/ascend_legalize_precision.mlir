@@ -192,3 +192,48 @@ func.func @largest(%x: tensor<1x9x16xf32>, %w: tensor<16x16xf32>) -> tensor<4x16
   %3 = "ascend.add"(%2, %1) : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
   return %3 : tensor<4x16xf32>
 }
+
+// -----
+
+// A softmax between values of f16 is computed in f16, but its sums. One that a product reads stays as it is.
+// CHECK-LABEL: func.func @softmax
+// CHECK: %[[D:.*]] = "ascend.sub"(%arg0, %{{.*}}) : (tensor<8x512xf16>, tensor<8x512xf16>) -> tensor<8x512xf16>
+// CHECK: %[[E:.*]] = "ascend.exp"(%[[D]]) : (tensor<8x512xf16>) -> tensor<8x512xf16>
+// CHECK: %[[W:.*]] = "ascend.cast"(%[[E]]) : (tensor<8x512xf16>) -> tensor<8x512xf32>
+// CHECK: "ascend.reduce"(%[[W]]) {{.*}} : (tensor<8x512xf32>) -> tensor<8xf32>
+// CHECK: %[[R:.*]] = "ascend.broadcast"({{.*}}) {{.*}} : (tensor<8x1xf16>) -> tensor<8x512xf16>
+// CHECK: "ascend.mul"(%[[E]], %[[R]]) : (tensor<8x512xf16>, tensor<8x512xf16>) -> tensor<8x512xf16>
+// CHECK: "ascend.exp"({{.*}}) : (tensor<8x512xf32>) -> tensor<8x512xf32>
+// CHECK: "ascend.div"
+// CHECK: "ascend.matmul"
+// FP16-LABEL: func.func @softmax
+// FP32-LABEL: func.func @softmax
+// FP32: "ascend.exp"({{.*}}) : (tensor<8x512xf32>) -> tensor<8x512xf32>
+func.func @softmax(%x: tensor<8x512xf16>, %y: tensor<8x512xf16>, %b: tensor<512x16xf16>) -> (tensor<8x512xf16>, tensor<8x16xf32>) {
+  %0 = "ascend.reduce"(%x) {dims = array<i64: 1>, kind = "max"} : (tensor<8x512xf16>) -> tensor<8xf16>
+  %1 = "ascend.reshape"(%0) : (tensor<8xf16>) -> tensor<8x1xf16>
+  %2 = "ascend.broadcast"(%1) {dims = array<i64: 0, 1>} : (tensor<8x1xf16>) -> tensor<8x512xf16>
+  %3 = "ascend.cast"(%x) : (tensor<8x512xf16>) -> tensor<8x512xf32>
+  %4 = "ascend.cast"(%2) : (tensor<8x512xf16>) -> tensor<8x512xf32>
+  %5 = "ascend.sub"(%3, %4) : (tensor<8x512xf32>, tensor<8x512xf32>) -> tensor<8x512xf32>
+  %6 = "ascend.exp"(%5) : (tensor<8x512xf32>) -> tensor<8x512xf32>
+  %7 = "ascend.reduce"(%6) {dims = array<i64: 1>, kind = "add"} : (tensor<8x512xf32>) -> tensor<8xf32>
+  %8 = "ascend.reshape"(%7) : (tensor<8xf32>) -> tensor<8x1xf32>
+  %9 = "ascend.broadcast"(%8) {dims = array<i64: 0, 1>} : (tensor<8x1xf32>) -> tensor<8x512xf32>
+  %10 = "ascend.div"(%6, %9) : (tensor<8x512xf32>, tensor<8x512xf32>) -> tensor<8x512xf32>
+  %11 = "ascend.cast"(%10) : (tensor<8x512xf32>) -> tensor<8x512xf16>
+  %12 = "ascend.reduce"(%y) {dims = array<i64: 1>, kind = "max"} : (tensor<8x512xf16>) -> tensor<8xf16>
+  %13 = "ascend.reshape"(%12) : (tensor<8xf16>) -> tensor<8x1xf16>
+  %14 = "ascend.broadcast"(%13) {dims = array<i64: 0, 1>} : (tensor<8x1xf16>) -> tensor<8x512xf16>
+  %15 = "ascend.cast"(%y) : (tensor<8x512xf16>) -> tensor<8x512xf32>
+  %16 = "ascend.cast"(%14) : (tensor<8x512xf16>) -> tensor<8x512xf32>
+  %17 = "ascend.sub"(%15, %16) : (tensor<8x512xf32>, tensor<8x512xf32>) -> tensor<8x512xf32>
+  %18 = "ascend.exp"(%17) : (tensor<8x512xf32>) -> tensor<8x512xf32>
+  %19 = "ascend.reduce"(%18) {dims = array<i64: 1>, kind = "add"} : (tensor<8x512xf32>) -> tensor<8xf32>
+  %20 = "ascend.reshape"(%19) : (tensor<8xf32>) -> tensor<8x1xf32>
+  %21 = "ascend.broadcast"(%20) {dims = array<i64: 0, 1>} : (tensor<8x1xf32>) -> tensor<8x512xf32>
+  %22 = "ascend.div"(%18, %21) : (tensor<8x512xf32>, tensor<8x512xf32>) -> tensor<8x512xf32>
+  %23 = "ascend.cast"(%22) : (tensor<8x512xf32>) -> tensor<8x512xf16>
+  %24 = "ascend.matmul"(%23, %b) : (tensor<8x512xf16>, tensor<512x16xf16>) -> tensor<8x16xf32>
+  return %11, %24 : tensor<8x512xf16>, tensor<8x16xf32>
+}
