@@ -162,11 +162,13 @@ def load3d(machine: Machine, space: str, stride: int, rows: Iterable[int]) -> fl
 def load3d_on_average(
     machine: Machine, space: str, stride: int, of_row: int, fractals: float, instructions: float = 1
 ) -> float:
-    """The same of fractals one after the other, with so many windows in a row."""
+    """The same of fractals one after the other, with so many windows in a row, by instructions of
+    which all but the first have waited in the queue."""
     unit = _load3d_of(machine)
     more = unit.l0b_cycles if space == "L0B" else 0
     each = unit.on_average(stride, of_row) + more
-    return instructions * unit.fixed_cycles + fractals * each
+    queued = unit.fixed_cycles - machine.mte1.overlap_cycles
+    return unit.fixed_cycles + (instructions - 1) * queued + fractals * each
 
 
 def _load3d_of(machine: Machine) -> Load3d:

@@ -13,8 +13,8 @@ from davinci.schedule.products.cost import (
     crossing_bytes,
     footprint,
     parting_buffers,
-    windows_cycles,
 )
+from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.product import (
@@ -253,9 +253,10 @@ class Candidates:
             most = min(most, max(1, self.staged // (SIDE * SIDE * widest)))
         if self.lean:
             most = min(most, max(1, self.rooms["L1"] // (m + n) // 2))
-        return sorted(
-            {ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d > 0}, reverse=True
-        )
+        found = {ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d > 0}
+        if self.product.image is not None:
+            found |= self.product.image.whole_depths(most)
+        return sorted(found, reverse=True)
 
     def loops(self, share: Share, tile: Tile) -> Iterator[tuple[str, tuple[int, int]]]:
         """The outer loop, and which tiles take turns."""

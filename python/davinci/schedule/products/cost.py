@@ -25,7 +25,7 @@ from davinci.schedule.products.dense_rows import (
     scratch_bytes,
 )
 from davinci.schedule.products.epilogue import Epilogue
-from davinci.schedule.products.image import Image
+from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.product import (
     Pieces,
     Product,
@@ -232,9 +232,14 @@ class ProductCosts:
         tile = size or schedule.tile
         if operand == "a" and self.product.image is not None:
             # A step takes each piece that it reaches into apart; so many on average.
-            reached = 1 + (tile.k - math.gcd(tile.k, schedule.a.k)) / schedule.a.k
-            each = windows_cycles(self.product.image, self.machine, tile.m, tile.k / reached)
-            return Busy(mte1=reached * each)
+            image, reached = self.product.image, self._pieces_reached(schedule, tile.k)
+            whole = max(0.0, 2 - reached)
+            parts = reached - whole
+            cycles = whole * windows_cycles(image, self.machine, tile.m, tile.k)
+            if parts:
+                each = tile.k * (1 - whole) / parts
+                cycles += parts * windows_cycles(image, self.machine, tile.m, each, part=True)
+            return Busy(mte1=cycles)
         if operand == "a":
             other, space = tile.m, "L0A"
             instructions, one = other, schedule.a.together == schedule.tile.k
@@ -246,6 +251,11 @@ class ProductCosts:
             instructions = 1
         size_bytes = tile.k * other * FRACTAL_BYTES
         return Busy(mte1=prices.load2d(self.machine, space, size_bytes, instructions))
+
+    @staticmethod
+    def _pieces_reached(schedule: ProductSchedule, k: int) -> float:
+        """Pieces of A that a step of so many fractals along k takes a part of, on average."""
+        return 1 + (k - math.gcd(k, schedule.a.k)) / schedule.a.k
 
     def mad(self, tile: Tile) -> Busy:
         """A step's product."""
@@ -466,13 +476,6 @@ class ProductCosts:
 def _transfers(runs: int, pitch_bytes: int) -> int:
     """Instructions: those runs go together that begin whole blocks apart."""
     return min(runs, BLOCK_BYTES // math.gcd(pitch_bytes, BLOCK_BYTES))
-
-
-def windows_cycles(image: Image, machine: Machine, m: int, k: float) -> float:
-    """Cycles of MTE1 for `m` x `k` fractals of windows of a piece for L0A."""
-    shape = image.geometry
-    place = machine, "L0A", shape.strides[1], shape.windows[1]
-    return prices.load3d_on_average(*place, m * k, min(m, k))
 
 
 def _bursts(

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from davinci.machine import Machine, prices
 from davinci.operators.conv import Geometry
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
+
+RECTANGLES = "img2colv2_cbuf_to_ca"
+"""The load of a rectangle of windows and elements of the kernel, of machines that have it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,13 @@ class Image:
         channels has."""
         return self.geometry.elements
 
+    def whole_depths(self, most: int) -> set[int]:
+        """The largest depth of a mad, at most `most` fractals along k, with which each load stays
+        within one block of channels or takes whole ones: what divides the fractals of a block, or
+        is a multiple of them."""
+        fit = (d for d in range(min(most, self.elements), 0, -1) if self.elements % d == 0)
+        return {next(fit, 1)} if most < self.elements else {most // self.elements * self.elements}
+
     def rows(self, fractals: int) -> int:
         """Rows of the image that the windows of so many fractals may reach, wherever they begin."""
         shape = self.geometry
@@ -50,3 +61,18 @@ class Image:
     def piece_fractals(self, blocks: int, fractals: int) -> int:
         """Fractals in L1 of so many blocks of channels for so many fractals of windows."""
         return ceil_div(self.piece_bytes(blocks, fractals), FRACTAL_BYTES)
+
+
+def windows_cycles(image: Image, machine: Machine, m: int, k: float, part: bool = False) -> float:
+    """Cycles of MTE1 for `m` x `k` fractals of windows of a piece for L0A.
+
+    Args:
+        part: whether the block in L0A has more of k, so that fractals of other windows lie apart:
+            what loads rectangles takes an instruction for each `m` then, and one for all else.
+    """
+    shape = image.geometry
+    place = machine, "L0A", shape.strides[1], shape.windows[1]
+    instructions = min(m, k)
+    if RECTANGLES in machine.intrinsics:
+        instructions = m if part else 1
+    return prices.load3d_on_average(*place, m * k, instructions)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from davinci.machine import Machine, prices
-from davinci.schedule.products.cost import Busy, ProductCosts, windows_cycles
+from davinci.schedule.products.cost import Busy, ProductCosts
 from davinci.schedule.products.estimate import CoreTraffic, tiles_of, traffic_of
 from davinci.schedule.products.events import (
     MATRIX,
@@ -28,6 +28,7 @@ from davinci.schedule.products.events import (
     Mad,
     TurnRows,
 )
+from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.order import IssueOrder, order
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
@@ -278,7 +279,9 @@ class Player:
 
     def _load_cost(self, name: str, m: int, k: int, n: int) -> float:
         if name == "a" and self.product.image is not None:
-            return windows_cycles(self.product.image, self.machine, m, k)
+            tile = self.schedule.tile.k
+            part = k not in (tile, self.product.fractals.k % tile)
+            return windows_cycles(self.product.image, self.machine, m, k, part)
         return self.costs.load(self.schedule, name, Tile(m, k, n)).mte1
 
     def _last_steps(self, n: int, m: int) -> tuple[float, float]:
