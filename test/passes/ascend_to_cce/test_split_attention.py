@@ -114,3 +114,21 @@ def test_schedules_are_kept(tmp_path: Any) -> None:
     again = given.check(machine=MACHINE, schedules=str(path))
     assert again.details["given_schedules"]["used"] == 1
     assert [x.cycles for x in again.launches] == [x.cycles for x in executable.launches]
+
+
+def test_weights_come_in_front_of_the_last_part_of_v() -> None:
+    """They are needed first, and the step before needs the buffer of that part longest."""
+    made = Attention(rows=256, keys=1024, depth=64, heads=1)
+    executable = compile_text(made.text(), machine=MACHINE, cores=1, timing_only=True)
+    executable.run(*(data for _, data in made.arguments), timeline="first")
+    (launch,) = executable.launches
+    rows = sorted((r for r in launch.rows if r.pipe == "PIPE_MTE2"), key=lambda row: row.index)
+    copies = [(row.mnemonic, row.accesses[0][1]) for row in rows if row.core == 0 and row.accesses]
+    first_of_v = list(executable._host.input_addresses.values())[2]
+    steps, parts = 0, []
+    for name, address in copies:
+        steps += name == "copy_gm_to_cbuf"
+        if name.endswith("nd2nz.b16") and address >= first_of_v:
+            parts.append(steps)
+    assert parts[0] == 0, "the first part comes before any weights"
+    assert parts[1] > 0, "the second one behind the first weights"

@@ -6,7 +6,8 @@
               rows, summed up -> GM
 
 Mads of scores and of products take turns. A part of K or V of the next step comes as soon
-as that of this one is in L0 for the last time.
+as that of this one is in L0 for the last time; the last part of V behind the first weights of its
+step, which are needed before it.
 """
 
 from __future__ import annotations
@@ -233,18 +234,29 @@ class AttentionCubeCore:
     def bring_first_v(self) -> None:
         """V of the first step, behind K of those that are ahead: they are waited for together."""
         place = self.steps.place(0)
-        for part in range(self.schedule.parts):
+        for part in range(self.late_v):
             self.bring_v(place, part)
+
+    @property
+    def late_v(self) -> int:
+        """The part of V of a step that comes behind its first weights: the last one, which is
+        needed last and whose buffer the step before needs longest; `parts` if there are no
+        others."""
+        return max(1, self.schedule.parts - 1)
 
     @property
     def products(self) -> int:
         """Products with V of a step."""
         return self.schedule.subs * self.schedule.parts * self.cuts
 
-    def bring_first_p(self, step: IndexLike) -> None:
-        """Weights of a step in all buffers but one, which is filled when a product is built."""
+    def begin_products(self, step: IndexLike) -> None:
+        """Brings weights of a step in all buffers but one, which is filled when a product is built,
+        and what is missing of V."""
+        self.next_v = self.steps.place(self.steps.following(step))
         for number in range(min(len(self.p) - 1, self.products)):
             self.bring_p(step, number)
+        for part in range(self.late_v, self.schedule.parts):
+            self.bring_v(self.steps.place(step), part)
 
     def bring_p(self, step: IndexLike, number: int) -> None:
         """Weights of half of the rows and the keys of a product with V, of those of a step."""
@@ -328,8 +340,7 @@ class AttentionCubeCore:
 
     def results(self, step: IndexLike) -> None:
         """Products with V of a step, alone."""
-        self.next_v = self.steps.place(self.steps.following(step))
-        self.bring_first_p(step)
+        self.begin_products(step)
         for number in range(self.products):
             self.result(step, number)
 
@@ -356,7 +367,8 @@ class AttentionCubeCore:
             ((_, source),) = self.v.loads(Held(whole, part), row, k_first=True)
             place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
             cce.load2d(source, place, transpose=True)
-        if sub == self.schedule.subs - 1 and first == self.cuts - 1:
+        over = sub == self.schedule.subs - 1 and first == self.cuts - 1
+        if over and part < self.late_v:
             self.bring_v(self.next_v, part)
         last = cut == self.schedule.parts * self.cuts - 1
         rows = self.schedule.rows
@@ -375,9 +387,8 @@ class AttentionCubeCore:
     def both(self, ahead: IndexLike, behind: IndexLike) -> None:
         """Scores of a step and products of an earlier one, in turns."""
         self.begin(ahead)
-        self.next_v = self.steps.place(self.steps.following(behind))
         scores = self.schedule.quarters * self.schedule.parts
-        self.bring_first_p(behind)
+        self.begin_products(behind)
         for number in range(self.products):
             first, stop = (scores * at // self.products for at in (number, number + 1))
             for score in range(first, stop):
