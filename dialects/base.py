@@ -169,7 +169,7 @@ def integer(minimum: int, maximum: int, required: bool = True) -> AttributeKind:
     return AttributeKind(f"{minimum}..{maximum}", accepts, required)
 
 
-def integers(count: int, minimum: int, maximum: int) -> AttributeKind:
+def integers(count: int, minimum: int, maximum: int, required: bool = True) -> AttributeKind:
     """So many integers between two others, both included."""
 
     def accepts(value: object) -> bool:
@@ -179,7 +179,8 @@ def integers(count: int, minimum: int, maximum: int) -> AttributeKind:
             and all(type(item) is int and minimum <= item <= maximum for item in value)
         )
 
-    return AttributeKind(f"array of {count} integers {minimum}..{maximum}", accepts)
+    expected = f"array of {count} integers {minimum}..{maximum}"
+    return AttributeKind(expected, accepts, required)
 
 
 def attribute_of(op: Op, name: str) -> ir.Attribute | None:

@@ -85,6 +85,11 @@ CCE = [
     ("vnchwconv", [ub("8x2x3x8", layout="[0, 8, 16, 1]"), ub("16x3x8", "f32")], ""),
     ("sync_cores", [memref("4x8", "i32"), "i32", ub("5x8", "i32")], ""),
     (
+        "sync_cores",
+        [memref("9x8", "i32"), "i32", ub("5x8", "i32")],
+        "early = array<i64: 2, 1>, own = 4 : i64, seen = array<i64: 2, 3>",
+    ),
+    (
         "sync_and_copy",
         [
             memref("4x8", "i32"),

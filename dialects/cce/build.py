@@ -215,17 +215,48 @@ def pipe_barrier(*, pipe: str) -> None:
     operation("pipe_barrier", (), pipe=pipe)
 
 
-def read_counter(lines: Value, scratch: Value) -> Value:
+Places = Sequence[int] | None
+
+
+def read_counter(
+    lines: Value,
+    scratch: Value,
+    *,
+    own: int | None = None,
+    early: Places = None,
+    seen: Places = None,
+) -> Value:
+    given = {"own": own, "early": early, "seen": seen}
+    some = {key: value for key, value in given.items() if value is not None}
     kind = ir.IntegerType.get_signless(32)
-    return create("cce.read_counter", (lines, scratch), (kind,)).result
+    return create("cce.read_counter", (lines, scratch), (kind,), **some).result
 
 
-def sync_cores(lines: Value, number: Value, scratch: Value) -> None:
-    operation("sync_cores", (lines, number, scratch))
+def sync_cores(
+    lines: Value,
+    number: Value,
+    scratch: Value,
+    *,
+    own: int | None = None,
+    early: Places = None,
+    seen: Places = None,
+) -> None:
+    operation("sync_cores", (lines, number, scratch), own=own, early=early, seen=seen)
 
 
-def sync_and_copy(lines: Value, number: Value, scratch: Value, src: Value, dst: Value) -> None:
-    operation("sync_and_copy", (lines, number, scratch, src, dst))
+def sync_and_copy(
+    lines: Value,
+    number: Value,
+    scratch: Value,
+    src: Value,
+    dst: Value,
+    *,
+    own: int | None = None,
+    early: Places = None,
+    seen: Places = None,
+) -> None:
+    operands = (lines, number, scratch, src, dst)
+    operation("sync_and_copy", operands, own=own, early=early, seen=seen)
 
 
 def set_core_flag(*, pipe: str, flag: int, of_all: bool = False) -> None:

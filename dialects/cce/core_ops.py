@@ -2,7 +2,8 @@
 
 All blocks of the launch run at the same time, each on a core of its own. Each has a line of 32
 bytes in global memory whose counter only grows; a block that has come stores the next number and
-waits until all lines have reached it.
+waits until all lines have reached it, or those of some blocks. A block that others may be ahead of
+by some numbers has a second line for them, whose counter is higher by as many.
 
 Where a block is a cube core and its vector cores, with a program each, these hand tiles to each
 other in global memory and count them by flags.
@@ -12,14 +13,14 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import FLAG, integer, one_of, verifier
-from davinci.dialects.cce.buffers import BufferView, buffer_of
+from davinci.dialects.base import FLAG, attribute, integer, integers, one_of, verifier
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import PIPES, check_copy, require_contiguous, require_space
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS
 from davinci.isa.counters import LINE_BYTES
-from davinci.mlir import ext, ir, type_text
+from davinci.mlir import Op, ext, ir, type_text
 
 Operand = ext.Operand
 
@@ -30,14 +31,25 @@ CORE_FLAG = integer(0, next(f.limit for f in INSTRUCTIONS["wait_flag_dev"].field
 """The number of a flag between a cube core and its vector cores."""
 
 
-def check_meeting(lines: ir.Value, scratch: ir.Value, number: ir.Value) -> None:
-    """C1 to C3 of `sync_cores`."""
-    check_lines(buffer_of(lines), buffer_of(scratch))
+MOST_LINES = next(f.limit for f in INSTRUCTIONS["poll_counters"].fields if f.name == "count")
+
+OF_SOME = {
+    "own": integer(-MOST_LINES, MOST_LINES, required=False),
+    "early": integers(2, -MOST_LINES, MOST_LINES, required=False),
+    "seen": integers(2, 0, MOST_LINES, required=False),
+}
+"""Attributes by which blocks wait for some others only."""
+
+
+def check_meeting(op: Op, number: ir.Value) -> None:
+    """C1 to C6 of `sync_cores`."""
+    check_lines(op, op.operands[0], op.operands[2])
     require(type_text(number.type) == "i32", "type of number", str(number.type), "i32")
 
 
-def check_lines(lines: BufferView, scratch: BufferView) -> None:
-    """Lines in global memory, one for each block, and room for all of them and one more in UB."""
+def check_lines(op: Op, in_memory: ir.Value, room: ir.Value) -> None:
+    """Lines in global memory, and room in UB for those that a block looks at and its own."""
+    lines, scratch = buffer_of(in_memory), buffer_of(room)
     require_space("lines", lines, "GM")
     require_space("scratch", scratch, "UB")
     for role, buffer in (("lines", lines), ("scratch", scratch)):
@@ -45,12 +57,19 @@ def check_lines(lines: BufferView, scratch: BufferView) -> None:
         legal = buffer.dtype == "s32" and len(buffer.shape) == 2 and buffer.shape[1] == LANES
         require(legal, role, found, f"s32 [blocks, {LANES}]")
         require_contiguous(role, buffer)
-    blocks = lines.shape[0]
+    total = lines.shape[0]
+    first, count = attribute(op, "seen", (0, total))
+    seen = f"{count} from {first} on"
+    require(0 < count <= total - first, "lines seen", seen, f"1..{total} lines")
+    own, (early, ahead) = attribute(op, "own", 0), attribute(op, "early", (None, 1))
+    require(ahead > 0, "early counter", f"ahead by {ahead}", "1 or more")
+    require(early is None or early < own, "early line", early, f"less than own, {own}")
+    need = count + (1 if early is None else 2)
     require(
-        scratch.shape[0] == blocks + 1,
+        scratch.shape[0] == need,
         "lines of scratch",
         scratch.shape[0],
-        f"{blocks + 1}, one more than blocks",
+        f"{need}, those seen and the block's own",
     )
 
 
@@ -58,7 +77,8 @@ class ReadCounterOp(Cce.Operation, name="read_counter"):
     """The counter of this block, from which it counts on; the scalar unit waits for it.
 
     A launch begins with the counters that the last one with the same lines left; all are equal.
-    Comes once, before the first `sync_cores`: it fills the last line of `scratch`.
+    Comes once, before the first `sync_cores`, with the attributes of that: it fills the last line
+    of `scratch`.
 
     C1 lines in GM, i32 [blocks, 8], contiguous.
     C2 scratch in UB, i32 [blocks + 1, 8], contiguous.
@@ -68,9 +88,11 @@ class ReadCounterOp(Cce.Operation, name="read_counter"):
     scratch: Operand[Any]
     result: ext.Result[ir.IntegerType[32]]
 
+    ATTRIBUTES = OF_SOME
+
     @verifier
     def verify_invariants(self) -> None:
-        check_lines(buffer_of(self.lines), buffer_of(self.scratch))
+        check_lines(self, self.lines, self.scratch)
 
 
 class SyncCoresOp(Cce.Operation, name="sync_cores"):
@@ -83,15 +105,25 @@ class SyncCoresOp(Cce.Operation, name="sync_cores"):
     C1 lines in GM, i32 [blocks, 8], contiguous; one for each block of the launch.
     C2 scratch in UB, i32 [blocks + 1, 8], contiguous; that of `read_counter`.
     C3 number: i32, more than in the synchronisation before, the same in all blocks.
+
+    Where blocks wait for some others only, there may be more lines, and numbers may differ:
+
+    C4 `own`: the block's line lies so many behind the one of its number.
+    C5 `early`, [line, ahead]: so does another one in front of that, whose counter is higher by
+       `ahead`: who looks at it goes on when the block is as many behind.
+    C6 `seen`, [first, count]: the lines whose counters must have reached `number`; scratch has room
+       for them and the block's own.
     """
 
     lines: Operand[Any]
     number: Operand[Any]
     scratch: Operand[Any]
 
+    ATTRIBUTES = OF_SOME
+
     @verifier
     def verify_invariants(self) -> None:
-        check_meeting(self.lines, self.scratch, self.number)
+        check_meeting(self, self.number)
 
 
 class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
@@ -103,7 +135,8 @@ class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
     C1 lines in GM, i32 [blocks, 8], contiguous; one for each block of the launch.
     C2 scratch in UB, i32 [blocks + 1, 8], contiguous; that of `read_counter`.
     C3 number: i32, more than in the synchronisation before, the same in all blocks.
-    C4 source in GM; it and the destination as those of `copy`, without `round_up`.
+    C4 to C6 as of `sync_cores`.
+    C7 source in GM; it and the destination as those of `copy`, without `round_up`.
     """
 
     lines: Operand[Any]
@@ -112,9 +145,11 @@ class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
     src: Operand[Any]
     dst: Operand[Any]
 
+    ATTRIBUTES = OF_SOME
+
     @verifier
     def verify_invariants(self) -> None:
-        check_meeting(self.lines, self.scratch, self.number)
+        check_meeting(self, self.number)
         src = buffer_of(self.src)
         require_space("source", src, "GM")
         check_copy(src, buffer_of(self.dst), round_up=False)

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci import machine as machines
+from davinci.dialects.base import attribute
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import Op, ir, operations
@@ -78,6 +79,7 @@ def _join(meeting: ir.Operation, load: ir.Operation, between: Sequence[Op]) -> N
     """Makes one operation of both, behind the free ones that stand between them."""
     place(between, meeting)
     with meeting.location, ir.InsertionPoint(meeting):
-        cce.sync_and_copy(*meeting.operands, *load.operands)
+        some = {key: attribute(meeting, key) for key in meeting.attributes}
+        cce.sync_and_copy(*meeting.operands, *load.operands, **some)
     load.erase()
     meeting.erase()

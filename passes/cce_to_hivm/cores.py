@@ -19,13 +19,17 @@ On a coupled machine, for 32 blocks:
       end_poll
     }
 
-The flags take the machine's last event id, which `insert-sync` leaves free in such kernels.
+A block with two lines raises both counters in one copy. One that meets the same few others again
+and again begins to look a barrier later: programs that do as much come some cycles apart, and those
+that are early would look a second time in each step. The flags take the machine's last event id,
+which `insert-sync` leaves free in such kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
@@ -50,15 +54,15 @@ CORE_FLAG = 0
 
 @lowering("read_counter")
 def lower_read_counter(emitter: Emitter, op: Op) -> None:
-    lines, scratch = (emitter.addresses.of(value) for value in op.operands)
-    blocks = buffer_of(op.operands[0]).shape[0]
     i32 = ir.IntegerType.get_signless(32)
     if emitter.machine.cross_core is not None:
         zero = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 0)).result
         op.results[0].replace_all_uses_with(zero)
         return
-    own = scratch.plus(Shift(blocks * LINE_BYTES))
-    copy_in(emitter, own, own_line(lines), 1)
+    places = Places.of(emitter, op, *op.operands)
+    bursts = INSTRUCTIONS["copy_gm_to_ubuf"]
+    (first, line, _), (own, *_) = places.own[0], places.own[-1]
+    emitter.instruction(bursts, [first, line], places.of_own(bursts.field_names, "src_gap"))
     flag(emitter, op, Pipe.MTE2, Pipe.S)
     found = builder.op("hivm.ld", [own.pointer()], [i32])
     op.results[0].replace_all_uses_with(found.result)
@@ -76,24 +80,71 @@ def lower_sync_cores(emitter: Emitter, op: Op) -> None:
         meet_by_flags(emitter, op)
         copy()
         return
-    lines, scratch = emitter.addresses.of(target), emitter.addresses.of(room)
-    blocks = buffer_of(target).shape[0]
-    own, line = scratch.plus(Shift(blocks * LINE_BYTES)), own_line(lines)
+    places = Places.of(emitter, op, target, room)
     wanted = widened(number)
     flag(emitter, op, Pipe.MTE2, Pipe.MTE3)
-    builder.op("hivm.st", [own.pointer(), number])
+    for own, _, ahead in places.own:
+        builder.op("hivm.st", [own.pointer(), plus(number, ahead)])
     flag(emitter, op, Pipe.S, Pipe.MTE3)
     bursts = INSTRUCTIONS["copy_ubuf_to_gm"]
-    emitter.instruction(bursts, [line, own], one_burst(bursts.field_names, 1))
-    hivm.build("post_counter", "", [line.pointer()], {"value": wanted})
+    first, line, _ = places.own[0]
+    emitter.instruction(bursts, [line, first], places.of_own(bursts.field_names, "dst_gap"))
+    for _, line, ahead in places.own:
+        hivm.build("post_counter", "", [line.pointer()], {"value": widened(plus(number, ahead))})
     flag(emitter, op, Pipe.MTE3, Pipe.S)
+    if "seen" in op.attributes:
+        hivm.build("pipe_barrier", "", [], {"pipe": int(Pipe.MTE2)})
     with while_loop() as condition, emitter.block():
         emitter.forget()
-        seen = look(emitter, op, lines, scratch, blocks, wanted, copy if copied else None)
+        seen = look(emitter, op, places, wanted, copy if copied else None)
         condition(arith.CmpIOp(arith.CmpIPredicate.slt, seen, number).result)
         wide = widened(seen)
         hivm.build("end_poll", "", [], {"value": wide})
     emitter.forget()
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the counters of a meeting lie.
+
+    Attributes:
+        seen: the first line that the block looks at, in global memory.
+        scratch: where it looks at them, in UB.
+        count: how many there are.
+        own: of each line of the block in UB and in global memory, in order there, and by how much
+            its counter is higher than the number of the meeting.
+        apart: lines from the first one of the block's own to the last.
+    """
+
+    seen: Address
+    scratch: Address
+    count: int
+    own: tuple[tuple[Address, Address, int], ...]
+    apart: int
+
+    @staticmethod
+    def of(emitter: Emitter, op: Op, target: ir.Value, room: ir.Value) -> Places:
+        lines, scratch = emitter.addresses.of(target), emitter.addresses.of(room)
+        first, count = attribute(op, "seen", (0, buffer_of(target).shape[0]))
+        offset, early = attribute(op, "own", 0), attribute(op, "early")
+        lines_of = [(offset, 0)] if early is None else [tuple(early), (offset, 0)]
+        own = [
+            (scratch.plus(Shift((count + i) * LINE_BYTES)), own_line(lines, place), ahead)
+            for i, (place, ahead) in enumerate(lines_of)
+        ]
+        seen = lines.plus(Shift(first * LINE_BYTES))
+        return Places(seen, scratch, count, tuple(own), offset - lines_of[0][0])
+
+    def of_own(self, names: Sequence[str], gap: str) -> dict[str, int]:
+        """Fields of a copy of the block's own lines.
+
+        Args:
+            gap: the field of the distance between them in global memory.
+        """
+        fields = one_burst(names, 1)
+        if len(self.own) > 1:
+            fields |= {"n_burst": len(self.own), gap: self.apart - 1}
+        return fields
 
 
 def meet_by_flags(emitter: Emitter, op: Op) -> None:
@@ -111,17 +162,17 @@ def meet_by_flags(emitter: Emitter, op: Op) -> None:
 def look(
     emitter: Emitter,
     op: Op,
-    lines: Address,
-    scratch: Address,
-    blocks: int,
+    places: Places,
     wanted: ir.Value,
     copy: Callable[[], None] | None,
 ) -> ir.Value:
-    """Loads all lines; returns the least counter, which the scalar unit has seen.
+    """Loads the lines that are looked at; returns the least counter, which the scalar unit has
+    seen.
 
     Args:
         copy: issues what is copied when the lines have been loaded.
     """
+    lines, scratch, blocks = places.seen, places.scratch, places.count
     i32 = ir.IntegerType.get_signless(32)
     minimum = INSTRUCTIONS["vmin.s32"]
     halving = not illegal_instruction(
@@ -145,8 +196,8 @@ def look(
             lines_to_minima(emitter, scratch, upper, left - half)
             left = half
         flag(emitter, op, Pipe.V, Pipe.S)
-    places = [scratch.plus(Shift(i * LINE_BYTES)) for i in range(looks)]
-    seen = [builder.op("hivm.ld", [place.pointer()], [i32]).result for place in places]
+    left_lines = [scratch.plus(Shift(i * LINE_BYTES)) for i in range(looks)]
+    seen = [builder.op("hivm.ld", [place.pointer()], [i32]).result for place in left_lines]
     least = seen[0]
     for other in seen[1:]:
         least = arith.MinSIOp(least, other).result
@@ -183,11 +234,20 @@ def widened(number: ir.Value) -> ir.Value:
     return builder.op("arith.extsi", [number], [i64]).result
 
 
-def own_line(lines: Address) -> Address:
-    """The line of this block."""
+def plus(number: ir.Value, more: int) -> ir.Value:
+    """An i32 and a number."""
+    if not more:
+        return number
+    other = arith.ConstantOp(number.type, ir.IntegerAttr.get(number.type, more)).result
+    return arith.AddIOp(number, other).result
+
+
+def own_line(lines: Address, behind: int) -> Address:
+    """The line so many behind the one of this block's number."""
     i64 = ir.IntegerType.get_signless(64)
     block = builder.op("hivm.get_block_idx", [], [i64]).result
-    return lines.plus(Shift(0, arith.MulIOp(block, constant_i64(LINE_BYTES)).result))
+    start = arith.MulIOp(block, constant_i64(LINE_BYTES)).result
+    return lines.plus(Shift(behind * LINE_BYTES, start))
 
 
 def flag(emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:

@@ -84,9 +84,9 @@ class TalkingKernel:
         kept = np.ones(len(records), np.bool_)
         kept[list(absent)] = False
         begun = 0
-        for i, value in _counted(steps):
+        for i, low, value in _counted(steps):
             core.consume(_some(records, kept, begun, i))
-            begun, low = i, steps[i].values["store_low"]
+            begun = i
             memory = core.memory(Space.UB)
             memory.data[low : low + 4] = np.array([value], np.int32).view(np.uint8)
             memory.written[low : low + 4] = 1
@@ -113,15 +113,17 @@ def _some(records: Records, kept: Any, first: int, end: int) -> Records:
     return records[first:end][kept[first:end]]
 
 
-def _counted(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
-    """Where the scalar unit stores a counter, and the number: that of the next post."""
-    stored = None
+def _counted(steps: Sequence[Step]) -> Iterator[tuple[int, int, int]]:
+    """Where the scalar unit stores counters, the address of each, and the number: that of the next
+    post for the first one, of the post behind it for the second."""
+    stored: list[tuple[int, int]] = []
     for i, step in enumerate(steps):
         if step.name == SCALAR and step.values["stores"] and step.values["space"] == Space.UB:
-            stored = i
-        elif step.name == POST and stored is not None:
-            yield stored, step.values["value"]
-            stored = None
+            count, low = step.values["stores"], step.values["store_low"]
+            stored += [(i, low + n * LINE_BYTES) for n in range(count)]
+        elif step.name == POST and stored:
+            place, low = stored.pop(0)
+            yield place, low, step.values["value"]
 
 
 def _waits(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:

@@ -117,6 +117,58 @@ def test_what_a_tanh_is_multiplied_by_is_a_part_of_its_quotient() -> None:
     assert program.stores[1] == less.result and less.sources[1] == y
 
 
+def lstm_cell(stored: bool = False) -> LoopGroup:
+    """c = a(s) c + b(s) tanh(u(s)), h = o(s) tanh(c), s of x and h; c of all steps is stored, too,
+    or only kept."""
+    width, graph = 64, Graph()
+    h, c = (graph.add(Tensor((1, width), "f32")) for _ in range(2))
+    half = graph.add(Tensor((1, width), "f16"))
+    graph.nodes.append(Node("cast", (h,), half))
+    roles, inputs, made = [Role("state", 0, state=0), Role("state", 1, state=1)], [h, c], []
+
+    def node(name: str, *values: int) -> int:
+        result = graph.add(Tensor((1, width), "f32"))
+        graph.nodes.append(Node(name, values, result))
+        return result
+
+    for number, function in enumerate(("logistic", "logistic", "tanh", "logistic")):
+        r, x = graph.add(Tensor((width, width), "f16", "nz")), graph.add(Tensor((1, width), "f32"))
+        product = graph.add(Tensor((1, width), "f32"))
+        graph.nodes.append(Node("matmul", (half, r), product, {"transpose_b": True}))
+        made.append(node(function, node("add", x, product)))
+        inputs += [r, x]
+        roles += [Role("fixed", 2 + 2 * number), Role("slice", 3 + 2 * number)]
+    new = node("add", node("mul", made[0], c), node("mul", made[1], made[2]))
+    row = node("mul", made[3], node("tanh", new))
+    graph.inputs, graph.outputs = inputs, [row, new]
+    outputs = [Role("state", 10, state=0), Role("state", 11, state=1)]
+    if stored:
+        graph.outputs.append(new)
+        outputs.append(Role("slice", 12))
+    return read_loop(graph, 10, roles, tuple(outputs))
+
+
+def test_a_state_that_is_read_as_a_multiple_is_kept_as_one() -> None:
+    """Minus twice the cell, whose exponential the step takes; not where all cells are stored."""
+    group = lstm_cell()
+    form = group.form(CHIP, True)
+    assert form.scaled == {group.program.loads[1]: -2.0}
+    following = form.program.stores[group.outputs("state")[1]]
+    (reader,) = (step for step in form.program.steps if following in step.sources)
+    assert reader.name == "vexp"
+    assert not lstm_cell(stored=True).form(CHIP, True).scaled
+
+
+def test_a_gate_that_a_late_tanh_is_multiplied_by_comes_twice_as_large() -> None:
+    """2 / (1 + e) costs what 1 / (1 + e) does; the tanh of a gate is there as early as others."""
+    steps = lstm_cell().form(CHIP, True).program.steps
+    (row,) = (step for step in steps if step.name == "vaxpy")
+    quotient, gate = row.sources
+    assert row.scalar == -0.5
+    assert [s.sources[0] for s in steps if s.result == quotient] == [gate]
+    assert not [step for step in steps if (step.name, step.scalar) == ("vmuls", 2.0)]
+
+
 def test_barriers_stand_between_steps_that_wait() -> None:
     """One serves all steps that are ready with it, and one ends the step."""
     x, y, a, b, c = (Value(n, "f32") for n in range(5))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
@@ -71,13 +70,11 @@ def build_loops(
         exchange: by which cores that share lanes tell each other left factors.
     """
     done = 0
-    parts = [
-        (number, *loop, *part) for number, loop in enumerate(loops) for part in units_of(*loop)
-    ]
-    for number, group, schedule, first, rows, count in parts:
+    parts = [(number, *loop, part) for number, loop in enumerate(loops) for part in units_of(*loop)]
+    for number, group, schedule, part in parts:
+        first, rows, count = part.first, part.each, part.units
         if exchange is not None:
-            own = replace(schedule, lanes=rows)  # the last core may have fewer
-            unit = _Unit(group, own, schedule.rows, buffers, target)
+            unit = _Unit(group, schedule, schedule.rows, buffers, target, part.shared)
             with only_blocks(done, count) as (_, index):
                 block = add(first // SIDE, mul(index, rows // SIDE))
                 unit.build_lanes(block, exchange, number)
@@ -115,6 +112,8 @@ class _Unit(LoopProducts):
         self._write_constants()
         for number in (*self.group.inputs("fixed"), *self.group.inputs("state")):
             self._bring(number, 0)
+        for value, scale in self.layout.scaled.items():
+            self._multiply_state(value, scale)
         for step in self.program.steps:
             if self.layout.once(step.result):
                 self._step(step, once=True)
@@ -128,6 +127,8 @@ class _Unit(LoopProducts):
         time.owner.owner.attributes["cce.unroll"] = as_attribute(SLOTS)
         if self.meeting is not None and self.schedule.rest:
             self._hand_on_last(self.meeting)
+        for value, scale in self.layout.scaled.items():
+            self._multiply_state(value, 1 / scale)
         states = {self.group.roles[n].state: n for n in self.group.inputs("state")}
         for number in self.group.outputs("state"):
             state = states[self.group.roles[number].state]
@@ -264,6 +265,11 @@ class _Unit(LoopProducts):
             return time
         return add(as_value(self.group.steps - 1), mul(time, -1))
 
+    def _multiply_state(self, value: Value, by: float) -> None:
+        """Multiplies a state by a power of two."""
+        held = restride(self._held(value), [elements_of(self._held(value))], [1])
+        cce.vmuls(held, scalar(value.dtype, by), held)
+
     def _copy(self, source: Value, to: Value) -> None:
         name, number = copying(to.dtype)
         old, new = (
@@ -302,13 +308,13 @@ class _Unit(LoopProducts):
             start, count, array = self._run(number, index)
             store_run(array, start, count, held, self.layout.packed_block)
             return
-        piece = self._piece(number, index)
-        store_rows(
-            restride(held, [piece.rows, self.schedule.pitch], [self.schedule.pitch, 1]), piece
-        )
+        piece = self._piece(number, index, self.shared)
+        pitch = self.schedule.pitch
+        rows = restride(held, [piece.rows, pitch - self.shared], [pitch, 1], self.shared)
+        store_rows(rows, piece)
 
-    def _piece(self, number: int, index: IndexLike) -> MatrixPiece:
-        """Where in GM the rows of a value lie."""
+    def _piece(self, number: int, index: IndexLike, without: int = 0) -> MatrixPiece:
+        """Where in GM the rows of a value lie, without so many of their first lanes."""
         graph, role = self.group.graph, self.group.roles[number]
         form = self.space.of(number)
         lanes, window = self.space.axes[self.lane].size, graph.windows.get(number)
@@ -322,10 +328,9 @@ class _Unit(LoopProducts):
         matrix = reshaped(gm, [steps, elements_of(gm) // steps // width, width])
         own = self.schedule.axis is not None and self.schedule.axis in form
         first = self.first if own else 0
-        column = add(offset, mul(self.first_block, SIDE))
-        return MatrixPiece(
-            matrix, index, first, column, self.rows if own else 1, self.schedule.lanes
-        )
+        column = add(offset + without, mul(self.first_block, SIDE))
+        count = self.schedule.lanes - without
+        return MatrixPiece(matrix, index, first, column, self.rows if own else 1, count)
 
     def _run(self, number: int, index: IndexLike) -> tuple[IndexLike, int, ir.Value]:
         """Where in GM the elements of a statistic lie: the first, how many, and the array."""

@@ -1,29 +1,35 @@
 """What the cores of a kernel that share the lanes of loops tell each other, and how they meet.
 
     kernel arguments behind its own:
-      counters   i32 [cores, 8]                      a line for each core, see `cce.sync_cores`
+      counters   i32 [lines, 8]                      of each core one or two, see `cce.sync_cores`
       parts      f16 [2, k / 16, rows, 16]           of each left factor, one step after the other
     in each step, before the products of a left factor:
       UB -> parts[step mod 2, own columns]           each core the lanes that it computes
       sync_and_copy parts[step mod 2] -> L1          all of them
 
 Two arrays take turns: a core that is a step ahead writes the other one, and cannot be two steps
-ahead, as it meets all others in between.
+ahead, as it meets the others of its loop in between.
 
-A left factor may be what a loop hands on to one behind it, whose cores load it a step later, before
-they meet; then three arrays take turns. Steps are counted for all loops of the kernel together:
-cores of a loop that has not begun, or is done, only meet.
+A left factor may be what a loop hands on to the one behind it, whose cores load it a step later,
+before they meet; then three arrays take turns. Steps are counted for all loops of the kernel
+together. A core waits for those of the loop that hands rows on to its own, and of the loop that it
+hands rows on to, but for these only until they are no more than a step behind. Loops so are as far
+apart as their cores take times to come, and none waits for the slowest of all in each step. The
+lines of three loops:
+
+    own 0 | early 1 | own 1 | early 2 | own 2      a core of loop 1 looks at all but the last
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, arith, ir
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments
-from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, remainder, subview
+from davinci.passes.builder import IndexLike, add, alloc, as_value, remainder, subview
 from davinci.schedule.loops.choice import factor_handed_on, giver_of
 from davinci.schedule.loops.group import HANDED, LoopGroup
 from davinci.schedule.loops.schedule import LoopSchedule, terms_of
@@ -33,17 +39,60 @@ TURNS, TURNS_HANDED_ON = 2, 3
 
 
 @dataclass(frozen=True)
+class Seats:
+    """Where the cores of a loop have their counters, and which they look at: attributes of
+    `cce.sync_cores`.
+
+    Attributes:
+        own: the line of a core, less the number of its block.
+        early: the line that the loop in front looks at, the same way; None if there is no such.
+        first, count: the lines that a core looks at.
+    """
+
+    own: int
+    early: int | None
+    first: int
+    count: int
+
+
+def seats_of(units: Sequence[int], handed: Sequence[bool]) -> list[Seats]:
+    """The counters of loops.
+
+    Args:
+        units: cores of each loop.
+        handed: of each loop, whether the one in front hands rows on to it.
+    """
+    early, own, block = [], [], []
+    lines = blocks = 0
+    for count, taken in zip(units, handed, strict=True):
+        early.append(lines)
+        own.append(lines + count if taken else lines)
+        block.append(blocks)
+        lines, blocks = own[-1] + count, blocks + count
+    found = []
+    for number, (count, taken) in enumerate(zip(units, handed, strict=True)):
+        first, end = own[number - 1] if taken else own[number], own[number] + count
+        if number + 1 < len(units) and handed[number + 1]:
+            end = own[number + 1]
+        ahead = early[number] - block[number] if taken else None
+        found.append(Seats(own[number] - block[number], ahead, first, end - first))
+    return found
+
+
+@dataclass(frozen=True)
 class Exchange:
     """The arrays in global memory by which cores exchange left factors.
 
     Attributes:
         counters: of all cores of the kernel.
+        seats: of each loop, where its cores have their counters.
         parts: of each loop, by the number of the left factor.
         handed: of each loop, those of what is handed on to it; None if nothing is.
         handed_on: of each loop, the left factors that it hands on.
     """
 
     counters: ir.Value
+    seats: list[Seats]
     parts: list[dict[int, ir.Value]]
     handed: list[ir.Value | None]
     handed_on: list[set[int]]
@@ -54,7 +103,6 @@ def exchange_of(kernel: Op, loops: Sequence[tuple[LoopGroup, LoopSchedule]]) -> 
     share rows."""
     if not all(schedule.shares_lanes for _, schedule in loops):
         return None
-    cores = sum(schedule.units for _, schedule in loops)
     groups = [group for group, _ in loops]
     sources: list[tuple[int, int] | None] = []
     for number, group in enumerate(groups):
@@ -64,8 +112,11 @@ def exchange_of(kernel: Op, loops: Sequence[tuple[LoopGroup, LoopSchedule]]) -> 
             own = giver, factor_handed_on(groups[giver], group.source)
         sources.append(own)
     given = {source for source in sources if source is not None}
+    seats = seats_of([each.units for _, each in loops], [each is not None for each in sources])
+    last = seats[-1]
+    lines = last.first + last.count
     i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
-    shapes: list[tuple[list[int], ir.Type]] = [([cores, LANES], i32)]
+    shapes: list[tuple[list[int], ir.Type]] = [([lines, LANES], i32)]
     places: list[dict[int, int]] = []
     for number, (group, schedule) in enumerate(loops):
         of: dict[int, int] = {}
@@ -80,11 +131,12 @@ def exchange_of(kernel: Op, loops: Sequence[tuple[LoopGroup, LoopSchedule]]) -> 
     parts = [{a: made[n] for a, n in of.items()} for of in places]
     handed = [None if source is None else parts[source[0]][source[1]] for source in sources]
     handed_on = [{a for giver, a in given if giver == number} for number in range(len(loops))]
-    return Exchange(made[0], parts, handed, handed_on)
+    return Exchange(made[0], seats, parts, handed, handed_on)
 
 
 class Meeting:
-    """The meetings of a core with the others, in each step as often as there are left factors.
+    """The meetings of a core with the others of its loop and of those that hand rows on to it or
+    take its own, in each step as often as there are left factors.
 
     Args:
         exchange: the arrays.
@@ -99,10 +151,15 @@ class Meeting:
         self.lines, self.parts = exchange.counters, exchange.parts[loop]
         self.handed_on, self._handed = exchange.handed_on[loop], exchange.handed[loop]
         self._delay = delay
-        cores = ir.MemRefType(self.lines.type).shape[0]
-        self._scratch = alloc([cores + 1, LANES], ir.IntegerType.get_signless(32), "UB")
-        self._begun = cce.read_counter(self.lines, self._scratch)
         self._order = {a: number for number, a in enumerate(self.parts)}
+        seats = exchange.seats[loop]
+        # A step has a meeting for each left factor, and one that is early is a step ahead.
+        early = None if seats.early is None else (seats.early, len(self.parts))
+        some = {"own": seats.own, "early": early, "seen": (seats.first, seats.count)}
+        self._some: dict[str, Any] = {} if len(exchange.seats) == 1 else some
+        rows = seats.count + (1 if early is None else 2)
+        self._scratch = alloc([rows, LANES], ir.IntegerType.get_signless(32), "UB")
+        self._begun = cce.read_counter(self.lines, self._scratch, **self._some)
 
     def step(self, time: IndexLike) -> IndexLike:
         """The number of a step of the loop among those of all loops."""
@@ -119,26 +176,26 @@ class Meeting:
         return _columns(self._handed, add(time, self._delay - 1), 0, count)
 
     def meet(self, a: int, time: IndexLike, parts: ir.Value, target: ir.Value) -> None:
-        """Waits until all cores have stored their parts of a left factor in a step of the loop, and
+        """Waits until all cores of the loop have stored their parts of a left factor in a step, and
         loads them."""
         number = self._number(self.step(time), self._order[a])
-        cce.sync_and_copy(self.lines, number, self._scratch, parts, target)
+        cce.sync_and_copy(self.lines, number, self._scratch, parts, target, **self._some)
 
     def wait_before(self) -> None:
-        """Meets the others in the steps before the first one of the loop."""
-        self._only_meet(0, self._delay)
+        """Waits for the row of the loop's first step that is handed on to it."""
+        if self._delay:
+            self._only_meet(self._delay - 1)
 
     def wait_behind(self, steps: int, count: int) -> None:
-        """Meets the others in so many steps behind all `steps` of the loop."""
-        self._only_meet(self._delay + steps, count)
+        """Lets the others be `count` steps ahead behind all `steps` of the loop; all counters are
+        equal then, where the next launch begins to count."""
+        if count:
+            self._only_meet(self._delay + steps + count - 1)
 
-    def _only_meet(self, first: int, count: int) -> None:
-        if not count:
-            return
-        with for_loop(0, count) as time:
-            for number in range(len(self.parts)):
-                met = self._number(add(time, first), number)
-                cce.sync_cores(self.lines, met, self._scratch)
+    def _only_meet(self, step: int) -> None:
+        """The last meeting of a step of all loops, in which the core has nothing to do."""
+        number = self._number(step, len(self.parts) - 1)
+        cce.sync_cores(self.lines, number, self._scratch, **self._some)
 
     def _number(self, step: IndexLike, order: int) -> ir.Value:
         """What counters have to reach in a step of all loops, for a left factor by its order."""

@@ -18,7 +18,7 @@ from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
-from davinci.passes.builder import IndexLike, alloc, reshaped, restride, subview
+from davinci.passes.builder import IndexLike, add, alloc, reshaped, restride, subview
 from davinci.schedule.loops.group import HANDED, LoopGroup, StepProduct
 from davinci.schedule.loops.schedule import (
     SLOTS,
@@ -46,7 +46,11 @@ class Left:
 
 
 class LoopProducts(TileBuilder):
-    """The products of what one core does of a loop."""
+    """The products of what one core does of a loop.
+
+    Args:
+        shared: lanes at the beginning that another core has, too, which stores them.
+    """
 
     layout: LoopLayout
 
@@ -57,7 +61,9 @@ class LoopProducts(TileBuilder):
         rows: int,
         buffers: Mapping[int, ir.Value],
         target: Target,
+        shared: int = 0,
     ) -> None:
+        self.shared = shared
         self.group, self.schedule, self.target = group, schedule, target
         self.plan: Any = group
         self.rows, self.gm = rows, buffers
@@ -219,9 +225,11 @@ class LoopProducts(TileBuilder):
     def _store_part(self, a: int, step: IndexLike) -> None:
         """The lanes of this core of a left factor to global memory, of a step of all loops."""
         assert self.meeting is not None, "cores that share lanes meet"
-        own, held = self.schedule.lanes // SIDE, self._held(self.program.stores[a])
-        source = restride(held, [own, self.rows, SIDE], [SIDE, self.schedule.pitch, 1])
-        cce.copy(source, self.meeting.part(a, step, self.first_block, own))
+        own = (self.schedule.lanes - self.shared) // SIDE
+        held, strides = self._held(self.program.stores[a]), [SIDE, self.schedule.pitch, 1]
+        source = restride(held, [own, self.rows, SIDE], strides, self.shared)
+        first = add(self.first_block, self.shared // SIDE)
+        cce.copy(source, self.meeting.part(a, step, first, own))
 
     def _to_l0(self, a: int, k: int) -> None:
         """A left factor from L1 to L0A, or to L0B as it is."""

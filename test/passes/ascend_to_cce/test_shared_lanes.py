@@ -13,7 +13,7 @@ from davinci.machine import load
 from davinci.operators import Tensor
 from davinci.reference import check
 from davinci.schedule.graph import Graph, Node
-from davinci.schedule.loops.choice import exchanges_of, schedules_of
+from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 from davinci.schedule.meetings import lines_looked_at, meeting_cycles
 from recurrent_support import layer
@@ -113,14 +113,13 @@ def test_few_counters_are_looked_at_by_the_scalar_unit() -> None:
 
 
 def test_cores_are_chosen_by_cost() -> None:
-    """Few lanes do not pay a meeting; loops side by side share lanes only if they meet as often."""
+    """Few lanes do not pay a meeting; loops side by side need not meet equally often."""
     machine = load("ascend910")
     assert schedules_of([chain(64, 10)], machine, 32)[0].units == 1
     wide = schedules_of([chain(512, 10)], machine, 32)[0]
     assert wide.shares_lanes and wide.units * wide.lanes == 512
-    assert exchanges_of(chain(512, 10)) == 10
     uneven = schedules_of([chain(512, 10), chain(512, 11)], machine, 32)
-    assert [schedule.shares_lanes for schedule in uneven] == [False, False]
+    assert [schedule.shares_lanes for schedule in uneven] == [True, True]
 
 
 def test_times_without_data_from_run_to_run() -> None:

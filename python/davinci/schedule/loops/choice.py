@@ -18,8 +18,7 @@ from davinci.units import ceil_div
 
 def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> list[LoopSchedule]:
     """The schedules of loops side by side, each on so many cores at most: all share rows, or all
-    share lanes, whichever takes less time. All cores of the launch meet, so loops share lanes only
-    if they do so equally often. Loops that hand rows on share the cores.
+    share lanes, whichever takes less time. Loops that hand rows on share the cores.
 
     Raises:
         NoSpace: the states of a loop, or what they are multiplied by, do not fit a core.
@@ -32,8 +31,8 @@ def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> l
         ways.append([_by_rows(group, machine, cores) for group in groups])
     except NoSpace as error:
         refused = error
-    if can_meet(machine) and len({exchanges_of(group) for group in groups}) == 1:
-        shared = [_by_lanes(group, machine, cores, len(groups)) for group in groups]
+    if can_meet(machine):
+        shared = [_by_lanes(group, machine, cores) for group in groups]
         found = [schedule for schedule in shared if schedule is not None]
         if len(found) == len(groups):
             ways.append(found)
@@ -52,11 +51,6 @@ def schedule_of(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
     return schedules_of([group], machine, cores)[0]
 
 
-def exchanges_of(group: LoopGroup) -> int:
-    """How often cores that share the lanes of a loop meet: in each step for each left factor."""
-    return group.steps * meetings_of(group)
-
-
 def meetings_of(group: LoopGroup) -> int:
     """How often cores that share the lanes of a loop meet in a step: for each left factor, but for
     rows that are handed on."""
@@ -72,17 +66,13 @@ def _by_rows(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
     return schedule_with(group, machine, axis, each, group.space.axes[-1].size, units)
 
 
-def _by_lanes(group: LoopGroup, machine: Machine, cores: int, loops: int) -> LoopSchedule | None:
-    """The fastest schedule of a loop whose lanes are shared by the cores; None if there is none.
-
-    Args:
-        loops: side by side, whose cores meet together.
-    """
+def _by_lanes(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule | None:
+    """The fastest schedule of a loop whose lanes are shared by the cores; None if there is none."""
     width = group.space.axes[-1].size
     if width % SIDE:
         return None
     ways = [
-        _on_cores(group, machine, units, units * loops)
+        _on_cores(group, machine, units, units)
         for units in range(2, min(cores, width // SIDE) + 1)
         if width % (units * SIDE) == 0
     ]
@@ -97,7 +87,7 @@ def _on_cores(
     have fewer lanes; None if there is none.
 
     Args:
-        meeting: cores that meet.
+        meeting: lines of counters that a core looks at.
         rest: steps of other loops before and behind those of this one.
     """
     if not group.products or not _lanes_apart(group):
@@ -119,6 +109,11 @@ LEAD = 2
 while the cores meet for the next one."""
 
 
+LINES_OF_CHAIN = 4
+"""Lines that a core looks at for each core of its loop: theirs, of which each has two, and those of
+the loops in front and behind."""
+
+
 def _chained(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> list[LoopSchedule]:
     """The schedules of loops that hand rows on, on so many cores together, which share the lanes:
     the slowest loop gets one more core as long as there are any.
@@ -135,12 +130,14 @@ def _chained(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> list[
         giver = giver_of(groups, number)
         if group.space.axes[-1].size % SIDE:
             raise NoSpace("rows handed on that are no whole blocks")
+        if giver is not None and giver != number - 1:
+            raise NoSpace("rows handed on by another loop than the one in front")
         delays.append(0 if giver is None else delays[giver] + LEAD)
     turns = max(delay + group.steps for delay, group in zip(delays, groups, strict=True))
     ways = _LaneSchedules(machine, turns)
     made: list[LoopSchedule] = []
     for group in groups:
-        found = (ways.on(group, units, cores) for units in range(1, cores + 1))
+        found = (ways.on(group, units) for units in range(1, cores + 1))
         first = next((schedule for schedule in found if schedule is not None), None)
         if first is None:
             raise NoSpace("a loop that hands rows on and fits no number of cores")
@@ -148,20 +145,17 @@ def _chained(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> list[
     while True:
         slowest = max(range(len(made)), key=lambda number: made[number].cycles)
         old, left = made[slowest], cores - sum(schedule.units for schedule in made)
-        more = (ways.on(groups[slowest], old.units + n, cores) for n in range(1, left + 1))
+        more = (ways.on(groups[slowest], old.units + n) for n in range(1, left + 1))
         better = (found for found in more if found is not None and found.cycles < old.cycles)
         new = next(better, None)
         if new is None:
             break
         made[slowest] = new
-    units = sum(schedule.units for schedule in made)
-    if units > cores:
+    if sum(schedule.units for schedule in made) > cores:
         raise NoSpace("loops that hand rows on and take more cores than there are")
-    found_again = [ways.on(g, each.units, units) for g, each in zip(groups, made, strict=True)]
     return [
         replace(schedule, delay=delay, rest=turns - delay - schedule.steps)
-        for schedule, delay in zip(found_again, delays, strict=True)
-        if schedule is not None
+        for schedule, delay in zip(made, delays, strict=True)
     ]
 
 
@@ -176,14 +170,15 @@ class _LaneSchedules:
         self._machine, self._turns = machine, turns
         self._known: dict[tuple[object, ...], LoopSchedule | None] = {}
 
-    def on(self, group: LoopGroup, units: int, meeting: int) -> LoopSchedule | None:
-        """The schedule on at most so many cores, of so many that meet; None if there is none."""
+    def on(self, group: LoopGroup, units: int) -> LoopSchedule | None:
+        """The schedule on at most so many cores; None if there is none."""
         blocks = ceil_div(group.space.axes[-1].size, SIDE)
         each = ceil_div(blocks, units)
-        key = (*group.key(), each, meeting)
+        key = (*group.key(), each)
         if key not in self._known:
             rest = self._turns - group.steps
-            self._known[key] = _on_cores(group, self._machine, units, meeting, rest)
+            lines = LINES_OF_CHAIN * ceil_div(blocks, each)
+            self._known[key] = _on_cores(group, self._machine, units, lines, rest)
         return self._known[key]
 
 

@@ -386,6 +386,12 @@ class LoopGroup:
             self.forms[key] = step_form(self, machine, joined)
         return self.forms[key]
 
+    @property
+    def following(self) -> dict[Value, Value]:
+        """Of the value of each state the one that takes its place."""
+        new = {self.roles[n].state: self.program.stores[n] for n in self.outputs("state")}
+        return {self.program.loads[n]: new[self.roles[n].state] for n in self.inputs("state")}
+
     def inputs(self, kind: Kind) -> list[int]:
         return [n for n in self.graph.inputs if self.roles[n].kind == kind]
 

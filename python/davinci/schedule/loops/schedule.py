@@ -45,6 +45,7 @@ class LoopLayout(TileLayout):
     Attributes:
         fixed: values that are the same in all steps.
         states: of the value of each state the one that takes its place.
+        scaled: of states that are kept as multiples of themselves, by which number.
         arrivals: products whose results come to the vector unit together.
         direct: results of products that are read as they come, in fractals; others are brought
             into rows first.
@@ -56,13 +57,10 @@ class LoopLayout(TileLayout):
         program = form.program
         super().__init__(group.space, program, tile, machine, beside=form.rows)
         self.fixed = fixed_values(group, program)
-        self.arrivals = form.arrivals
+        self.arrivals, self.scaled = form.arrivals, form.scaled
         results = (program.loads[product.c] for part in form.arrivals for product in part)
         self.direct = frozenset(v for v in results if not turned and self._is_direct(v))
-        following = {group.roles[n].state: program.stores[n] for n in group.outputs("state")}
-        self.states = {
-            program.loads[n]: following[group.roles[n].state] for n in group.inputs("state")
-        }
+        self.states = group.following
 
     def once(self, value: Value) -> bool:
         """Whether a value is the same in all steps."""
@@ -253,7 +251,7 @@ def schedule_with(
     """The schedule with so many rows and lanes of a core.
 
     Args:
-        meeting: cores that meet; 0 if they share rows and do not.
+        meeting: lines of counters that a core looks at; 0 if cores share rows and do not meet.
         rest: steps of other loops before and behind those of this one.
 
     Raises:
@@ -306,17 +304,39 @@ def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Mach
     )
 
 
-def parts_of(group: LoopGroup, schedule: LoopSchedule) -> list[tuple[int, int, int]]:
-    """First row, or lane, those of a unit, and number of units; of the last unit apart if it has
-    fewer."""
+@dataclass(frozen=True)
+class LoopPart:
+    """Neighbouring rows or lanes of cores.
+
+    Attributes:
+        first: row or lane of the first core.
+        each: of a core.
+        units: cores.
+        shared: lanes at the beginning that another core has, too.
+    """
+
+    first: int
+    each: int
+    units: int
+    shared: int = 0
+
+
+def parts_of(group: LoopGroup, schedule: LoopSchedule) -> list[LoopPart]:
+    """The parts of cores, that of the last one apart if it has fewer rows. One with fewer lanes
+    has some of its neighbour's, too: cores that do as much come at the same time, and need not look
+    for each other again."""
     whole, each = group.space.axes[-1].size, schedule.lanes
     if not schedule.shares_lanes:
         if schedule.axis is None:
-            return [(0, 1, 1)]
+            return [LoopPart(0, 1, 1)]
         whole, each = group.space.axes[schedule.axis].size, schedule.rows
     count, rest = divmod(whole, each)
-    found = [(0, each, count)]
-    return [*found, (count * each, rest, 1)] if rest else found
+    found = [LoopPart(0, each, count)]
+    if rest and schedule.shares_lanes:
+        found.append(LoopPart(whole - each, each, 1, each - rest))
+    elif rest:
+        found.append(LoopPart(count * each, rest, 1))
+    return found
 
 
 def _pitch(group: LoopGroup, width: int) -> int:
@@ -332,7 +352,7 @@ def _pitch(group: LoopGroup, width: int) -> int:
 def _require_room(
     group: LoopGroup, schedule: LoopSchedule, machine: Machine, fractals: int, meeting: int
 ) -> None:
-    """Fails unless everything fits the memories, and the counters of so many cores that meet."""
+    """Fails unless everything fits the memories, and the counters of cores that meet."""
     program, lanes = group.program, group.space.axes[-1].size
     _require_rows(group)
     made = {step.result for step in program.steps}
@@ -358,7 +378,8 @@ def _require_room(
         parts = layout_of(group, schedule, schedule.rows, machine).arrivals
         each = scratch_elements(ceil_div(schedule.lanes, SIDE) * SIDE, schedule.rows)
         held += 4 * each * sum(map(len, parts))
-    held += (meeting + 1) * LINE_BYTES if meeting else 0
+    # Of each core two lines at most, and its own.
+    held += 2 * (machine.cores + 1) * LINE_BYTES if meeting else 0
     needs = (
         ("L1", fractals * FRACTAL_BYTES + left, buffers.L1.bytes),
         (schedule.space_of_left, left, machine.buffer(schedule.space_of_left).bytes),

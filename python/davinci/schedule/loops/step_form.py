@@ -1,12 +1,14 @@
 """The vector program of a loop's step in the form in which it is computed.
 
 A step takes as long as its longest chain of instructions that wait for each other, and each of them
-takes as long for the lanes of several gates as for those of one. Four things shorten the chain:
+takes as long for the lanes of several gates as for those of one. Six things shorten the chain:
 
     s = x + c,  z = -2 s     ->  y = -2 x,  z = y - 2 c          y before the product c is there
     z = y - c,  w = v - 2 d  ->  [z w] = [y v] + [c d] [-1 -2]   one vmla
     e = exp z,  f = exp w    ->  [e f] = exp [z w]
     q = 2 / d,  r = y (q - 1) -> z = 2 y,  r = z / d - y         y before d is there
+    y = 1 / d,  z = 2 y       -> z = 2 / d,  y where it is subtracted is z / 2
+    s' = f s + i (q - 1),  e = exp(-2 s')   ->  e = exp s' of a state s that is -2 times as large
     t = a b,    r = t + u    ->  r = u + a b                     a vmadd or vmla
 
 x is a slice, c and d are results of products of one left factor that are used alike: they lie
@@ -20,8 +22,8 @@ step on them begins.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -46,11 +48,14 @@ class StepForm:
         rows: values that lie beside each other in one buffer.
         arrivals: products whose results come to the vector unit together, in the order in which
             they are multiplied.
+        scaled: states that are kept as multiples of themselves, and by which number, a power of
+            two.
     """
 
     program: TileProgram
     rows: tuple[Beside, ...]
     arrivals: tuple[tuple[StepProduct, ...], ...]
+    scaled: Mapping[Value, float]
 
 
 def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
@@ -61,6 +66,8 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     """
     program = group.program.copied()
     _scale_early(program, group, machine)
+    scaled = scale_states(program, group.following)
+    double_quotients(program, machine)
     rows: list[Beside] = []
     if joined:
         rows = _join(program, group, machine)
@@ -69,7 +76,7 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     fuse_late_products(program, machine, beside | fixed_values(group, program))
     used = {v for step in program.steps for v in step.sources} | set(program.stores.values())
     program.constants = {v: number for v, number in program.constants.items() if v in used}
-    return StepForm(program, tuple(rows), tuple(_arrivals(group, rows)))
+    return StepForm(program, tuple(rows), tuple(_arrivals(group, rows)), scaled)
 
 
 def fixed_values(group: LoopGroup, program: TileProgram) -> set[Value]:
@@ -113,8 +120,7 @@ def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> No
         own = len(readers[total.result]) == 1 and total.result not in stored
         scale = step.scalar
         assert scale is not None, "vmuls has a scalar"
-        exact = scale and math.frexp(abs(scale))[0] == 0.5
-        if not own or not exact or c not in products or x in late:
+        if not own or not _is_power_of_two(scale) or c not in products or x in late:
             continue
         if {program.forms[c], program.forms[x]} != {program.forms[step.result]}:
             continue
@@ -127,6 +133,130 @@ def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> No
         program.steps[program.steps.index(total)] = early
     # What needs no product comes before what does.
     program.steps.sort(key=lambda step: not late.isdisjoint(step.sources))
+
+
+def scale_states(program: TileProgram, following: Mapping[Value, Value]) -> dict[Value, float]:
+    """Has states be multiples of themselves where the step reads them as such first, and computes
+    them as s' = s f + a (q - 1), of a quotient q: their multiples, and by which number.
+
+    Args:
+        following: of each state the value that takes its place.
+    """
+    return {
+        state: number
+        for state, new in following.items()
+        if (number := _scale_state(program, state, new)) is not None
+    }
+
+
+def _scale_state(program: TileProgram, state: Value, new: Value) -> float | None:
+    """Has a state be a multiple of itself, where that is possible; by which number."""
+    readers, made = _readers(program), {step.result: step for step in program.steps}
+    multiple, kept = _only(readers, new), _only(readers, state)
+    total = None if kept is None else _only(readers, kept.result)
+    if multiple is None or kept is None or total is None or total.result != new:
+        return None
+    if (multiple.name, kept.name, total.name) != ("vmuls", "vmul", "vadd"):
+        return None
+    product = next((made[v] for v in total.sources if v in made and v != kept.result), None)
+    if product is None or product.name != "vmul" or kept.sources.count(state) != 1:
+        return None
+    less = next((made[v] for v in product.sources if _is_less(made.get(v))), None)
+    quotient = None if less is None else made.get(less.sources[0])
+    if less is None or quotient is None or quotient.name != "vdiv":
+        return None
+    above, number = program.constants.get(quotient.sources[0]), multiple.scalar
+    inner = (kept.result, product.result, less.result, quotient.result)
+    stored = Counter(program.stores.values())
+    lonely = all(len(readers[v]) == 1 and v not in stored for v in inner)
+    once = stored[new] == 1 and multiple.result not in stored
+    once = once and product.sources.count(less.result) == 1
+    if not lonely or not once or above is None or number is None or not _is_power_of_two(number):
+        return None
+    larger = program.constant(quotient.result.dtype, above * number)
+    steps = program.steps
+    steps[steps.index(quotient)] = replace(quotient, sources=(larger, quotient.sources[1]))
+    steps[steps.index(less)] = replace(less, scalar=-number)
+    steps.remove(multiple)
+    program.steps = [_reading(step, multiple.result, new) for step in steps]
+    return number
+
+
+def _depths(program: TileProgram) -> dict[Value, int]:
+    """How many steps that wait for each other make each value."""
+    depths: dict[Value, int] = defaultdict(int)
+    for step in program.steps:
+        depths[step.result] = 1 + max((depths[v] for v in step.sources), default=0)
+    return depths
+
+
+def _only(readers: Mapping[Value, Sequence[TileStep]], value: Value) -> TileStep | None:
+    """The only step that reads a value; None if there are none or more."""
+    found = readers.get(value, ())
+    return found[0] if len(found) == 1 else None
+
+
+def _is_power_of_two(number: float) -> bool:
+    """Whether a product with a number loses no bit."""
+    return number != 0 and math.frexp(abs(number))[0] == 0.5
+
+
+def _is_less(step: TileStep | None) -> bool:
+    """Whether a step subtracts 1."""
+    return step is not None and (step.name, step.scalar) == ("vadds", -1.0)
+
+
+def _reading(step: TileStep, old: Value, new: Value) -> TileStep:
+    """A step that reads another value in the place of one."""
+    if old not in step.sources:
+        return step
+    return replace(step, sources=tuple(new if v == old else v for v in step.sources))
+
+
+def double_quotients(program: TileProgram, machine: Machine) -> None:
+    """Has a quotient y = m / e that is only multiplied by n / d - 1 be n m / e: the product is that
+    over d, less 1 / n of it. Where y takes fewer steps than d, its quotient waits for nothing."""
+    for product in list(program.steps):
+        readers, made = _readers(program), {step.result: step for step in program.steps}
+        places = {step.result: place for place, step in enumerate(program.steps)}
+        if product.name != "vmul" or product.result.dtype not in machine.intrinsics.get(
+            "vaxpy", ()
+        ):
+            continue
+        if any(step.name in ("vadd", "vsub") for step in readers[product.result]):
+            continue  # one instruction with the sum
+        for value, y in (product.sources, product.sources[::-1]):
+            less, factor = made.get(value), made.get(y)
+            if less is None or factor is None or not _is_less(less):
+                continue
+            quotient = made.get(less.sources[0])
+            if quotient is None or quotient.name != "vdiv" or factor.name not in ("vrec", "vdiv"):
+                continue
+            n = program.constants.get(quotient.sources[0])
+            m = 1.0 if factor.name == "vrec" else program.constants.get(factor.sources[0])
+            inner = (y, value, quotient.result)
+            stored = program.stores.values()
+            lonely = all(len(readers[v]) == 1 and v not in stored for v in inner)
+            places_of = {(program.forms[v], v in program.packed) for v in (*inner, product.result)}
+            if n is None or m is None or not _is_power_of_two(n):
+                continue
+            depths = _depths(program)
+            early = depths[y] < depths[quotient.sources[1]]
+            if not early or not lonely or len(places_of) > 1:
+                continue
+            number = program.constant(factor.result.dtype, n * m)
+            numbers = replace(factor, name="vdiv", sources=(number, factor.sources[-1]))
+            whole = replace(quotient, sources=(y, quotient.sources[1]))
+            rest = replace(product, name="vaxpy", sources=(quotient.result, y), scalar=-1 / n)
+            program.steps[places[y]] = numbers
+            program.steps[places[quotient.result]] = whole
+            program.steps[places[product.result]] = rest
+            program.steps.remove(less)
+            # The quotient may come before what it divides now.
+            if places[y] > places[quotient.result]:
+                program.steps.remove(whole)
+                program.steps.insert(program.steps.index(rest), whole)
+            break
 
 
 def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
@@ -147,7 +277,7 @@ def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
         for value, factor in (product.sources, product.sources[::-1]):
             less = made.get(value)
             quotient = made.get(less.sources[0]) if less is not None else None
-            if less is None or quotient is None or (less.name, less.scalar) != ("vadds", -1.0):
+            if less is None or quotient is None or not _is_less(less):
                 continue
             above = numbers.get(quotient.sources[0]) if quotient.name == "vdiv" else None
             own = all(len(readers[step.result]) == 1 for step in (less, quotient))
