@@ -57,4 +57,4 @@ def test_groups_that_gave_no_number_are_foretold_as_they_stand(
         for name, found in (("a", 90), ("b", 120))
     ]
     *_, line = script.foretold(rows)
-    assert line == "| a group | 2 | none | 15.0% | 20.0% | 15.0% | 20.0% |"
+    assert line == "| a group | 2 | none | 15.0% | 20.0% | 15.0% | 20.0% | - | - |"

@@ -103,3 +103,20 @@ def test_a_product_with_k_split(published: Any) -> None:
         assert split.task(how) == pytest.approx(measured, rel=0.15)
         steps = [step for part in range(how.parts) for step in how.steps(part)]
         assert steps == list(range(how.depth // split.STEP_K))
+
+
+def test_attention_of_a_decode_step(published: Any) -> None:
+    """It has the published sizes, and a kernel on one core takes longer than on all of them."""
+    kernels = importlib.import_module("published_kernels")
+    split, alone = (k for k in kernels.ON_910 if k.operator == kernels.ATTENTION)
+    assert split.shapes == alone.shapes == ((1, 6, 256), (1, 4097, 256), (1, 4097, 256))
+    rows = [kernels.row("g", kernel, "ascend910", "") for kernel in (split, alone)]
+    assert rows[1].simulated > 3 * rows[0].simulated
+    assert all(row.good or row.missing for row in rows)
+
+
+def test_the_round_before_is_beside_what_is_foretold(published: Any) -> None:
+    foretelling = importlib.import_module("foretelling")
+    assert set(foretelling.BEFORE) == set(foretelling.GROUPS)
+    assert foretelling.before(foretelling.V4) == "7.0% | 79.0%"
+    assert foretelling.before("another group") == "- | -"
