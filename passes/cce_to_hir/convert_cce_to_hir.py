@@ -1,4 +1,4 @@
-"""convert-cce-to-hir: turns kernels of one kind of core into operations of AscendNPU-IR.
+"""convert-cce-to-hir: turns programs of one kind of core into operations of AscendNPU-IR.
 
 before:
     %u = memref.alloc() {cce.address = 512 : i64} : memref<1000xf32, #cce.space<"UB">>
@@ -30,7 +30,7 @@ from davinci.errors import CompileError
 from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.cce_to_hir import blocks, cube
+from davinci.passes.cce_to_hir import blocks, cores, cube
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import BLOCK_BYTES, ceil_div, round_up
@@ -94,6 +94,7 @@ def convert(kernel: Op, machine: str) -> None:
     core = attribute(kernel, "ascend.core", "")
     if core not in CORES:
         refused[f"a program of {core or 'one kind of'} cores"] += 1
+    cores.take_base(kernel)
     for op in operations(kernel, "cce", "memref.alloc", "memref.alloca"):
         with ir.InsertionPoint(op), op.location:
             try:
@@ -134,7 +135,7 @@ def replace(op: Op, room: FreeRoom) -> None:
     elif name == "copy":
         if attribute(op, "round_up", False):
             operands = [whole_blocks(operand) for operand in operands]
-        build(*transfer(*operands))
+        build_transfer(*operands)
     elif name in (*BINARY, *UNARY, *WITH_SCALAR, "vconv"):
         replace_elementwise(op, name, operands)
     elif name in BITWISE:
@@ -152,6 +153,8 @@ def replace(op: Op, room: FreeRoom) -> None:
         blocks.fill_blocks(op, operands, lambda count: room.elements(like, count))
     elif name == "vnchwconv":
         blocks.transpose_squares(op, operands, room.end - room.begin, room.words)
+    elif name in cores.OPERATIONS:
+        cores.replace(op, operands, lambda copied: build_transfer(*copied))
     elif name in cube.LOWERINGS:
         cube.LOWERINGS[name](op, operands)
     elif name in ("set_flag", "wait_flag"):
@@ -353,6 +356,15 @@ def space_of(value: ir.Value) -> str:
         return GLOBAL
     name = str(space).partition('"')[2].partition('"')[0]
     return SPACES.get(name, name)
+
+
+def build_transfer(source: ir.Value, target: ir.Value) -> None:
+    """Moves elements between two memories.
+
+    Raises:
+        NoCounterpart: nothing does between these.
+    """
+    build(*transfer(source, target))
 
 
 def transfer(source: ir.Value, target: ir.Value) -> tuple[str, dict[str, str], list[ir.Value]]:

@@ -14,7 +14,7 @@ from davinci import frontends
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.frontends.hivm import written
-from davinci.mlir import ir, make_context, symbol_name
+from davinci.mlir import Op, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
 from davinci.passes.cce_to_hir.join_loads_and_products import JoinLoadsAndProductsPass
@@ -34,13 +34,15 @@ class WrittenKernel:
         text: generic MLIR, with addresses, flags and barriers.
         blocks: with how many it is launched.
         arguments: for each of its arguments the name of the model's input or output, "" for what
-            kernels hand to each other.
+            kernels, or the cores of one, hand to each other.
+        types: of the arguments, as MLIR has them.
     """
 
     name: str
     text: str
     blocks: int
     arguments: tuple[str, ...]
+    types: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,30 @@ def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenMod
     given = arguments_of_calls(module)
     texts: list[WrittenKernel] = []
     refused: dict[str, str] = {}
-    for kernel in kernels(module.operation):
-        name, blocks = symbol_name(kernel), int(attribute(kernel, "ascend.blocks", 1))
+    for name, programs in programs_of(module).items():
+        blocks = int(attribute(programs[0], "ascend.blocks", 1))
+        arguments = programs[0].regions[0].blocks[0].arguments
+        types = tuple(str(argument.type) for argument in arguments)
         try:
-            convert(kernel, machine)
+            for program in programs:
+                convert(program, machine)
         except CompileError as error:
             refused[name] = error.found
             continue
-        texts.append(WrittenKernel(name, written(kernel), blocks, given.get(name, ())))
+        text = written(programs, name)
+        texts.append(WrittenKernel(name, text, blocks, given.get(name, ()), types))
     return WrittenModel(tuple(texts), refused)
+
+
+def programs_of(module: ir.Module) -> dict[str, list[Op]]:
+    """The programs of each kernel, by its name: one, or one of cube and one of vector cores."""
+    found = {symbol_name(kernel): [kernel] for kernel in kernels(module.operation)}
+    for view in module.body.operations:
+        launch = view.attributes.get("ascend.launch", None)
+        if isinstance(launch, ir.ArrayAttr):
+            names = [ir.SymbolRefAttr(part).value[-1] for part in launch]
+            found[symbol_name(view.operation)] = [found.pop(name)[0] for name in names]
+    return found
 
 
 def stage_text(stage: str, options: pipelines.Options) -> str:

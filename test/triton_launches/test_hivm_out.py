@@ -16,7 +16,7 @@ from davinci.frontends.hivm import Given, launch
 from davinci.hivm_out import as_hivm
 from davinci.triton.toolchain import verify
 
-ELEMENTS = {"float16": "f16", "float32": "f32", "int32": "i32"}
+ARRAYS = {"f16": np.float16, "f32": np.float32, "i32": np.int32}
 RANDOM = np.random.default_rng(1)
 
 MODELS = {
@@ -89,12 +89,14 @@ def slower(text: str) -> float:
     }
     ((out, expected),) = ours.run(inputs).items()
     arrays = {**inputs, out: np.zeros_like(expected)}
-    given = [
-        Given(name, arrays[name].shape, ELEMENTS[str(arrays[name].dtype)])
-        for name in kernel.arguments
-    ]
+    names = [name or f"between{i}" for i, name in enumerate(kernel.arguments)]
+    given = []
+    for name, kind in zip(names, kernel.types, strict=True):
+        *sizes, element = re.findall(r"\w+", kind.removeprefix("memref"))[0].split("x")
+        given.append(Given(name, tuple(map(int, sizes)), element))
+        arrays.setdefault(name, np.zeros([*map(int, sizes)], ARRAYS[element]))
     theirs = davinci.compile(launch(kernel.text, [kernel.blocks], given), machine="ascend910b")
-    assert theirs.run(arrays)[out].tobytes() == expected.tobytes()
+    assert theirs.run({name: arrays[name] for name in names})[out].tobytes() == expected.tobytes()
     return theirs.launches[0].cycles / ours.launches[0].cycles
 
 
@@ -111,6 +113,15 @@ PRODUCTS = {
     "one row": ("[1] x [0]", "1x512", "512x300", "1x300", "f16", 1.15),
     "columns of B": ("[1] x [1]", "64x96", "128x96", "64x128", "f16", 1.15),
     "rows of A": ("[0] x [0]", "96x64", "96x130", "64x130", "f32", 1.15),
+    "parts of k, which vector cores add": (
+        "[1] x [0]",
+        "96x700",
+        "700x1000",
+        "96x1000",
+        "f16",
+        1.15,
+    ),
+    "parts of k of a narrow product": ("[1] x [0]", "1000x1000", "1000x24", "1000x24", "f32", 1.15),
 }
 
 

@@ -135,3 +135,43 @@ func.func @t() attributes {ascend.kernel, ascend.core = "aiv"} {
   "cce.vnchwconv"(%words, %rows) : (memref<2x8x2x8xf32, strided<[64, 8, 128, 1]>, #cce.space<"UB">>, memref<16x2x16xf16, strided<[32, 16, 1]>, #cce.space<"UB">>) -> ()
   return
 }
+
+// Flags between cores are at a place that is the first argument; a meeting of all blocks is a flag
+// of all cores of the kind, behind what was loaded.
+// CHECK: func.func @meets([[BASE:%.+]]: i64, [[X:%.+]]: memref<16x8xi32, "gm">) attributes {{.*}}"aiv"
+// CHECK-NEXT: "hir.set_ffts_base_addr"([[BASE]]) : (i64) -> ()
+// CHECK: "hir.sync_block_wait"() {pipe = #hir.pipe<PIPE_S>, static_flag_id = 2 : i64, tcore_type = #hir.tcore_type<VECTOR>, tpipe = #hir.pipe<PIPE_S>}
+// CHECK: "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_MTE2>, static_event_id = #hir.event<EVENT_ID7>, wait_pipe = #hir.pipe<PIPE_MTE3>}
+// CHECK-NEXT: "hir.wait_flag"()
+// CHECK-NEXT: "hir.sync_block_set"([[BASE]]) {{{.*}}static_flag_id = 0 : i64, {{.*}}tpipe = #hir.pipe<PIPE_MTE3>, tsync_instr_mode = #hir.sync_block_instr_mode<INTER_BLOCK_SYNCHRONIZATION>}
+// CHECK-NEXT: "hir.sync_block_wait"() {{{.*}}static_flag_id = 0 : i64
+// CHECK-NEXT: "hir.sync_block_set"([[BASE]]) {{{.*}}static_flag_id = 3 : i64, {{.*}}tpipe = #hir.pipe<PIPE_MTE3>, tsync_instr_mode = #hir.sync_block_instr_mode<INTRA_BLOCK_SYNCHRONIZATION>}
+// CHECK-NOT: "cce.
+// CHECK: return
+func.func @meets(%lines: memref<16x8xi32>) attributes {ascend.kernel, ascend.core = "aiv"} {
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<17x8xi32, #cce.space<"UB">>
+  "cce.wait_core_flag"() {flag = 2 : i64} : () -> ()
+  %n = "cce.read_counter"(%lines, %u) : (memref<16x8xi32>, memref<17x8xi32, #cce.space<"UB">>) -> i32
+  "cce.sync_cores"(%lines, %n, %u) : (memref<16x8xi32>, i32, memref<17x8xi32, #cce.space<"UB">>) -> ()
+  "cce.set_core_flag"() {flag = 3 : i64, pipe = "MTE3"} : () -> ()
+  return
+}
+
+// A square whose rows are not equally far apart is copied into rows that are, behind all buffers;
+// of rows at one place only the last one is left.
+// CHECK: func.func @scattered(
+// CHECK-COUNT-16: "hir.copy"
+// CHECK-NEXT: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
+// CHECK: "hir.vtranspose"({{.*}}) {{{.*}}} : (memref<16x16xf16, strided<[16, 1]>, "ub">, memref<16x16xf16, strided<[16, 1], offset: 256>, "ub">)
+// CHECK: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
+// CHECK-COUNT-8: "hir.copy"
+// CHECK-NOT: "hir.copy"
+// CHECK: return
+func.func @scattered() attributes {ascend.kernel, ascend.core = "aiv"} {
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<512xf16, #cce.space<"UB">>
+  %v = memref.alloc() {cce.address = 1024 : i64} : memref<512xf16, #cce.space<"UB">>
+  %rows = memref.reinterpret_cast %u to offset: [0], sizes: [2, 8, 1, 16], strides: [256, 16, 16, 1] : memref<512xf16, #cce.space<"UB">> to memref<2x8x1x16xf16, strided<[256, 16, 16, 1]>, #cce.space<"UB">>
+  %columns = memref.reinterpret_cast %v to offset: [0], sizes: [2, 8, 1, 16], strides: [0, 16, 16, 1] : memref<512xf16, #cce.space<"UB">> to memref<2x8x1x16xf16, strided<[0, 16, 16, 1]>, #cce.space<"UB">>
+  "cce.vnchwconv"(%rows, %columns) : (memref<2x8x1x16xf16, strided<[256, 16, 16, 1]>, #cce.space<"UB">>, memref<2x8x1x16xf16, strided<[0, 16, 16, 1]>, #cce.space<"UB">>) -> ()
+  return
+}
