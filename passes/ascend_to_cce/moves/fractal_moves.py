@@ -21,7 +21,13 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
     scratch_of,
     store_run,
 )
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, TileSegment, segments, unflatten
+from davinci.passes.ascend_to_cce.tiles import (
+    AlikeWork,
+    TileSegment,
+    segments,
+    unflatten,
+    with_slots,
+)
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
     IndexLike,
@@ -73,7 +79,6 @@ class FractalBuilder:
         strips, columns = ceil_div(way.m, SIDE), ceil_div(way.n, way.c)
         self.matrix = reshaped(matrix, [way.batch, way.m, way.n])
         self.nz = reshaped(nz, [way.batch, columns, strips, SIDE, way.c])
-        self.buffers = self._dense_buffers() if way.dense else self._buffers()
 
     def parts(self) -> list[AlikeWork]:
         """Every piece is a unit of work; on the way back, if rows are ragged, the whole width of a
@@ -95,10 +100,11 @@ class FractalBuilder:
 
             def strip(i: IndexLike, rows: TileSegment = rows) -> None:
                 batch, r = unflatten(i, (way.batch, rows.count))
+                buffers = self._buffers()
                 for columns in reversed(cuts):
                     for t in range(columns.count):
                         for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
-                            move(tile, *self.buffers[turn])
+                            move(tile, *buffers[turn])
 
             if way.whole_strips:
                 parts.append(AlikeWork(way.batch * rows.count, strip))
@@ -114,8 +120,9 @@ class FractalBuilder:
 
         def build(i: IndexLike) -> None:
             batch, r, t = unflatten(i, (self.way.batch, rows.count, columns.count))
+            buffers = self._dense_buffers() if self.way.dense else self._buffers()
             for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
-                move(tile, *self.buffers[turn])
+                move(tile, *buffers[turn])
 
         return AlikeWork(self.way.batch * rows.count * columns.count, build)
 
@@ -144,7 +151,8 @@ class FractalBuilder:
         self.scratch = scratch_of(scratch_bytes([rows]))
         byte = ir.IntegerType.get_signless(8)
         sizes = rows.rows * rows.width, self.way.pitch * self.way.columns
-        return [[alloc([size * each], byte, "UB") for size in sizes]]
+        made = (alloc([size * each], byte, "UB") for size in sizes)
+        return [[with_slots(buffer, self.way.slots) for buffer in made]]
 
     def _buffers(self) -> list[list[ir.Value | None]]:
         """UB buffers of a piece or of each half: two for transposing, else one for the rows and,
@@ -156,14 +164,18 @@ class FractalBuilder:
         return [self.buffer_set(fractals, columns) for columns in sizes if columns]
 
     def buffer_set(self, column: int, columns: int) -> list[ir.Value | None]:
-        rows = alloc([column * columns], self.element, "UB")
+        rows = self._buffer(column * columns)
         if self.way.transposes:
-            return [rows, alloc([column * columns], self.element, "UB")]
+            return [rows, self._buffer(column * columns)]
         ragged = self.way.n % self.way.c
         zeros = alloc([column], self.element, "UB") if ragged else None
         if not self.way.rearranges:
             return [rows, zeros, None]
-        return [rows, zeros, alloc([self.way.pitch * columns], self.element, "UB")]
+        return [rows, zeros, self._buffer(self.way.pitch * columns)]
+
+    def _buffer(self, elements: int) -> ir.Value:
+        """A buffer of which each piece in turn has its own."""
+        return with_slots(alloc([elements], self.element, "UB"), self.way.slots)
 
     def scatter_out(self, tile: FractalPiece, ub: ir.Value, transposed: ir.Value) -> None:
         """Matrix to Nz by two rounds of vnchwconv; `ub` holds first the rows, then the result."""

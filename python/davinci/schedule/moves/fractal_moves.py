@@ -54,6 +54,7 @@ class FractalMove(AlikePieces):
         halves: whether pieces are cut in two with buffers of their own: then one half is loaded
             while the other is stored. Blocks with several pieces fill UB with each instead, and
             rows that must be written from left to right stay whole.
+        slots: pieces of work whose buffers a core has at a time.
         cycles: of a piece of work by itself.
         further: of each that the same core does behind it.
     """
@@ -69,6 +70,7 @@ class FractalMove(AlikePieces):
     columns: int = 1
     dense: bool = False
     halves: bool = False
+    slots: int = 1
     cycles: float = 0.0
     further: float = 0.0
 
@@ -142,16 +144,27 @@ def fractal_move(
     if not matrix.count or (itemsize == 1 and (m % SIDE or n % c)):
         return None
     way = FractalMove(source, back, batch, m, n, c, itemsize)
-    dense = _dense(way, machine, cores) if algorithm == IMPROVED else None
-    strips, columns = _piece(way, machine, cores, algorithm)
-    pieces = batch * ceil_div(ceil_div(m, SIDE), strips) * ceil_div(ceil_div(n, c), columns)
-    size = strips * columns * SIDE * c * itemsize
-    halves = algorithm == IMPROVED and pieces <= cores and size >= SPLIT_BYTES and n % c == 0
-    way = replace(way, strips=strips, columns=columns, halves=halves)
-    cycles = _cycles(way, machine, cores)
-    way = replace(way, cycles=cycles, further=cycles)
-    ways = [way] if dense is None else [way, dense]
+    found = [_in_pieces(way, machine, cores, algorithm, 1)]
+    if algorithm == IMPROVED:
+        found += [_in_pieces(way, machine, cores, algorithm, SLOTS), _dense(way, machine, cores)]
+    ways = [w for w in found if w is not None]
     return min(ways, key=lambda w: w.time(ceil_div(w.units, cores)))
+
+
+def _in_pieces(
+    way: FractalMove, machine: Machine, cores: int, algorithm: str, slots: int
+) -> FractalMove | None:
+    """The move by pieces, of which a core has the buffers of so many at a time; None where one core
+    does one, or they are none that could take turns."""
+    strips, columns = _piece(way, machine, cores, algorithm, slots)
+    size = strips * columns * SIDE * way.c * way.itemsize
+    way = replace(way, strips=strips, columns=columns, slots=slots)
+    alone = way.units <= cores
+    if slots > 1 and (alone or way.whole_strips):
+        return None
+    halves = algorithm == IMPROVED and alone and size >= SPLIT_BYTES and way.n % way.c == 0
+    ways = [_weighed(replace(way, halves=each), machine, cores) for each in {halves, False}]
+    return min(ways, key=lambda w: w.cycles)
 
 
 def _dense(way: FractalMove, machine: Machine, cores: int) -> FractalMove | None:
@@ -175,7 +188,8 @@ def _dense(way: FractalMove, machine: Machine, cores: int) -> FractalMove | None
         read, write = _in_columns(way, costs.read), costs.write(1, run)
     slots = SLOTS if SLOTS * way.dense_bytes <= machine.buffer("UB").bytes else 1
     further = turn_cycles(machine, vector, read, write, slots)
-    return replace(way, cycles=costs.starts + read + vector + write, further=further)
+    cycles = costs.starts + read + vector + write
+    return replace(way, slots=slots, cycles=cycles, further=further)
 
 
 def _in_columns(way: FractalMove, moved: Callable[..., float]) -> float:
@@ -184,15 +198,17 @@ def _in_columns(way: FractalMove, moved: Callable[..., float]) -> float:
     return moved(way.columns, way.strips * fractal, pitch=fractal)
 
 
-def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tuple[int, int]:
+def _piece(
+    way: FractalMove, machine: Machine, cores: int, algorithm: str, slots: int
+) -> tuple[int, int]:
     """Strips and fractal columns of a piece: what fits UB and one instruction, shared evenly.
 
     16-bit pieces need two buffers and one gather of repeat p * w; others one buffer and a column
-    of zeros. Blocks without work make the pieces smaller: first in strips, then in columns, unless
-    a ragged row has to be written from left to right by one block.
+    of zeros; each of them for every slot. Blocks without work make the pieces smaller: first in
+    strips, then in columns, unless a ragged row has to be written from left to right by one block.
     """
     all_strips, all_columns = ceil_div(way.m, SIDE), ceil_div(way.n, way.c)
-    fractals = machine.buffer("UB").bytes // (SIDE * way.c * way.itemsize)
+    fractals = machine.buffer("UB").bytes // (slots * SIDE * way.c * way.itemsize)
     most = min(machine.vector.max_repeat, fractals // 2) if way.transposes else fractals
     if way.rearranges:
         # A block more for each fractal at most.
@@ -203,33 +219,45 @@ def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tu
     if algorithm == NAIVE:
         strips = 1
     pieces = way.batch * ceil_div(all_columns, columns)
-    strips = even_cut(all_strips, min(strips, max(1, all_strips * pieces // cores)))
+    strips = even_cut(all_strips, min(strips, ceil_div(all_strips * pieces, cores)))
     pieces = way.batch * ceil_div(all_strips, strips)
     if pieces < cores and way.n % way.c == 0:
-        columns = min(columns, max(1, all_columns * pieces // cores))
+        columns = min(columns, ceil_div(all_columns * pieces, cores))
     return strips, columns
 
 
-def _cycles(way: FractalMove, machine: Machine, cores: int) -> float:
-    """Estimated cycles of a piece of work."""
+def _weighed(way: FractalMove, machine: Machine, cores: int) -> FractalMove:
+    """The move with the estimated cycles of a piece of work."""
     costs = TransferCosts(machine, min(way.units, cores))
     parts = 1 + (way.halves and way.columns > 1)
     rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize / parts
-    inside = parts * costs.read(rows, width) + _in_columns(way, costs.write)
+    pitch = math.gcd(way.n * way.itemsize, int(width))
+    if way.columns * way.c == way.n and parts == 1:  # whole rows, which follow each other
+        rows, width = 1, rows * width
+    read, write = parts * costs.read(rows, width, pitch=pitch), _in_columns(way, costs.write)
     if way.back:
-        inside = _in_columns(way, costs.read) + parts * costs.write(rows, width)
-    squares = way.strips * way.columns
+        read, write = _in_columns(way, costs.read), parts * costs.write(rows, width, pitch)
+    squares, vector = way.strips * way.columns, 0.0
     if way.transposes:
         issues = ceil_div(squares, MAX_REPEAT) + min(way.strips, way.columns)
-        inside += prices.vector(machine, "scatter_vnchwconv", "b16", 2 * squares, issues)
-        inside += machine.sync.barrier_cycles
+        vector = prices.vector(machine, "scatter_vnchwconv", "b16", 2 * squares, issues)
+        vector += machine.sync.barrier_cycles
     if way.rearranges:
         size = squares * SIDE * way.c * way.itemsize
         issues = ceil_div(size, MAX_REPEAT * REPEAT_BYTES)
-        inside += prices.vector(machine, "vmuls", "f16", size / REPEAT_BYTES, issues)
-        inside += machine.sync.barrier_cycles
+        vector = prices.vector(machine, "vmuls", "f16", size / REPEAT_BYTES, issues)
+        vector += machine.sync.barrier_cycles
     if way.ragged:  # rows go one by one; each is stored when the one before it is
         each = prices.writing(machine).start_cycles + machine.sync.barrier_cycles
-        inside += min(rows, way.m) * (each if way.back else prices.reading(machine).issue_cycles)
-    times = ceil_div(way.n, way.columns * way.c) if way.whole_strips else 1
-    return times * (costs.starts + inside)
+        times = min(way.strips * SIDE, way.m)
+        read += 0 if way.back else times * prices.reading(machine).issue_cycles
+        write += times * each if way.back else 0
+    if way.whole_strips:
+        cycles = ceil_div(way.n, way.columns * way.c) * (costs.starts + read + vector + write)
+        return replace(way, cycles=cycles, further=cycles)
+    work = read + vector + write
+    cycles = costs.starts + work / parts + (parts - 1) * max(read, vector, write) / parts
+    further = turn_cycles(machine, vector, read, write, way.slots)
+    if not way.rearranges:  # what is stored lies where it was loaded
+        further = max(further, (costs.starts + work) / way.slots)
+    return replace(way, cycles=cycles, further=further)
