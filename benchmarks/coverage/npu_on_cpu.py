@@ -27,6 +27,7 @@ from unittest.mock import MagicMock
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
+from triton_page import NEWER_OPTIONS
 
 NPU = "npu"
 
@@ -70,10 +71,6 @@ class OnCpu(TorchFunctionMode):
             return func(*args, **{**named, "dtype": torch.float32}).to(named["dtype"])
         return func(*args, **named)
 
-
-NEWER_OPTIONS = ("auto_blockify_size", "optimize_dynamic_offset")
-"""Options of launches that newer releases of triton-ascend have, which only say how their compilers
-go about a kernel: the published ones have nothing to go about, and do without."""
 
 RENAMED = "triton.language.extra.cann"
 """What newer releases of triton-ascend call `triton.language.extra.ascend`."""

@@ -74,6 +74,10 @@ EXPLAINED = {
 NOT_OURS = ("vendor", "newer", "miscompiled", "unsound")
 """Kinds of tests that published compilers cannot pass, on no machine."""
 
+NEWER_OPTIONS = ("auto_blockify_size", "optimize_dynamic_offset")
+"""Options of launches that newer releases of triton-ascend have, which only say how their compilers
+go about a kernel: the published ones have nothing to go about, and do without."""
+
 OPERATION = re.compile(r"(.+?) \((\d+)x\)(?:, )?")
 FOLDERS = re.compile(r"(?:/[\w.+-]+)+/([\w.+-]+)")
 MOST = 220
@@ -156,7 +160,9 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
         "triton-ascend that is newer than the published compilers (3.2.0): "
         f"{what}, with {cases} case{'s' * (cases > 1)} of each test and at most {seconds} s for "
         "one. The kernels are compiled by the vendor's compilers and run on "
-        "the simulated 910B with data and with all checks; see [Kernels of Triton](triton.md).",
+        "the simulated 910B with data and with all checks; see [Kernels of Triton](triton.md). "
+        "Options that only newer compilers have, and that only say how they go about a kernel "
+        f"({', '.join(f'`{name}`' for name in NEWER_OPTIONS)}), are left out.",
         "",
         f"**{right} of {len(outcomes)} are right, {right / max(1, able):.0%} of the {able} that "
         f"the published compilers can pass**; {quick} of the {right} take less than 10 s, "

@@ -381,7 +381,7 @@ def transfer(source: ir.Value, target: ir.Value) -> tuple[str, dict[str, str], l
         return "vbrc", {"broadcast_dims": f"array<i64: {dims}>"}, [source, target]
     if repeated:
         raise NoCounterpart(f"cce.copy from {spaces[0]} to {spaces[1]} that repeats elements")
-    if spaces == (GLOBAL, "ub"):
+    if spaces in ((GLOBAL, "ub"), (GLOBAL, "cbuf")):
         sizes = {"operandSegmentSizes": "array<i32: 1, 1, 0, 0, 0, 0>"}
         return "load", {"init_out_buffer": "false", **transposed, **sizes}, [source, target]
     if spaces == ("ub", GLOBAL):

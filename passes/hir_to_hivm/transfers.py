@@ -1,4 +1,4 @@
-"""Copies between global memory and UB, and inside UB.
+"""Copies between global memory and UB, inside UB, and of whole blocks to L1.
 
 Rows that lie without a gap become one burst, others a burst each; elements that lie apart are moved
 by the scalar unit, one by one, as AscendNPU-IR's library does. Where a stride is an argument of the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
@@ -42,7 +43,8 @@ NONE = ("", "none")
 
 @lowering("load")
 def lower_load(translator: Translator, op: Op) -> None:
-    """From global memory to UB; what the buffer holds behind short rows was put there before."""
+    """From global memory to UB, where what the buffer holds behind short rows was put there before,
+    or in whole blocks to L1."""
     src, dst, _, left, right, _ = padded(translator.groups(op), 6)
     for group, name in ((left, "left"), (right, "right")):
         if group and folded(group[0]) != 0:
@@ -50,9 +52,47 @@ def lower_load(translator: Translator, op: Op) -> None:
     if attribute(op, "init_out_buffer", False):
         raise Unsupported("load that fills its buffer")
     source, target = translator.view(op, src[0]), translator.view(op, dst[0])
+    if (source.space, target.space) == (Space.GM, Space.L1):
+        load_blocks(translator, source, target)
+        return
     if (source.space, target.space) != (Space.GM, Space.UB):
         raise Unsupported(f"load from {source.space.name} to {target.space.name}")
     transfer(translator, source, target, "copy_gm_to_ubuf_align", Pipe.MTE2)
+
+
+def load_blocks(translator: Translator, src: MemrefView, dst: MemrefView) -> None:
+    """Rows of whole blocks go to L1, those of the last dimension but one by one instruction.
+
+    Raises:
+        Unsupported: rows are not whole blocks, or the program computes how many or how long.
+    """
+    sizes, strides = merged([src, dst])
+    *counts, length = [folded_number(size) * src.itemsize for size in sizes]
+    counts = [count // src.itemsize for count in counts] or [1]
+    steps = [[folded_number(n) * src.itemsize for n in each[:-1]] or [length] for each in strides]
+    whole = all(n % BLOCK_BYTES == 0 for n in (length, *steps[0], *steps[1]))
+    if not whole or any(each[-1] != 1 for each in strides):
+        raise Unsupported("load to L1 of other rows than whole blocks")
+    record = translator.record("copy_gm_to_cbuf")
+    gaps = [(each[-1] - length) // BLOCK_BYTES for each in steps]
+    fields = {"len_burst": length // BLOCK_BYTES, "src_gap": gaps[0], "dst_gap": gaps[1]}
+    for place in product(*map(range, counts[:-1])):
+        at = [
+            view.at(Shift(sum(i * n for i, n in zip(place, each[:-1], strict=True)))).address
+            for view, each in ((dst, steps[1]), (src, steps[0]))
+        ]
+        translator.instruction(record, at, n_burst=counts[-1], **fields)
+
+
+def folded_number(value: IndexLike) -> int:
+    """A number that is known.
+
+    Raises:
+        Unsupported: the program computes it.
+    """
+    if not isinstance(value, int):
+        raise Unsupported("load to L1 of a size that the program computes")
+    return value
 
 
 @lowering("store")

@@ -175,3 +175,12 @@ func.func @scattered() attributes {ascend.kernel, ascend.core = "aiv"} {
   "cce.vnchwconv"(%rows, %columns) : (memref<2x8x1x16xf16, strided<[256, 16, 16, 1]>, #cce.space<"UB">>, memref<2x8x1x16xf16, strided<[0, 16, 16, 1]>, #cce.space<"UB">>) -> ()
   return
 }
+
+// Fractals that lie in global memory are loaded as they are.
+// CHECK: func.func @fractals(
+// CHECK: "hir.load"({{.*}}) {init_out_buffer = false{{.*}}} : (memref<4x32x16xf16, "gm">, memref<4x32x16xf16, "cbuf">) -> ()
+func.func @fractals(%x: memref<4x32x16xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<4x32x16xf16, #cce.space<"L1">>
+  "cce.copy"(%x, %u) : (memref<4x32x16xf16>, memref<4x32x16xf16, #cce.space<"L1">>) -> ()
+  return
+}
