@@ -170,8 +170,9 @@ def share_blocks(
             taken = arith.RemUIOp(as_value(before), blocks).result
             shifted = arith.SubIOp(arith.AddIOp(block, blocks).result, taken).result
             start = arith.RemUIOp(shifted, blocks).result
-        if unroll and part.in_turns and alone and target.blocks is None:
-            _counted(part, start, min(total, target.cores), unroll)
+        if unroll and part.in_turns and alone:
+            taken_by = min(total, target.cores) if target.blocks is None else target.blocks.count
+            _counted(part, start, taken_by, unroll)
         else:
             with for_loop(start, part.count, blocks) as piece:
                 part.build(piece)
