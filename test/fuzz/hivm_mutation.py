@@ -1,4 +1,5 @@
-"""Mutation of programs of AscendNPU-IR: flags, barriers and flags between cores removed or moved.
+"""Mutation of programs for cube and vector cores, of AscendNPU-IR and of our own: flags, barriers
+and flags between cores removed or moved.
 
 A kernel runs once with every check on, and what each of its cores issues is kept. A mutant lacks
 one of these instructions, a flag with the wait that it answers, or all sets and waits of a flag
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -40,12 +41,14 @@ class RecordedLaunch:
 
     Attributes:
         streams: what each core issued.
+        foreign: whether it is code of AscendNPU-IR, with what that relies on.
     """
 
     name: str
     device: Device
     blocks: int
     streams: Mapping[Seat, Records]
+    foreign: bool = True
 
 
 class RecordingCore:
@@ -62,7 +65,8 @@ class RecordingCore:
 
 
 def record(name: str, run: Callable[[], object]) -> RecordedLaunch:
-    """Runs something that launches one kernel and keeps what its cores issue."""
+    """Runs something that launches one kernel of AscendNPU-IR, or one for both kinds of cores, and
+    keeps what its cores issue."""
     found: list[RecordedLaunch] = []
     profile_of = Device.profile_of
 
@@ -70,7 +74,8 @@ def record(name: str, run: Callable[[], object]) -> RecordedLaunch:
         device: Device, launch: JoinedKernels, kept: Sequence[int]
     ) -> list[LaunchProfile]:
         (call,) = launch.kernels
-        assert call.foreign, "a kernel of AscendNPU-IR"
+        if not call.foreign and len(call.programs) == 1:
+            return profile_of(device, launch, kept)
         kept_streams: dict[tuple[str, int, int], Records] = {}
 
         def teed(kind: str) -> Any:
@@ -84,27 +89,16 @@ def record(name: str, run: Callable[[], object]) -> RecordedLaunch:
             return issue
 
         programs = {kind: teed(kind) for kind in call.programs}
-        profiles = profile_of(device, JoinedKernels((with_programs(call, programs),)), kept)
+        teed_call = replace(call, programs=programs, alone=True)
+        profiles = profile_of(device, JoinedKernels((teed_call,)), kept)
         where = seats(tuple(call.programs), call.blocks)
         streams = {s: kept_streams[s.kind, s.block, s.sub_block] for s in where}
-        found.append(RecordedLaunch(name, device, call.blocks, streams))
+        found.append(RecordedLaunch(name, device, call.blocks, streams, call.foreign))
         return profiles
 
     with mock.patch.object(Device, "profile_of", recording):
         run()
     return found[0]
-
-
-def with_programs(call: KernelCall, programs: Mapping[str, Any]) -> KernelCall:
-    return KernelCall(
-        call.name,
-        programs,
-        call.arguments,
-        call.blocks,
-        call.locations,
-        alone=True,
-        foreign=True,
-    )
 
 
 class MutatedLaunch:
@@ -136,7 +130,8 @@ class MutatedLaunch:
             return run
 
         kinds = {seat.kind: replay(seat.kind) for seat in self.where}
-        call = KernelCall("k", kinds, (), self.launch.blocks, (), alone=True, foreign=True)
+        blocks, foreign = self.launch.blocks, self.launch.foreign
+        call = KernelCall("k", kinds, (), blocks, (), alone=True, foreign=foreign)
         try:
             with one_thread():
                 self.launch.device.profile_of(JoinedKernels((call,)), [0])
@@ -147,7 +142,7 @@ class MutatedLaunch:
     def sound(self, programs: Sequence[Program]) -> bool:
         """Whether the order that is worked out independently finds nothing wrong."""
         steps = [step for part in self.parts(programs) for step in part]
-        order = Order(steps, self.sequential, places=self.places, queued=True)
+        order = Order(steps, self.sequential, places=self.places, queued=self.launch.foreign)
         return order.sound(Conflicts(steps, known=self.conflicts))
 
     def parts(self, programs: Sequence[Program]) -> list[list[Step]]:

@@ -1,0 +1,57 @@
+"""Removes and moves synchronisation of kernels whose cube and vector cores run their own programs.
+
+These are attention, a product whose k is split, and one whose B vector cores lay out
+(test/fuzz/split_kernels.py).
+
+    python benchmarks/proofs/split_mutations.py [kernel ...] [--every N] [--write]
+
+Each mutant lacks a flag, a barrier or a flag between cores, or has it at another place. It must be
+reported by the simulator, or shown harmless by an order worked out independently
+(test/fuzz/happens_before.py). Prints the numbers; --write puts them into docs/checks.md. Exits with
+1 if a mutant escapes, or if what is ordered is reported.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from textwrap import wrap
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
+
+from checks_page import parser_of_figures, put
+
+from fuzz.hivm_mutation import HivmOutcomes, judge, record, table
+from fuzz.split_kernels import KERNELS, made
+
+EVERY = 4
+"""One of how many mutants is judged."""
+
+
+def main() -> int:
+    parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
+    parser.add_argument("names", nargs="*", metavar="kernel", help=", ".join(KERNELS))
+    parser.add_argument("--every", type=int, default=EVERY, metavar="N", help="judge each Nth")
+    options = parser.parse_args()
+    start, outcomes = time.process_time(), HivmOutcomes()
+    for name in options.names or KERNELS:
+        executable, inputs = made(name)
+        before = outcomes.mutants
+        judge(record(name, partial(executable.run, inputs)), outcomes, options.every)
+        print(f"{name}: {outcomes.mutants - before} mutants", flush=True)
+    said = ", ".join(f"{text} {count}" for text, count in outcomes.messages.most_common())
+    lines = [
+        f"{outcomes.kernels} kernels, {outcomes.instructions} instructions",
+        *table(outcomes),
+        *wrap(f"reported as: {said}", 120),
+    ]
+    command = f"split_mutations.py --every {options.every}"
+    put("SPLIT", command, lines, time.process_time() - start, options.write)
+    print(*outcomes.wrong[:20], sep="\n")
+    return int(bool(outcomes.wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Mutants of kernels whose cube and vector cores run programs of their own: a part of what
+`benchmarks/proofs/split_mutations.py` judges."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from fuzz.hivm_mutation import HivmOutcomes, judge, record
+from fuzz.split_kernels import made
+
+
+@pytest.mark.parametrize("name", ["product-split-k", "product-laid-out"])
+def test_missing_synchronisation_is_reported(name: str) -> None:
+    executable, inputs = made(name)
+    outcomes = HivmOutcomes()
+    judge(record(name, partial(executable.run, inputs)), outcomes, every=97)
+    assert not outcomes.wrong
+    assert outcomes.total("reported") > 0
