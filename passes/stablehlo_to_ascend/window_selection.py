@@ -1,11 +1,12 @@
 """`select_and_scatter`, the gradient of a maximum over windows, by positions in windows.
 
-    k-th elements of all windows     a strided slice of the operand for each position k
+    phases                           elements of the operand a stride apart, put together
+    k-th elements of all windows     a slice of one phase for each position k
     number of the selected one       comparisons of one position after the other
     where the source goes            for each k, select(number == k, source, 0)
 
 What goes to an element comes from positions k = q s + r with the same r, s being the stride: those
-are summed, moved by q windows, and the sums of all r lie beside each other in the result.
+are summed, read q windows back, and the sums of all r lie beside each other in the result.
 """
 
 from __future__ import annotations
@@ -95,6 +96,9 @@ def expand_select_and_scatter(op: Op) -> list[ir.Value] | None:
     number = numbers_of_selected(found, x, compare)
     single = ir.RankedTensorType.get(source.type.shape, ir.F32Type.get())
     given = source if source.type == single else t.op("convert", [source], single)
+    around = [reach - 1 for reach in found.reach]
+    number = t.add(number, t.full(single, 1))  # 0 is none then, as what is padded has
+    number, given = (padded(each, around, around, [0] * rank) for each in (number, given))
     sums = [sum_of(found, residue, number, given) for residue in found.residues]
     made = beside(found, sums)
     if made.type != x.type:
@@ -119,8 +123,7 @@ def numbers_of_selected(found: WindowSelection, x: ir.Value, compare: Op | None)
     """The number of the position that each window selects, f32; -1 where a window has none."""
     assert compare is not None, "selected by a comparison"
     turned = compare.operands[0] != compare.block.arguments[0]
-    ends = [low_end(found, dim) - found.low[dim] - size for dim, size in enumerate(found.shape)]
-    image = padded(x, list(found.low), ends, [0] * len(ends))
+    image = phases(found, x)
     truths = ir.RankedTensorType.get(found.windows, ir.IntegerType.get_signless(1))
     single = ir.RankedTensorType.get(found.windows, ir.F32Type.get())
     met = found.inside(found.positions[0])
@@ -141,43 +144,53 @@ def numbers_of_selected(found: WindowSelection, x: ir.Value, compare: Op | None)
     return number
 
 
-def low_end(found: WindowSelection, dim: int) -> int:
-    """Elements from the first of the padding to the last that a window has."""
-    return (found.windows[dim] - 1) * found.strides[dim] + found.sizes[dim]
+def phases(found: WindowSelection, x: ir.Value) -> ir.Value:
+    """The array, with what is around it, as [strides, grid]: elements a stride apart together."""
+    grid = [count + reach - 1 for count, reach in zip(found.windows, found.reach, strict=True)]
+    behind = [
+        count * stride - low - size
+        for count, stride, low, size in zip(
+            grid, found.strides, found.low, found.shape, strict=True
+        )
+    ]
+    image = padded(x, list(found.low), behind, [0] * len(grid))
+    split = [n for pair in zip(grid, found.strides, strict=True) for n in pair]
+    order = [*range(1, 2 * len(grid), 2), *range(0, 2 * len(grid), 2)]
+    return t.transpose(reshaped(image, split), order)
 
 
 def position_of(found: WindowSelection, image: ir.Value, position: Place) -> ir.Value:
-    """The elements of all windows at a position."""
-    kind = ir.RankedTensorType.get(found.windows, image.type.element_type)
-    limits = [
-        first + (count - 1) * stride + 1
-        for first, count, stride in zip(position, found.windows, found.strides, strict=True)
-    ]
-    places = {"start_indices": list(position), "limit_indices": limits}
-    return t.op("slice", [image], kind, **places, strides=list(found.strides))
+    """The elements of all windows at a position, of an array in phases."""
+    rank, element = len(found.shape), image.type.element_type
+    places = [divmod(first, stride) for first, stride in zip(position, found.strides, strict=True)]
+    starts = [phase for _, phase in places] + [first for first, _ in places]
+    limits = [phase + 1 for _, phase in places]
+    limits += [first + n for (first, _), n in zip(places, found.windows, strict=True)]
+    kind = ir.RankedTensorType.get([1] * rank + list(found.windows), element)
+    cut = {"start_indices": starts, "limit_indices": limits, "strides": [1] * (2 * rank)}
+    return reshaped(t.op("slice", [image], kind, **cut), list(found.windows))
 
 
 def sum_of(found: WindowSelection, residue: Place, number: ir.Value, source: ir.Value) -> ir.Value:
     """What goes to the elements at a distance from where windows begin: [windows + reach - 1]."""
-    total, nothing = None, t.full(source.type, 0)
-    truths = ir.RankedTensorType.get(found.windows, ir.IntegerType.get_signless(1))
-    direction = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
+    around = [reach - 1 for reach in found.reach]
+    grid = [count + more for count, more in zip(found.windows, around, strict=True)]
+    kind = ir.RankedTensorType.get(grid, source.type.element_type)
+    nothing, total = t.full(kind, 0), None
     for moved in itertools.product(*map(range, found.reach)):
         position = tuple(
             q * stride + r for q, stride, r in zip(moved, found.strides, residue, strict=True)
         )
         if any(p >= size for p, size in zip(position, found.sizes, strict=True)):
             continue
-        wanted = t.full(number.type, found.positions.index(position))
-        here = t.op("compare", [number, wanted], truths, comparison_direction=direction)
-        part = t.op("select", [here, source, nothing], source.type)
-        behind = [reach - 1 - q for reach, q in zip(found.reach, moved, strict=True)]
-        part = padded(part, list(moved), behind, [0] * len(moved))
+        first = [more - q for more, q in zip(around, moved, strict=True)]
+        limits = [f + n for f, n in zip(first, grid, strict=True)]
+        cut = {"start_indices": first, "limit_indices": limits, "strides": [1] * len(grid)}
+        own, part = (t.op("slice", [each], kind, **cut) for each in (number, source))
+        here = t.compare("EQ", own, t.full(kind, found.positions.index(position) + 1))
+        part = t.op("select", [here, part, nothing], kind)
         total = part if total is None else t.add(total, part)
-    if total is None:  # windows step over these elements
-        more = [reach - 1 for reach in found.reach]
-        return padded(nothing, [0] * len(more), more, [0] * len(more))
-    return total
+    return nothing if total is None else total
 
 
 def beside(found: WindowSelection, sums: Sequence[ir.Value]) -> ir.Value:
