@@ -14,7 +14,7 @@ from davinci.schedule.products.cost import (
     footprint,
     parting_buffers,
 )
-from davinci.schedule.products.image import windows_cycles
+from davinci.schedule.products.image import RECTANGLES, windows_cycles
 from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.product import (
@@ -254,7 +254,7 @@ class Candidates:
         if self.lean:
             most = min(most, max(1, self.rooms["L1"] // (m + n) // 2))
         found = {ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d > 0}
-        if self.product.image is not None:
+        if self.product.image is not None and RECTANGLES in self.machine.intrinsics:
             found |= self.product.image.whole_depths(most)
         return sorted(found, reverse=True)
 
