@@ -16,7 +16,7 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
-from davinci.machine import Machine
+from davinci.machine import Machine, reading_l2
 from davinci.mlir import Op, ir
 from davinci.operators.products import product_name
 from davinci.operators.tensors import NZ, Tensor
@@ -44,14 +44,17 @@ def sums_by_cube(block: ir.Block, machine: Machine, cores: int) -> int:
     """Has the cube add where it is estimated to take less time; how often it does."""
     faster: dict[Tensor, bool] = {}
     count = 0
-    judge = Judge(machine, cores)
+    judges = {view: Judge(view, cores) for view in (machine, reading_l2(machine))}
     for op in [operation.operation for operation in block.operations]:
         if op.name != "ascend.reduce" or (x := halves_of_rows(op)) is None:
             continue
         kind = tensor_of(x.type)
         if kind not in faster:
+            # Another kernel has just made it: the L2 holds it, where it has room.
+            view = machine if kind.size_bytes > machine.l2.bytes else reading_l2(machine)
+            judge = judges[view]
             known = judge.cycles(reduction_graph(kind), growing=False)
-            cycles = product_cycles(product_graph(kind), machine, cores) + judge.launch
+            cycles = product_cycles(product_graph(kind), view, cores) + judge.launch
             faster[kind] = known is None or cycles < known
         if faster[kind]:
             replace_sum(op, x)
