@@ -245,10 +245,9 @@ def as_attribute(value: Any) -> ir.Attribute:
 def create(
     name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = (), /, **attributes: Any
 ) -> ir.Operation:
-    """Builds the operation `name`; attribute values may be ints, strings, bools, lists or attrs."""
+    """Builds the operation `name`; attribute values may be ints, strings, bools, lists or attrs.
+    Attributes that are None are left out."""
+    given = {key: as_attribute(value) for key, value in attributes.items() if value is not None}
     return ir.Operation.create(
-        name,
-        results=list(results),
-        operands=list(operands),
-        attributes={key: as_attribute(value) for key, value in attributes.items()},
+        name, results=list(results), operands=list(operands), attributes=given
     )

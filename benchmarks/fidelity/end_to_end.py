@@ -264,7 +264,8 @@ def options_for(machine: str) -> dict[str, Any]:
 
 
 def layer_us(anchor: Anchor, rewrites: str) -> float:
-    """What a second layer of the network takes, launches included."""
+    """Microseconds by which a network of two layers takes longer than one of one layer, launches
+    included."""
     options = options_for(anchor.machine)
     one, two = (
         timed_network(f"{anchor.network},layers={layers}", rewrites=rewrites, **options)

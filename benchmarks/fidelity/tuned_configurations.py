@@ -81,7 +81,7 @@ class TunedProblem:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is among those that are kept."""
+        """Whether the configuration that was measured to be fastest is in the simulated quarter."""
         return self.places[0] <= self.quarter
 
     @property

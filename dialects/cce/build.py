@@ -23,8 +23,7 @@ Value = ir.Value
 
 def operation(name: str, operands: Sequence[Value], **attributes: Any) -> None:
     """Builds `cce.name`, for code that has the name as data; those that are None are left out."""
-    given = {key: value for key, value in attributes.items() if value is not None}
-    create(f"cce.{name}", operands, **given)
+    create(f"cce.{name}", operands, **attributes)
 
 
 class UnaryBuild(Protocol):
@@ -226,10 +225,9 @@ def read_counter(
     early: Places = None,
     seen: Places = None,
 ) -> Value:
-    given = {"own": own, "early": early, "seen": seen}
-    some = {key: value for key, value in given.items() if value is not None}
     kind = ir.IntegerType.get_signless(32)
-    return create("cce.read_counter", (lines, scratch), (kind,), **some).result
+    read = create("cce.read_counter", (lines, scratch), (kind,), own=own, early=early, seen=seen)
+    return read.result
 
 
 def sync_cores(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations, symbol_name
+from davinci.mlir import Op, ir, operations, parent_of, symbol_name
 from davinci.operators import products
 
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
@@ -43,6 +43,13 @@ reads them."""
 STAGE = "ascend.stage"
 """Of calls of kernels: those of one stage that follow each other share a launch, or a phase of one,
 but for kernels whose scalar unit stores to memory or loads what kernels write."""
+
+
+def kernel_around(op: Op) -> Op:
+    """The function that an operation is in, or is."""
+    while op.name != "func.func":
+        op = parent_of(op)
+    return op
 
 
 def seen_by(kernel: Op, machine: Machine) -> Machine:

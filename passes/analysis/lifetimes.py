@@ -158,7 +158,7 @@ class _Walk:
         if block.owner.operation.name == "scf.if":
             for uses in [*self.uses.values()][first:]:
                 if uses.buffer.scope < 0:
-                    uses.buffer.scope = (1 << self._time) - (1 << start)
+                    uses.buffer.scope = _times(start, self._time - 1)
 
     def _tick(self) -> int:
         self._time += 1

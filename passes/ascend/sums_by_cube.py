@@ -21,7 +21,7 @@ from davinci.mlir import Op, ir
 from davinci.operators.products import product_name
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
-from davinci.passes.ascend.grouping import Judge
+from davinci.passes.ascend.grouping import judge_of
 from davinci.passes.ascend.tensor_ops import (
     HALF,
     TensorOps,
@@ -44,7 +44,6 @@ def sums_by_cube(block: ir.Block, machine: Machine, cores: int) -> int:
     """Has the cube add where it is estimated to take less time; how often it does."""
     faster: dict[Tensor, bool] = {}
     count = 0
-    judges = {view: Judge(view, cores) for view in (machine, reading_l2(machine))}
     for op in [operation.operation for operation in block.operations]:
         if op.name != "ascend.reduce" or (x := halves_of_rows(op)) is None:
             continue
@@ -52,7 +51,7 @@ def sums_by_cube(block: ir.Block, machine: Machine, cores: int) -> int:
         if kind not in faster:
             # Another kernel has just made it: the L2 holds it, where it has room.
             view = machine if kind.size_bytes > machine.l2.bytes else reading_l2(machine)
-            judge = judges[view]
+            judge = judge_of(view, cores)
             known = judge.cycles(reduction_graph(kind), growing=False)
             cycles = product_cycles(product_graph(kind), view, cores) + judge.launch
             faster[kind] = known is None or cycles < known

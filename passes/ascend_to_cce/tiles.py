@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from davinci.mlir import Op, arith, ir, parent_of, scf
+from davinci.mlir import Op, arith, ir, scf
+from davinci.passes.analysis.kernels import kernel_around
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.builder import (
     IndexLike,
@@ -285,7 +286,4 @@ def unflatten(index: IndexLike, extents: Sequence[int]) -> list[IndexLike]:
 
 def mark_scalar(owner: Op) -> None:
     """Says that the scalar unit does the kernel's work; reports count it."""
-    function = owner.operation
-    while function.name != "func.func":
-        function = parent_of(function)
-    function.attributes["ascend.unit"] = ir.StringAttr.get("scalar")
+    kernel_around(owner.operation).attributes["ascend.unit"] = ir.StringAttr.get("scalar")

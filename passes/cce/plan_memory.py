@@ -173,7 +173,7 @@ class _Planner:
         self, apart: int, steps: GapSteps, capacity: int, scopes: Sequence[int] | None = None
     ) -> list[int] | None:
         """Addresses with the first `apart` buffers by need in places of their own, at the times of
-        their `scopes`."""
+        their `scopes`, by default of their stretches."""
         lives = [buffer.live for buffer in self._buffers]
         for number in self._by_need[:apart]:
             lives[number] = (scopes or self._stretches)[number]

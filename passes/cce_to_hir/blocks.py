@@ -191,7 +191,7 @@ def transpose(given: ir.Value, target: ir.Value) -> None:
 
 
 def wait_for_vectors() -> None:
-    """What the vector unit was given before is done."""
+    """Builds a barrier behind which all earlier work of the vector unit is done."""
     build("pipe_barrier", {"pipe": "#hir.pipe<PIPE_V>"}, [])
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from davinci.dialects.base import attribute
-from davinci.mlir import Op, arith, ir, operations, parent_of
+from davinci.mlir import Op, arith, ir, operations
+from davinci.passes.analysis.kernels import kernel_around
 from davinci.passes.cce_to_hir.operations import build
 from davinci.passes.cce_to_hivm.cores import CORE_FLAG
 from davinci.passes.hir_to_hivm.translator import TEMPLATE_EVENT
@@ -15,6 +16,9 @@ Transfer = Callable[[Sequence[ir.Value]], None]
 
 FLAGGED = ("set_core_flag", "wait_core_flag", "sync_cores", "sync_and_copy")
 """Operations of cce that take flags between cores."""
+
+OPERATIONS = ("read_counter", *FLAGGED)
+"""Operations of cce that `replace` takes."""
 
 SCALAR_PIPE = "#hir.pipe<PIPE_S>"
 
@@ -50,16 +54,13 @@ def replace(op: Op, operands: Sequence[ir.Value], copy: Transfer) -> None:
             copy(operands[3:])
 
 
-OPERATIONS = ("read_counter", *FLAGGED)
-
-
 def set_flag(op: Op, pipe: str, flag: int, mode: str) -> None:
     """A flag for the other kind of core of the group, or for all cores of the same kind."""
     attributes = marks(op, pipe, flag) | {
         "operandSegmentSizes": "array<i32: 0, 1>",
         "tsync_instr_mode": f"#hir.sync_block_instr_mode<{mode}_BLOCK_SYNCHRONIZATION>",
     }
-    build("sync_block_set", attributes, [kernel_of(op).regions[0].blocks[0].arguments[0]])
+    build("sync_block_set", attributes, [kernel_around(op).regions[0].blocks[0].arguments[0]])
 
 
 def wait_flag(op: Op, flag: int) -> None:
@@ -68,7 +69,7 @@ def wait_flag(op: Op, flag: int) -> None:
 
 
 def marks(op: Op, pipe: str, flag: int) -> dict[str, str]:
-    """What sets and waits have."""
+    """The attributes that `sync_block_set` and `sync_block_wait` have in common."""
     kind = "CUBE" if core_of(op) == "aic" else "VECTOR"
     return {
         "pipe": SCALAR_PIPE,
@@ -78,16 +79,9 @@ def marks(op: Op, pipe: str, flag: int) -> dict[str, str]:
     }
 
 
-def kernel_of(op: Op) -> Op:
-    """The kernel that an operation is in."""
-    while op.name != "func.func":
-        op = parent_of(op)
-    return op
-
-
 def core_of(op: Op) -> str:
     """The kind of core that an operation is for."""
-    return str(attribute(kernel_of(op), "ascend.core", ""))
+    return str(attribute(kernel_around(op), "ascend.core", ""))
 
 
 def take_base(kernel: Op) -> None:

@@ -38,8 +38,9 @@ from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.counters import LINE_BYTES
 from davinci.isa.cross_core import ALL_OF_A_KIND
 from davinci.machine.legality import illegal_instruction
-from davinci.mlir import Op, arith, ir, parent_of, scf
+from davinci.mlir import Op, arith, ir, scf
 from davinci.passes import builder
+from davinci.passes.analysis.kernels import kernel_around
 from davinci.passes.analysis.meetings import event_of
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
@@ -149,9 +150,7 @@ class Places:
 
 def meet_by_flags(emitter: Emitter, op: Op) -> None:
     """All cores of the kernel's kind set a flag for each other, and wait for it."""
-    kernel = parent_of(op)
-    while "ascend.kernel" not in kernel.attributes:
-        kernel = parent_of(kernel)
+    kernel = kernel_around(op)
     stores = Pipe.FIX if attribute(kernel, "ascend.core", "aicore") == "aic" else Pipe.MTE3
     flag(emitter, op, Pipe.MTE2, stores)
     fields = {"pipe": int(stores), "mode": ALL_OF_A_KIND, "flag": CORE_FLAG}

@@ -67,8 +67,8 @@ def load_blocks(translator: Translator, src: MemrefView, dst: MemrefView) -> Non
         Unsupported: rows are not whole blocks, or the program computes how many or how long.
     """
     sizes, strides = merged([src, dst])
-    *counts, length = [folded_number(size) * src.itemsize for size in sizes]
-    counts = [count // src.itemsize for count in counts] or [1]
+    *counts, elements = map(folded_number, sizes)
+    counts, length = counts or [1], elements * src.itemsize
     steps = [[folded_number(n) * src.itemsize for n in each[:-1]] or [length] for each in strides]
     whole = all(n % BLOCK_BYTES == 0 for n in (length, *steps[0], *steps[1]))
     if not whole or any(each[-1] != 1 for each in strides):

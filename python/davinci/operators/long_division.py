@@ -68,7 +68,7 @@ class Signed:
         return self.low, self.high, self.single
 
     def joined(self, p: VectorProgram) -> Value:
-        """As s64."""
+        """The number of both halves as one value of s64."""
         assert isinstance(self.low, Value), "no number that is known"
         return p.join(self.low, p.add(self.high, sign_mask(p, self.low)))
 
@@ -104,7 +104,7 @@ class LongDivision:
         return LongDivision(p, by, in_f32(p, b), lower, upper)
 
     def parts(self, a: Operand) -> tuple[list[Signed], Signed]:
-        """What the quotient nearly is the sum of, and what is left of a."""
+        """Numbers whose sum is the quotient or one beside it, and what they leave of a."""
         p, found, rest = self.p, [], Signed.of(self.p, a)
         left = in_f32(p, a)
         for _ in range(ROUNDS):

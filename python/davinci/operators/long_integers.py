@@ -32,7 +32,7 @@ LONG_WIDTH = 64
 LOWER = (1 << HALF_WIDTH) - 1
 
 HALF_RANGE = 2.0**WIDTH
-"""What the high half counts."""
+"""The number that one of the high half stands for."""
 
 
 def long_add(p: VectorProgram, a: Operand, b: Operand) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,9 +156,9 @@ class CompiledKernels:
     """
 
     def __init__(self) -> None:
-        self.made: dict[Any, MadeKernel] = {}
+        self.made: dict[Hashable, MadeKernel] = {}
         self.arguments: dict[tuple[str, str], Sequence[Argument]] = {}
-        self.executables: dict[Any, Executable] = {}
+        self.executables: dict[Hashable, Executable] = {}
         self.last: LastRun | None = None
 
 

@@ -180,7 +180,7 @@ def run(command: Sequence[str], what: str) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class VendorTexts:
-    """What the vendor's compilers make of a kernel.
+    """The texts into which the vendor's compilers turn a kernel.
 
     Attributes:
         ttadapter: text of upstream dialects, as `triton-adapter-opt` prints it.

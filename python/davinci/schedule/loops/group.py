@@ -388,7 +388,7 @@ class LoopGroup:
 
     @property
     def following(self) -> dict[Value, Value]:
-        """Of the value of each state the one that takes its place."""
+        """For the value of each state in a step, the value that it has in the next one."""
         new = {self.roles[n].state: self.program.stores[n] for n in self.outputs("state")}
         return {self.program.loads[n]: new[self.roles[n].state] for n in self.inputs("state")}
 

@@ -161,10 +161,11 @@ def _scale_state(program: TileProgram, state: Value, new: Value) -> float | None
     product = next((made[v] for v in total.sources if v in made and v != kept.result), None)
     if product is None or product.name != "vmul" or kept.sources.count(state) != 1:
         return None
-    less = next((made[v] for v in product.sources if _is_less(made.get(v))), None)
-    quotient = None if less is None else made.get(less.sources[0])
-    if less is None or quotient is None or quotient.name != "vdiv":
+    one_less = next((v for v in product.sources if _is_less(made.get(v))), None)
+    found = None if one_less is None else _quotient_less_one(made, one_less)
+    if found is None:
         return None
+    less, quotient = found
     above, number = program.constants.get(quotient.sources[0]), multiple.scalar
     inner = (kept.result, product.result, less.result, quotient.result)
     stored = Counter(program.stores.values())
@@ -183,7 +184,7 @@ def _scale_state(program: TileProgram, state: Value, new: Value) -> float | None
 
 
 def _depths(program: TileProgram) -> dict[Value, int]:
-    """How many steps that wait for each other make each value."""
+    """For each value, the number of steps in the longest chain of them that computes it."""
     depths: dict[Value, int] = defaultdict(int)
     for step in program.steps:
         depths[step.result] = 1 + max((depths[v] for v in step.sources), default=0)
@@ -197,13 +198,25 @@ def _only(readers: Mapping[Value, Sequence[TileStep]], value: Value) -> TileStep
 
 
 def _is_power_of_two(number: float) -> bool:
-    """Whether a product with a number loses no bit."""
+    """Whether a number is a power of two, by which a product loses no bit."""
     return number != 0 and math.frexp(abs(number))[0] == 0.5
 
 
 def _is_less(step: TileStep | None) -> bool:
-    """Whether a step subtracts 1."""
+    """Whether a value has a step that computes it, and that subtracts 1."""
     return step is not None and (step.name, step.scalar) == ("vadds", -1.0)
+
+
+def _quotient_less_one(
+    made: Mapping[Value, TileStep], value: Value
+) -> tuple[TileStep, TileStep] | None:
+    """The steps that compute a value as a quotient less 1: the subtraction and the division; None
+    if it is something else."""
+    less = made.get(value)
+    quotient = made.get(less.sources[0]) if less is not None and _is_less(less) else None
+    if less is None or quotient is None or quotient.name != "vdiv":
+        return None
+    return less, quotient
 
 
 def _reading(step: TileStep, old: Value, new: Value) -> TileStep:
@@ -226,12 +239,10 @@ def double_quotients(program: TileProgram, machine: Machine) -> None:
         if any(step.name in ("vadd", "vsub") for step in readers[product.result]):
             continue  # one instruction with the sum
         for value, y in (product.sources, product.sources[::-1]):
-            less, factor = made.get(value), made.get(y)
-            if less is None or factor is None or not _is_less(less):
+            found, factor = _quotient_less_one(made, value), made.get(y)
+            if found is None or factor is None or factor.name not in ("vrec", "vdiv"):
                 continue
-            quotient = made.get(less.sources[0])
-            if quotient is None or quotient.name != "vdiv" or factor.name not in ("vrec", "vdiv"):
-                continue
+            less, quotient = found
             n = program.constants.get(quotient.sources[0])
             m = 1.0 if factor.name == "vrec" else program.constants.get(factor.sources[0])
             inner = (y, value, quotient.result)
@@ -275,11 +286,11 @@ def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
         if product.name != "vmul" or summed or product.result in kept:
             continue
         for value, factor in (product.sources, product.sources[::-1]):
-            less = made.get(value)
-            quotient = made.get(less.sources[0]) if less is not None else None
-            if less is None or quotient is None or not _is_less(less):
+            found = _quotient_less_one(made, value)
+            if found is None:
                 continue
-            above = numbers.get(quotient.sources[0]) if quotient.name == "vdiv" else None
+            less, quotient = found
+            above = numbers.get(quotient.sources[0])
             own = all(len(readers[step.result]) == 1 for step in (less, quotient))
             alike = {program.forms[v] for v in (factor, quotient.result, product.result)}
             if above is None or not own or len(alike) > 1 or quotient.result in kept:
