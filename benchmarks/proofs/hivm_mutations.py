@@ -30,7 +30,8 @@ import davinci
 import davinci.triton
 import triton_kernels as kernels
 from davinci.frontends.hivm import launch
-from fuzz.hivm_mutation import HivmOutcomes, RecordedLaunch, judge, record, table
+from fuzz.hivm_mutation import HivmOutcomes, judge, table
+from fuzz.recorded_launches import RecordedLaunch, record_launches
 from reported_kernels import Report, inputs_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,7 +126,8 @@ TRITON: dict[str, Callable[[], tuple[Any, ...]]] = {
 def of_triton(name: str) -> RecordedLaunch:
     """A kernel of Triton as the vendor's compilers made it."""
     positional, named = TRITON[name]()
-    return record(name, lambda: davinci.triton.run(*positional, **named))
+    (found,) = record_launches(name, lambda: davinci.triton.run(*positional, **named))
+    return found
 
 
 def of_report(path: Path) -> RecordedLaunch:
@@ -133,7 +135,8 @@ def of_report(path: Path) -> RecordedLaunch:
     report = Report(path)
     module = launch(report.text(twin=True), [report.grid], report.given, where=path.name)
     executable = davinci.compile(module, machine="ascend910b")
-    return record(path.stem, lambda: executable.run(inputs_of(report)))
+    (found,) = record_launches(path.stem, lambda: executable.run(inputs_of(report)))
+    return found
 
 
 def main() -> int:

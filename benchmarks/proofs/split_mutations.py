@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
 from checks_page import parser_of_figures, put
 
-from fuzz.hivm_mutation import HivmOutcomes, judge, record, table
+from fuzz.hivm_mutation import HivmOutcomes, judge, table
+from fuzz.recorded_launches import record_launches
 from fuzz.split_kernels import KERNELS, made
 
 EVERY = 4
@@ -39,7 +40,8 @@ def main() -> int:
     for name in options.names or KERNELS:
         executable, inputs = made(name)
         before = outcomes.mutants
-        judge(record(name, partial(executable.run, inputs)), outcomes, options.every)
+        for launch in record_launches(name, partial(executable.run, inputs)):
+            judge(launch, outcomes, options.every)
         print(f"{name}: {outcomes.mutants - before} mutants", flush=True)
     said = ", ".join(f"{text} {count}" for text, count in outcomes.messages.most_common())
     lines = [

@@ -228,10 +228,15 @@ SCATTERS = {
 
 def _scatter(by: str, rows: int, width: int, lines: int, cores: int) -> GroupModel:
     random = np.random.default_rng(1)
+
+    def numbers(rows: int) -> npt.NDArray[np.float32]:
+        """Whose sums do not depend on the order of their terms."""
+        return (random.integers(-128, 129, (rows, width)) / 64).astype(np.float32)
+
     arrays = {
-        "arg0": random.standard_normal((rows, width), dtype=np.float32),
+        "arg0": numbers(rows),
         "arg1": random.integers(0, rows, (lines, 1)).astype(np.int32),
-        "arg2": random.standard_normal((lines, width), dtype=np.float32),
+        "arg2": numbers(lines),
     }
     text = SCATTER.format(rows=rows, width=width, lines=lines, by=by)
     return GroupModel(text, cores, arrays)
@@ -271,15 +276,33 @@ def group_models(rows: int = 0) -> dict[str, GroupModel]:
     for name, (text, cores) in LOOPS.items():
         network = zoo.build(text)
         found[name] = GroupModel(network.proto, cores, network.inputs(seed=1))
-    image = np.random.default_rng(1).standard_normal((1, 32, 4, 5), dtype=np.float32)
-    found["convolutions_of_bytes"] = GroupModel(convolutions_of_bytes(), 1, {"x": image})
+    for bytewise, shape in ((convolutions_of_bytes, (1, 32, 4, 5)), (products_of_bytes, (35, 48))):
+        x = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
+        found[bytewise.__name__] = GroupModel(bytewise(), 1, {"x": x})
     return found
 
 
 def convolutions_of_bytes() -> onnx.ModelProto:
     """Two, with bytes in fractals between them; the second one has a residual."""
-    rng, graph = np.random.default_rng(1), OnnxGraph("convolutions_of_bytes", seed=1)
-    x = graph.input("x", TensorProto.FLOAT, [1, 32, 4, 5])
+    return layers_of_bytes("Conv", (1, 32, 4, 5), (32, 32, 3, 3), 0, pads=[1, 1, 1, 1])
+
+
+def products_of_bytes() -> onnx.ModelProto:
+    """Two of matrices, with bytes between them; the second one has a residual."""
+    return layers_of_bytes("MatMul", (35, 48), (48, 48), 1)
+
+
+def layers_of_bytes(
+    operator: str, size: Sequence[int], weights: Sequence[int], axis: int, **attributes: Any
+) -> onnx.ModelProto:
+    """Two layers whose operands and results are rounded to bytes.
+
+    Args:
+        size, weights: shapes of the input, which all results have, and of each layer's weights.
+        axis: dimension of the weights that has a scale for each of its elements.
+    """
+    rng, graph = np.random.default_rng(1), OnnxGraph(f"{operator}_of_bytes", seed=1)
+    x = graph.input("x", TensorProto.FLOAT, size)
     scale, zero = graph.constant(np.float32(0.03)), graph.constant(np.int8(-128))
 
     def rounded(value: str) -> str:
@@ -288,13 +311,13 @@ def convolutions_of_bytes() -> onnx.ModelProto:
 
     x = rounded(x)
     for residual in (False, True):
-        w = graph.constant(rng.integers(-127, 128, (32, 32, 3, 3)).astype(np.int8))
-        scales = graph.constant(rng.uniform(0.001, 0.01, 32).astype(np.float32))
-        w = graph.node("DequantizeLinear", w, scales, axis=0)
-        y = graph.node("Conv", x, w, pads=[1, 1, 1, 1])
+        w = graph.constant(rng.integers(-127, 128, weights).astype(np.int8))
+        scales = graph.constant(rng.uniform(0.001, 0.01, weights[axis]).astype(np.float32))
+        w = graph.node("DequantizeLinear", w, scales, axis=axis)
+        y = graph.node(operator, x, w, **attributes)
         y = graph.node("Add", y, x) if residual else y
         x = rounded(graph.node("Relu", y))
-    graph.output(x, "y", ["n", "c", "h", "w"])
+    graph.output(x, "y", [f"size_{i}" for i in range(len(size))])
     return graph.model()
 
 

@@ -10,21 +10,18 @@ says independently whether the machine still orders what meets in memory.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
-from unittest import mock
-
-import numpy as np
 
 from davinci import machine as machines
 from davinci.errors import DeviceFault
-from davinci.isa.core import Pipe, Records, Space
-from davinci.simulator import Device, JoinedKernels, KernelCall, LaunchProfile
+from davinci.isa.core import Pipe, Space
+from davinci.simulator import JoinedKernels, KernelCall
 from davinci.simulator.core.host_threads import one_thread
 from fuzz.happens_before import Order
 from fuzz.interleaving_fuzz import early
-from fuzz.random_cores import Seat, seats
+from fuzz.recorded_launches import RecordedLaunch
 from fuzz.stream_steps import AWAIT, SIGNAL, SYNC, Conflicts, Step, decode, matched
 
 OUTCOMES = ("reported", "redundant", "ordered by an early wait", "escaped", "false alarm")
@@ -33,72 +30,6 @@ MOVES = (-3, -1, 1, 3)
 
 Program = tuple[int, ...]
 """Numbers of the instructions of a core, in order."""
-
-
-@dataclass(frozen=True)
-class RecordedLaunch:
-    """A launch as it ran.
-
-    Attributes:
-        streams: what each core issued.
-        foreign: whether it is code of AscendNPU-IR, with what that relies on.
-    """
-
-    name: str
-    device: Device
-    blocks: int
-    streams: Mapping[Seat, Records]
-    foreign: bool = True
-
-
-class RecordingCore:
-    """A core that also keeps the records it is given."""
-
-    def __init__(self, core: Any) -> None:
-        self._core, self.parts = core, []  # type: ignore[var-annotated]
-        self.memory, self.sub_block = core.memory, core.sub_block
-        self.most_turns = core.most_turns
-
-    def consume(self, records: Records) -> None:
-        self.parts.append(records.copy())
-        self._core.consume(records)
-
-
-def record(name: str, run: Callable[[], object]) -> RecordedLaunch:
-    """Runs something that launches one kernel of AscendNPU-IR, or one for both kinds of cores, and
-    keeps what its cores issue."""
-    found: list[RecordedLaunch] = []
-    profile_of = Device.profile_of
-
-    def recording(
-        device: Device, launch: JoinedKernels, kept: Sequence[int]
-    ) -> list[LaunchProfile]:
-        (call,) = launch.kernels
-        if not call.foreign and len(call.programs) == 1:
-            return profile_of(device, launch, kept)
-        kept_streams: dict[tuple[str, int, int], Records] = {}
-
-        def teed(kind: str) -> Any:
-            program = call.programs[kind]
-
-            def issue(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
-                tee = RecordingCore(core)
-                program(arguments, block, blocks, tee)
-                kept_streams[kind, block, core.sub_block] = np.concatenate(tee.parts)
-
-            return issue
-
-        programs = {kind: teed(kind) for kind in call.programs}
-        teed_call = replace(call, programs=programs, alone=True)
-        profiles = profile_of(device, JoinedKernels((teed_call,)), kept)
-        where = seats(tuple(call.programs), call.blocks)
-        streams = {s: kept_streams[s.kind, s.block, s.sub_block] for s in where}
-        found.append(RecordedLaunch(name, device, call.blocks, streams, call.foreign))
-        return profiles
-
-    with mock.patch.object(Device, "profile_of", recording):
-        run()
-    return found[0]
 
 
 class MutatedLaunch:

@@ -66,6 +66,8 @@ class CrossFlags:
         self._sets: dict[tuple[tuple[int, ...], int, int], dict[int, int]] = {}
         self.counts: dict[tuple[int, int], int] = defaultdict(int)
         """Core and flag -> how often it may still be waited for."""
+        self.told = 0
+        """How often one has counted on its receivers."""
 
     def set(self, core: int, mode: int, flag: int) -> None:
         """Counts on the receivers once all of the core's group have set it."""
@@ -77,6 +79,7 @@ class CrossFlags:
                 sets[setter] -= 1
             for receiver in receivers:
                 self.counts[receiver, flag] += 1
+            self.told += 1
 
     @property
     def left(self) -> bool:
@@ -287,10 +290,16 @@ class Run:
     def _run(self) -> tuple[str | bytes, ...]:
         try:
             with np.errstate(all="ignore"):
-                while actions := [a for core in self.cores for a in core.actions()]:
+                ready = [core.actions() for core in self.cores]
+                while actions := [action for own in ready for action in own]:
                     action = self._choose(actions)
                     self.log.append(action)
-                    self.cores[action[0]].act(action)
+                    core, told = self.cores[action[0]], self._cross.told
+                    core.act(action)
+                    if self._cross.told == told:  # what others may do is as it was
+                        ready[core.number] = core.actions()
+                    else:
+                        ready = [each.actions() for each in self.cores]
         except Stuck as stuck:
             return (str(stuck),)
         for core in self.cores:

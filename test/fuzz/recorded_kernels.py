@@ -20,6 +20,7 @@ from davinci.passes.pipeline import pipelines
 from davinci.runtime.executable import Executable
 from davinci.simulator import Device, JoinedKernels, KernelCall, LaunchProfile
 from davinci.simulator.core.program import BlockProgram
+from fuzz.recorded_launches import RecordingCore
 from fuzz.stream_steps import SYNC
 
 LOCATION = np.uint64(LOCATION_SHIFT)
@@ -44,19 +45,6 @@ class Kernel:
     def machine(self) -> Machine:
         """That it was compiled for."""
         return self.device.machine
-
-
-class _Tee:
-    """A core that also keeps the records it is given."""
-
-    def __init__(self, core: Any) -> None:
-        self._core, self.parts = core, []  # type: ignore[var-annotated]
-        self.memory, self.sub_block = core.memory, core.sub_block
-        self.most_turns = core.most_turns
-
-    def consume(self, records: Records) -> None:
-        self.parts.append(records)
-        self._core.consume(records)
 
 
 class Recordable(Protocol):
@@ -114,7 +102,7 @@ def teed(program: BlockProgram) -> tuple[BlockProgram, list[Records]]:
     streams: list[Records] = []
 
     def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
-        tee = _Tee(core)
+        tee = RecordingCore(core)
         program(arguments, block, blocks, tee)
         streams.append(np.concatenate(tee.parts))
 

@@ -1,4 +1,5 @@
-"""Small kernels of each kind in which cube and vector cores of the 910B run their own programs."""
+"""Small kernels of each kind that the compiler makes for the 910B, many with a program for the cube
+cores and one for the vector cores."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ import numpy as np
 
 import davinci
 from attention_support import Attention
+from fuzz.group_kernels import GroupModel, group_models
 
-MACHINE = "ascend910b"
+MACHINE, CORES = "ascend910b", 2
 
 Ready = tuple[davinci.Executable, dict[str, Any]]
 """An executable, and its inputs by name."""
@@ -47,10 +49,63 @@ func.func @main(%a: tensor<{m}x{k}xf16>, %b: tensor<{k}x{n}xf16>) -> tensor<{m}x
 
 KERNELS = (*ATTENTIONS, *CHOICES)
 
+KINDS: dict[str, tuple[str, ...]] = {
+    "attention": (*ATTENTIONS, "attention_of_heads", "attention_by_blocks"),
+    "product, k shared by cores": ("product-split-k", "product_by_parts_of_k"),
+    "product, B laid out first": ("product-laid-out",),
+    "product with epilogue": (
+        "product_with_epilogue",
+        "product_with_ragged_rows",
+        "product_in_fractals",
+        "vector_by_matrix",
+    ),
+    "product of bytes, requantised": ("products_of_bytes",),
+    "convolution": (
+        "strided_convolution",
+        "convolution_with_residual",
+        "residual_that_the_cube_adds",
+        "convolution_of_each_channel",
+        "convolutions_joined",
+        "convolutions_of_bytes",
+    ),
+    "windows": ("maxima_of_windows", "averages_of_windows"),
+    "vector cores alone": (
+        "softmax",
+        "layer_norm",
+        "gelu_with_bias",
+        "rotary_embedding",
+        "statistics_of_columns",
+        "side_by_side",
+    ),
+    "rows shared by cores that meet": ("softmax_in_phases", "norm_in_phases"),
+    "added in memory": ("ragged rows added in memory",),
+    "scattered to rows of cores": ("rows that a core owns", "elements that a core owns"),
+    "sort": (
+        "sorted rows",
+        "rows with their places",
+        "the first of rows",
+        "a row sorted in eighths",
+    ),
+    "recurrent loop": ("loop with two states", "loops side by side"),
+}
+"""Names of kernels by kind, of `KERNELS` and of `group_models`: those that can run in any order.
+Elements that the scalar unit lays into rows, which are added in memory then, are not among them:
+streams do not tell what it stores, and sums of anything else depend on their order."""
+
 
 def made(name: str) -> Ready:
     """The kernel of that name."""
-    return attention(*ATTENTIONS[name]) if name in ATTENTIONS else product(*CHOICES[name])
+    if name in ATTENTIONS:
+        return attention(*ATTENTIONS[name])
+    return product(*CHOICES[name]) if name in CHOICES else network(group_models()[name])
+
+
+def network(model: GroupModel) -> Ready:
+    """As phases of as few launches as it can be, all on the same cores."""
+    options = {"cores": CORES, "core_choice": "all", "launches": "joined"}
+    executable = davinci.compile(model.proto, machine=MACHINE, **options)
+    arrays = model.arguments.values()
+    return executable, dict(zip(executable.input_names, arrays, strict=True))
 
 
 def attention(cores: int, sizes: dict[str, Any]) -> Ready:
@@ -60,7 +115,7 @@ def attention(cores: int, sizes: dict[str, Any]) -> Ready:
     return executable, dict(zip(executable.input_names, arrays, strict=True))
 
 
-def product(size: tuple[int, int, int], choice: dict[str, Any], cores: int = 2) -> Ready:
+def product(size: tuple[int, int, int], choice: dict[str, Any], cores: int = CORES) -> Ready:
     m, k, n = size
     text, options = PRODUCT.format(m=m, k=k, n=n), {"machine": MACHINE, "cores": cores}
     data = json.loads(davinci.compile(text, **options).schedules())

@@ -134,17 +134,22 @@ class Decoder:
         self._registers, self._core = Registers(), core
 
     def step(self, words: Sequence[int]) -> Step:
-        record, registers = BY_OPCODE[opcode_of(words)], self._registers
-        values = record.decode(words[1:])
-        now = replace(registers, va=registers.va.copy())
-        reads, writes = accesses = record.accesses(values, now)
-        pipe = record.pipe_of(values)
-        if pipe == Pipe.S and not (reads or writes):
-            record.compute(values, registers, [])
-        read, written = (
-            tuple(f for f in map(footprint, part) if f is not None) for part in (reads, writes)
-        )
-        return Step(record, values, pipe, now, accesses, read, written, self._core)
+        registers = self._registers
+        step = step_of(words, replace(registers, va=registers.va.copy()), self._core)
+        if step.pipe == Pipe.S and not any(step.accesses):
+            step.record.compute(step.values, registers, [])
+        return step
+
+
+def step_of(words: Sequence[int], registers: Registers, core: int = 0) -> Step:
+    """The step that an encoded instruction is if it is issued with these registers."""
+    record = BY_OPCODE[opcode_of(words)]
+    values = record.decode(words[1:])
+    reads, writes = accesses = record.accesses(values, registers)
+    read, written = (
+        tuple(f for f in map(footprint, part) if f is not None) for part in (reads, writes)
+    )
+    return Step(record, values, record.pipe_of(values), registers, accesses, read, written, core)
 
 
 def decode(records: Records, core: int = 0) -> list[Step]:

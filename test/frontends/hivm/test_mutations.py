@@ -9,7 +9,8 @@ import pytest
 
 import davinci
 from davinci.frontends.hivm import launch
-from fuzz.hivm_mutation import HivmOutcomes, MutatedLaunch, RecordedLaunch, judge, record, table
+from fuzz.hivm_mutation import HivmOutcomes, MutatedLaunch, judge, table
+from fuzz.recorded_launches import RecordedLaunch, record_launches
 from reported_kernels import Report, inputs_of
 
 
@@ -18,7 +19,8 @@ def recorded(name: str) -> RecordedLaunch:
     report = Report(Path(__file__).parent / "reports" / f"{name}.txt")
     module = launch(report.text(twin=True), [report.grid], report.given)
     executable = davinci.compile(module, machine="ascend910b")
-    return record(name, lambda: executable.run(inputs_of(report)))
+    (found,) = record_launches(name, lambda: executable.run(inputs_of(report)))
+    return found
 
 
 @pytest.mark.parametrize(

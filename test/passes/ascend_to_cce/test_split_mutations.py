@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from fuzz.hivm_mutation import HivmOutcomes, judge, record
+from fuzz.hivm_mutation import HivmOutcomes, judge
+from fuzz.recorded_launches import record_launches
 from fuzz.split_kernels import made
 
 
@@ -15,6 +16,7 @@ from fuzz.split_kernels import made
 def test_missing_synchronisation_is_reported(name: str) -> None:
     executable, inputs = made(name)
     outcomes = HivmOutcomes()
-    judge(record(name, partial(executable.run, inputs)), outcomes, every=97)
+    for launch in record_launches(name, partial(executable.run, inputs)):
+        judge(launch, outcomes, every=97)
     assert not outcomes.wrong
     assert outcomes.total("reported") > 0

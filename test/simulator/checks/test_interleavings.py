@@ -1,17 +1,21 @@
 """Random programs against random interleavings of their pipes: see `interleaving_fuzz`.
 
-`benchmarks/proofs/fuzz_interleavings.py` runs thousands of programs.
+`benchmarks/proofs/fuzz_interleavings.py` runs thousands of programs, and
+`benchmarks/proofs/split_interleavings.py` kernels of each kind on cube and vector cores.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from davinci.isa import Pipe
+from davinci.isa.core import INSTRUCTIONS, OPCODE_MASK
 from davinci.simulator.checks import races
 from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.checks.races import Races
@@ -21,7 +25,9 @@ from fuzz.group_interleavings import wrong_interleavings
 from fuzz.group_kernels import group_models
 from fuzz.interleaving_fuzz import CoresFuzzer, Fuzzer
 from fuzz.recorded_kernels import record
-from fuzz.stream_steps import decode
+from fuzz.recorded_launches import RecordedLaunch, record_launches
+from fuzz.split_kernels import made
+from fuzz.stream_steps import AWAIT, SIGNAL, decode
 
 TRIES = 20
 """Instructions of a kind that are drawn for programs: to draw those of the proof takes longer than
@@ -160,3 +166,37 @@ def test_kernels_of_groups_end_with_the_same_bytes() -> None:
     barrier = [i for i, step in enumerate(decode(kernel.streams[0])) if step.name == "pipe_barrier"]
     kernel.streams[0] = np.delete(kernel.streams[0], barrier, axis=0)
     assert wrong_interleavings(kernel, runs=5, seed=1)
+
+
+@pytest.mark.parametrize(
+    "name", ["product-split-k", "product_with_epilogue", "products_of_bytes", "norm_in_phases"]
+)
+def test_kernels_of_cube_and_vector_cores_end_with_the_same_bytes(name: str) -> None:
+    """As compiled, through all phases of a launch, on all cores."""
+    executable, inputs = made(name)
+    for launch in record_launches(name, lambda: executable.run(inputs)):
+        assert len(launch.streams) >= 4
+        assert wrong_interleavings(launch, runs=3, seed=1) == []
+
+
+def test_a_flag_between_cores_that_is_missing_is_seen() -> None:
+    """Without it vector cores add up what cube cores have not stored; without its sets alone they
+    wait for ever, and without its waits alone it stays set."""
+    executable, inputs = made("product-split-k")
+    (launch,) = record_launches("split k", lambda: executable.run(inputs))
+    (text, *_) = wrong_interleavings(without(launch, SIGNAL, AWAIT), runs=20, seed=1)
+    assert re.search(r"^split k \S+, interleaving \d+: other bytes in GM, 0x", text)
+    (text,) = wrong_interleavings(without(launch, SIGNAL), runs=2, seed=1)
+    assert text.endswith("in program order: deadlock")
+    (text,) = wrong_interleavings(without(launch, AWAIT), runs=2, seed=1)
+    assert text.endswith("in program order: flags left set")
+
+
+def without(launch: RecordedLaunch, *names: str) -> RecordedLaunch:
+    """The launch with none of these instructions."""
+    opcodes = [INSTRUCTIONS[name].opcode for name in names]
+    streams = {
+        seat: records[~np.isin(records[:, 0] & OPCODE_MASK, opcodes)]
+        for seat, records in launch.streams.items()
+    }
+    return replace(launch, streams=streams)
