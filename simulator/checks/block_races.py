@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import permutations
 from typing import NamedTuple
 
@@ -156,7 +157,7 @@ class BlockRaces:
         if self._alike:
             stored = merged([a for a in core.gm_writes if not a.party.form.adds])
             memory = core.memory(Space.GM).data
-            self._left[block] = StoredBytes(stored, bytes_in(memory, stored), memory)
+            self._left[block] = StoredBytes(stored, digest(memory, stored), memory)
 
     def check(self) -> None:
         """Compares all blocks.
@@ -206,17 +207,17 @@ class StoredBytes(NamedTuple):
 
     Attributes:
         ranges: where.
-        values: the bytes there.
+        values: the digest of the bytes there.
         memory: the whole of it.
     """
 
     ranges: Ranges
-    values: Bytes
+    values: bytes
     memory: Bytes
 
     def unchanged(self) -> bool:
         """Whether the bytes are there still: no other block has stored others."""
-        return np.array_equal(self.values, bytes_in(self.memory, self.ranges))
+        return self.values == digest(self.memory, self.ranges)
 
     def has(self, byte: int) -> bool:
         """Whether a byte is among them."""
@@ -224,10 +225,12 @@ class StoredBytes(NamedTuple):
         return bool(((starts <= byte) & (byte < ends)).any())
 
 
-def bytes_in(memory: Bytes, ranges: Ranges) -> Bytes:
-    """The bytes of ranges, one behind the other."""
-    parts = [memory[low:high] for low, high in zip(*ranges, strict=True)]
-    return np.concatenate([np.zeros(0, dtype=np.uint8), *parts])
+def digest(memory: Bytes, ranges: Ranges) -> bytes:
+    """Tells the bytes of ranges from others."""
+    found = sha256()
+    for low, high in zip(*map(Ints.tolist, ranges), strict=True):
+        found.update(memory[low:high].data)
+    return found.digest()
 
 
 def apart(blocks: Mapping[int, BlockBytes]) -> dict[int, BlockBytes]:

@@ -103,6 +103,15 @@ class Device:
         """See `GlobalMemory.read`."""
         return self._gm.read(address, dtype, shape)
 
+    def array(self, address: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """See `GlobalMemory.array`."""
+        return self._gm.array(address, dtype, shape)
+
+    @property
+    def gm_bytes(self) -> int:
+        """Bytes of global memory that are simulated."""
+        return self._gm.size
+
     def discard(self, address: int, nbytes: int) -> None:
         """See `GlobalMemory.discard`."""
         if self.data:

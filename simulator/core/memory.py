@@ -263,7 +263,11 @@ class GlobalMemory(Memory):
         self.written[address : address + flat.size] = True
 
     def read(self, address: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Returns a copy of an array in GM.
+        """Returns a copy of an array in GM, see `array`."""
+        return self.array(address, dtype, shape).copy()
+
+    def array(self, address: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """An array in GM, as a view that may not be written.
 
         Raises:
             DeviceFault: the bytes are not all inside GM, or some were never written.
@@ -279,7 +283,9 @@ class GlobalMemory(Memory):
                 found=f"byte {first:#x} of [{address:#x}, {end:#x})",
                 hint="the kernels launched so far leave a hole in this buffer",
             )
-        return self.data[address:end].view(kind).reshape(shape).copy()
+        found = self.data[address:end].view(kind).reshape(shape)
+        found.flags.writeable = False
+        return found
 
     def first_unwritten(self, region: Region, base: int) -> int | None:
         """As of any memory. Cores read the same regions over and over; what was written once is

@@ -310,5 +310,13 @@ def share_written(blocks: Sequence[Touched]) -> float:
     kinds = [block.kinds for block in blocks]
     written = [b.lines[k == STORES] for b, k in zip(blocks, kinds, strict=True)]
     kept = [b.lines[k & DIRECT == 0] for b, k in zip(blocks, kinds, strict=True)]
-    count = np.unique(np.concatenate(kept)).size if kept else 0
-    return np.unique(np.concatenate(written)).size / count if count else 0.0
+    count = distinct(kept)
+    return distinct(written) / count if count else 0.0
+
+
+def distinct(parts: Sequence[Lines]) -> int:
+    """How many numbers there are in all parts, none of them counted twice."""
+    there = np.zeros(max((int(part.max(initial=-1)) for part in parts), default=-1) + 1, np.bool_)
+    for part in parts:
+        there[part] = True
+    return int(np.count_nonzero(there))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import tracemalloc
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +24,7 @@ import triton_kernels as kernels
 from davinci.errors import CompileError, DeviceFault, InputError
 from davinci.runtime.executable import Executable
 from davinci.triton import toolchain
-from davinci.triton.launch import text_key
+from davinci.triton.launch import LaunchReport, text_key
 
 
 def line_of(kernel: triton.JITFunction, text: str) -> int:
@@ -122,13 +125,13 @@ def test_a_launch_that_would_leave_the_same_is_not_simulated_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runs: list[int] = []
-    run = Executable.run
+    run = Executable.run_in_memory
 
     def counted(self: Executable, *args: Any) -> Any:
         runs.append(1)
         return run(self, *args)
 
-    monkeypatch.setattr(Executable, "run", counted)
+    monkeypatch.setattr(Executable, "run_in_memory", counted)
     x, out = np.arange(301, dtype=np.float32), np.zeros(301, np.float32)
 
     def times(kernel: Any, *args: Any) -> int:
@@ -321,13 +324,13 @@ def test_the_same_launch_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch)
     """Whoever measures launches repeats them; one with other bytes is another one."""
     x, out = np.arange(200, dtype=np.float32), np.zeros(200, np.float32)
     ran: list[int] = []
-    run = Executable.run
+    run = Executable.run_in_memory
 
-    def counted(self: Executable, *args: Any, **named: Any) -> dict[str, np.ndarray]:
+    def counted(self: Executable, *args: Any) -> Any:
         ran.append(1)
-        return run(self, *args, **named)
+        return run(self, *args)
 
-    monkeypatch.setattr(Executable, "run", counted)
+    monkeypatch.setattr(Executable, "run_in_memory", counted)
 
     def launched() -> int:
         out[:] = 0
@@ -343,3 +346,41 @@ def test_the_same_launch_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch)
     x[7] = 0.0
     launched()
     assert len(ran) == 3
+
+
+def test_a_launch_copies_no_array_that_it_need_not() -> None:
+    x, out = np.ones(1 << 20, np.float32), np.zeros(1 << 20, np.float32)
+
+    def launched() -> LaunchReport:
+        return davinci.triton.run(kernels.add, (128,), x, x, out, x.size, BLOCK=8192)
+
+    launched()
+    x[3] = 5
+    tracemalloc.start()
+    try:
+        report = launched()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 3 * out.nbytes  # The log of the time lines is two of them.
+    assert out[3] == 10
+    cycles = report.cycles
+    report.trace(os.devnull)  # Runs again, with what the device's memory has of the inputs.
+    assert report.cycles == cycles
+    assert launched().cycles == cycles
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_executables_that_hold_much_memory_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    def launched(count: int) -> Any:
+        x, out = np.ones(count, np.float32), np.zeros(count, np.float32)
+        report = davinci.triton.run(kernels.add, 4, x, x, out, count, BLOCK=1024)
+        return weakref.ref(report.executable)
+
+    first = launched(1000)
+    monkeypatch.setattr(davinci.triton.launch, "MOST_BYTES", first().memory_bytes)
+    second = launched(2000)
+    assert first() is not None
+    third = launched(3000)
+    assert (first(), second()) == (None, None)
+    assert third() is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -40,7 +40,7 @@ class FinishedRun:
     Attributes:
         launches: the profile of each.
         simulate_seconds: that it took.
-        inputs: copies of what it was given, in order.
+        inputs: copies of what it was given, in order, or what the device's memory has of it.
         outside: inputs that left their ranges, see `davinci.report.value_range`.
         timeline: which rows `launches` has.
     """
@@ -209,8 +209,7 @@ class Executable:
             InputError: there is no such state, or an array does not fit it.
         """
         specs = {state.input.name: state.input for state in self.states}
-        found = {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
-        found |= {name: array for name, array in self._host.initial.items() if name in specs}
+        found = {name: array for name, array in self._host.initial.items() if name in specs}
         for name, value in {**(values or {}), **named}.items():
             if name not in specs:
                 raise InputError(
@@ -222,7 +221,10 @@ class Executable:
                 )
             found[name] = fitting(value, specs[name], list(specs.values()))
         with self._stepping:
-            self._state = {name: np.array(array) for name, array in found.items()}
+            self._state = {
+                name: np.array(found[name]) if name in found else np.zeros(spec.shape, spec.dtype)
+                for name, spec in specs.items()
+            }
 
     @property
     def state(self) -> dict[str, Array]:
@@ -230,16 +232,54 @@ class Executable:
         with self._stepping:
             return {name: array.copy() for name, array in self._state.items()}
 
-    def _run(self, arrays: list[Array], timeline: TimelineChoice) -> dict[str, Array]:
+    def run_in_memory(
+        self, inputs: Mapping[str, Any], given_back: Collection[str]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """As `run`, without copies of large arrays: what it returns lies in the device's memory,
+        and is what the next run makes of it.
+
+        Args:
+            inputs: by name.
+            given_back: arrays of the inputs in whose place a report that needs another run gives
+                it what the memory holds behind this one: the same where no launch writes.
+
+        Returns:
+            The outputs, and the inputs as they are kept.
+
+        Raises:
+            InputError, DeviceFault: as of `run`.
+        """
+        given = bind(self.inputs, (inputs,), {}, self._host.initial)
+        results = self._run(given, "none", given_back)
+        return results, dict(zip(self.input_names, self._last.inputs or (), strict=True))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the simulated global memory."""
+        return self._host.device.gm_bytes
+
+    def _run(
+        self,
+        arrays: list[Array],
+        timeline: TimelineChoice,
+        given_back: Collection[str] | None = None,
+    ) -> dict[str, Array]:
+        """Runs the program; `given_back`: see `run_in_memory`, None to keep and return copies."""
         profiles = profiling.watching()
         wanted = (timeline, *(each.timeline for each in profiles))
         timeline = max(wanted, key=TIMELINES.index)
-        kept = tuple(np.array(array) for array in arrays)
+        lent = {spec.name for spec in self.inputs if spec.name in (given_back or ())}
+        inputs = list(zip(self.inputs, arrays, strict=True))
+        kept = tuple(array if spec.name in lent else np.array(array) for spec, array in inputs)
         with self._lock, rare_search():
             start = time.perf_counter()
             launches = self._host.execute(kept, timeline, self.processes, self.poison)
-            results = self._host.results()
+            results = self._host.results(in_memory=given_back is not None)
             outside = self._outside(kept)
+            kept = tuple(
+                self._host.input_in_memory(spec) if spec.name in lent else array
+                for spec, array in zip(self.inputs, kept, strict=True)
+            )
             run = FinishedRun(launches, time.perf_counter() - start, kept, timeline, outside)
             self._latest = self._of_thread.run = run
         if launches:

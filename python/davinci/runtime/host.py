@@ -246,17 +246,29 @@ class HostProgram:
         read += sum(size for _, size in self._constants.values()) + self.fetches.nbytes
         return written / max(written + read, 1)
 
-    def results(self) -> dict[str, Array]:
-        """The outputs by name, in order; none without data."""
+    def results(self, in_memory: bool = False) -> dict[str, Array]:
+        """The outputs by name, in order; none without data.
+
+        Args:
+            in_memory: as views of the memory, where it has their element types; the next run
+                changes them. Else as copies.
+        """
+        read = self.device.array if in_memory else self.device.read
         return {
-            spec.name: self._read(self.output_addresses[spec.name], spec)
+            spec.name: from_stored(
+                read(self.output_addresses[spec.name], stored_dtype(spec.dtype), spec.shape),
+                spec.dtype,
+            )
             for spec in self.outputs
             if self.device.data
         }
 
-    def _read(self, address: int, spec: Spec) -> Array:
-        stored = self.device.read(address, stored_dtype(spec.dtype), spec.shape)
-        return from_stored(stored, spec.dtype)
+    def input_in_memory(self, spec: Spec) -> Array:
+        """What the memory has of a buffer that is an input, as a view where it has its type."""
+        address = self.input_addresses[spec.name]
+        return from_stored(
+            self.device.array(address, stored_dtype(spec.dtype), spec.shape), spec.dtype
+        )
 
     def constants(self) -> dict[str, Array]:
         """The bytes of the constants by name; of counters as before the first run."""

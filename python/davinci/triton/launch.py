@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from davinci.triton.toolchain import NoRoom, to_hivm
 
 MACHINE = "ascend910b"
 DIMENSIONS = 3
+MOST_BYTES = 1 << 30
+"""Of memory that is simulated for executables that may run again."""
+
 DEVICE_PRINT = '"hivm.hir.debug"'
 
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
@@ -83,33 +87,39 @@ class LastRun:
 
     Attributes:
         executable: that ran it.
-        inputs: copies of what it was given, arrays that it stores to among them.
-        outputs: what it left.
+        inputs: what it was given, as the executable keeps it.
+        outputs: what it left, in the executable's memory.
+        overwritten: digests of what arrays held that it only stores to.
     """
 
     executable: Executable
     inputs: Mapping[str, npt.NDArray[Any]]
     outputs: Mapping[str, npt.NDArray[Any]]
+    overwritten: Mapping[str, bytes]
 
     def repeated(
         self,
         executable: Executable,
         inputs: Mapping[str, npt.NDArray[Any]],
-        unread: Collection[str],
     ) -> set[str] | None:
         """Whether a launch of this program with these inputs leaves the bytes of the last one.
-
-        Args:
-            unread: arrays that the kernel only stores to; they may be as the last one left them.
+        Arrays that the kernel only stores to may be as the last one found them, or left them.
 
         Returns:
             Arrays that are already as it leaves them; None if it is another launch.
         """
         if executable is not self.executable:
             return None
+        unread = self.overwritten
         left = {name for name in unread if same_bytes(self.outputs[name], inputs[name])}
-        others = [name for name in self.inputs if name not in left]
-        return left if all(same_bytes(self.inputs[n], inputs[n]) for n in others) else None
+        same = all(
+            digest(inputs[name]) == unread[name]
+            if name in unread
+            else same_bytes(self.inputs[name], inputs[name])
+            for name in self.inputs
+            if name not in left
+        )
+        return left if same else None
 
 
 def same_bytes(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
@@ -118,6 +128,11 @@ def same_bytes(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     words = pair[0].size // 8 * 8
     first, second = [array[:words].view(np.uint64) for array in pair]
     return np.array_equal(first, second) and np.array_equal(pair[0][words:], pair[1][words:])
+
+
+def digest(array: npt.NDArray[Any]) -> bytes:
+    """Tells the bytes of an array from others."""
+    return sha256(array.reshape(-1).view(np.uint8).data).digest()
 
 
 @dataclass(frozen=True)
@@ -160,6 +175,16 @@ class CompiledKernels:
         self.arguments: dict[tuple[str, str], Sequence[Argument]] = {}
         self.executables: dict[Hashable, Executable] = {}
         self.last: LastRun | None = None
+
+    def executable(self, key: Hashable, make: Callable[[], Executable]) -> Executable:
+        """The executable of that key, made if there is none. Those that were not asked for longest
+        go while all but this one hold more than `MOST_BYTES`."""
+        found = self.executables.pop(key, None) or make()
+        held = sum(each.memory_bytes for each in self.executables.values())
+        while held > MOST_BYTES:
+            held -= self.executables.pop(next(iter(self.executables))).memory_bytes
+        self.executables[key] = found
+        return found
 
 
 COMPILED = CompiledKernels()
@@ -312,13 +337,14 @@ def launched(call: BoundLaunch, made: MadeKernel, timing_only: bool = False) -> 
         else:
             given.append(Given(argument, None, taken[number].element))
     key = (text, sizes, tuple(given), timing_only)
-    executable = COMPILED.executables.get(key)
-    if executable is None:
+
+    def make() -> Executable:
         module = launch(text, sizes, given, where=name)
-        executable = COMPILED.executables[key] = compile(
-            module, machine=MACHINE, timing_only=timing_only
-        )
-        executable.details |= {"model": name}
+        made = compile(module, machine=MACHINE, timing_only=timing_only)
+        made.details |= {"model": name}
+        return made
+
+    executable = COMPILED.executable(key, make)
     inputs = {}
     for each in given:
         if each.same is not None:
@@ -328,27 +354,31 @@ def launched(call: BoundLaunch, made: MadeKernel, timing_only: bool = False) -> 
         else:
             kind = executable_dtype(executable, each.name)
             inputs[each.name] = np.asarray(call.scalars[each.name]).astype(kind)
+    read = read_too(given, taken)
+    given_back = {name for name, array in inputs.items() if array.shape} - read
     if timing_only:
-        executable.run(inputs)
+        executable.run_in_memory(inputs, given_back)
         return LaunchReport(name, sizes, executable, made.asm, executable.profile)
     last = COMPILED.last
-    left = None if last is None else last.repeated(executable, inputs, unread(given, taken))
+    left = None if last is None else last.repeated(executable, inputs)
     if last is None or left is None:
         COMPILED.last = None
-        copies = {name: array.copy() for name, array in inputs.items()}
-        last = COMPILED.last = LastRun(executable, copies, executable.run(inputs))
+        stored = {output.name for output in executable.outputs}
+        overwritten = {name: digest(inputs[name]) for name in stored - read}
+        outputs, kept = executable.run_in_memory(inputs, given_back)
+        last = COMPILED.last = LastRun(executable, kept, outputs, overwritten)
     for output, array in last.outputs.items():
         if left is None or output not in left:
             np.copyto(memory[output].flat, array)
     return LaunchReport(name, sizes, executable, made.asm, executable.profile)
 
 
-def unread(given: Sequence[Given], taken: Sequence[Argument]) -> set[str]:
-    """Arrays that a kernel stores to, and never reads by any of its arguments."""
+def read_too(given: Sequence[Given], taken: Sequence[Argument]) -> set[str]:
+    """Arrays that a kernel stores to and also reads, by whichever of its arguments."""
     pairs = list(zip(given, taken, strict=False))
     names = {g: g.name if g.same is None else given[g.same].name for g in given}
     read = {names[g] for g, argument in pairs if argument.read}
-    return {names[g] for g, argument in pairs if argument.written} - read
+    return {names[g] for g, argument in pairs if argument.written} & read
 
 
 def arguments_taken(text: str, name: str) -> Sequence[Argument]:
