@@ -21,9 +21,14 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 
 class Draw:
-    """Draws a layer."""
+    """Draws a layer.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        given: whether the graph is given its scales, which are constants otherwise.
+    """
+
+    def __init__(self, seed: int, given: bool = False) -> None:
+        self.given = given
         self.rng = np.random.default_rng(seed)
         self.kind = KINDS[seed % len(KINDS)]
         self.weights: dict[str, Any] = {}
@@ -75,9 +80,11 @@ class Draw:
                 bias = self.rng.integers(-9999, 9999, outputs).astype(np.int32)
                 names.append(self.constant("b", bias))
         node = helper.make_node(self.kind, names, ["y"], **attributes)
-        model = model_of([node], {"x": x}, constants=self.weights)
+        scales = [name for name in ("xs", "ws", "ys") if self.given and name in self.weights]
+        inputs = {"x": x} | {name: self.weights.pop(name) for name in scales}
+        model = model_of([node], inputs, constants=self.weights)
         text = f"{self.kind} {x.dtype}{list(x.shape)} {w.dtype}{list(w.shape)} {attributes}"
-        return DrawnModel(model, {"x": x}, text)
+        return DrawnModel(model, inputs, text)
 
     def _windows(self, left: Any, right: Any) -> tuple[Any, Any, dict[str, Any], int]:
         kernel = [self.pick((1, 1, 2, 3, 5)) for _ in range(2)]

@@ -51,6 +51,7 @@ from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import GroupOutliner
 from davinci.passes.ascend.group_preparation import (
     cast_before_broadcasts,
+    mark_exact,
     round_behind_reshapes,
     sink,
 )
@@ -97,6 +98,7 @@ class AscendFusePass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             fold_numbers(block)
+            mark_exact(block)
             if together:
                 round_behind_reshapes(block)
                 cast_before_broadcasts(block)

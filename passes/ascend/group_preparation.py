@@ -3,6 +3,7 @@
 sink                     %b = broadcast %s, used twice    becomes    a broadcast for each user
 round_behind_reshapes    reshape(cast(x))                 becomes    cast(reshape(x))
 cast_before_broadcasts   cast(broadcast(s))               becomes    broadcast(cast(s))
+mark_exact               div(x, y), rounded later         becomes    div(x, y) {exact}
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
+from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.ascend.grouping import is_candidate, is_free
 from davinci.passes.ascend.product_grouping import is_rounding
@@ -20,6 +22,8 @@ from davinci.passes.ascend.tensor_ops import (
     erase_unused,
     read_once,
 )
+from davinci.schedule.moves.piece_rules import RULES
+from davinci.schedule.vector.tile_program import decides
 
 
 def sink(block: ir.Block) -> None:
@@ -69,3 +73,20 @@ def round_behind_reshapes(block: ir.Block) -> None:
                     source = ops.reshape(reshape.operands[0].owner.operands[0], result.shape)
                     product.operands[number] = ops.cast(source, result.element)
     erase_unused(block)
+
+
+def mark_exact(block: ir.Block) -> None:
+    """Marks divisions whose result is compared or rounded to whole numbers by operators behind
+    them, though these may be in other kernels: a step of quantization that is off by its last bit
+    makes another byte. Products and reductions in between end the search, as they round anyhow."""
+    decided: set[ir.Value] = set()
+    for op in reversed([o.operation for o in block.operations]):
+        name = op.name.removeprefix("ascend.")
+        record = OPERATORS.get(name)
+        if record is None or not (record.elementwise or name in RULES):
+            continue
+        result = op.results[0]
+        if result in decided and op.name == "ascend.div":
+            op.attributes["exact"] = ir.UnitAttr.get()
+        if result in decided or decides(name, tensor_of(result.type).element):
+            decided.update(op.operands)

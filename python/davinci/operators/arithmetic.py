@@ -65,8 +65,9 @@ def min_(p: VectorProgram, a: Operand, b: Operand) -> Value:
     return min_of(p, a, b)
 
 
-def quotient(a: Array, b: Array) -> Array:
-    """a / b; of integers, towards zero, -1 where b is 0."""
+def quotient(a: Array, b: Array, *, exact: bool = False) -> Array:
+    """a / b; of integers, towards zero, -1 where b is 0. It is always `exact`."""
+    del exact
     if a.dtype.kind == "f":
         return np.divide(a, b)
     rest = remainder_of(a, b)
@@ -84,8 +85,13 @@ def remainder_of(a: Array, b: Array, *, down: bool = False) -> Array:
 
 
 @elementwise(values=quotient, types=ALL)
-def div(p: VectorProgram, a: Operand, b: Operand) -> Value:
-    """a / b. A product where that is exact. Integers truncate; -1 where b is 0."""
+def div(p: VectorProgram, a: Operand, b: Operand, *, exact: bool = False) -> Value:
+    """a / b. A product where that is exact. Integers truncate; -1 where b is 0.
+
+    `exact` asks for a quotient that is rounded once, as its last bit decides a result in another
+    kernel; without it, rows may be multiplied by the inverse of a divisor that each has one of.
+    """
+    del exact  # whoever records the program asks for it
     if kind_of(a, b) == "s64":
         return long_quotient(p, a, b)
     if kind_of(a, b) == "s32":

@@ -21,6 +21,11 @@ def test_random_layer(seed: int) -> None:
     Draw(seed).layer().check(**WAYS[seed % len(WAYS)])
 
 
+def test_random_layer_of_given_scales() -> None:
+    """Scales that the graph is given are known when it runs."""
+    Draw(7, given=True).layer().check(**WAYS[1])
+
+
 def kernels_of(model: onnx.ModelProto, inputs: dict[str, Any], neighbours: float = 0) -> Any:
     """The kernels of a model whose results are onnxruntime's, or, so large a share of them, the
     integers beside those."""
@@ -135,3 +140,16 @@ def test_bytes_stay_in_fractals(zero: Any) -> None:
     names = [kernel["op"] for kernel in kernels if kernel["unit"] == "cube"]
     assert len(names) == 2 and "conv_sub_mul_quantize" in names
     assert len(kernels) <= 8  # one changes the layout of the input, one that of the result
+
+
+def test_computed_scales() -> None:
+    """The factor of scales that the graph is given is rounded once, in a kernel of its own: with
+    x_scale = y_scale it is w_scale, a power of two, and many sums lie halfway between integers."""
+    rng, names = np.random.default_rng(5), ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"]
+    inputs: dict[str, Any] = {"x": rng.integers(-20, 20, (32, 16)).astype(np.int8)}
+    inputs["w"] = rng.integers(-20, 20, (16, 32)).astype(np.int8)
+    inputs |= {name: np.zeros((), np.int8) for name in ("xz", "yz")} | {"wz": np.zeros(32, np.int8)}
+    inputs["ws"] = (2.0 ** -rng.integers(1, 7, 32)).astype(np.float32)
+    inputs |= dict.fromkeys(("xs", "ys"), np.asarray(0.42, np.float32))
+    model = model_of([helper.make_node("QLinearMatMul", names, ["y"])], inputs)
+    kernels_of(model, {name: inputs[name] for name in names})

@@ -51,7 +51,7 @@ MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
 MOVABLE = frozenset({"f16", "f32", "s32", "s16"})
 """Types that the vector unit copies and fills lane by lane."""
 
-DECISIONS = frozenset({"round", "floor", "ceil", "sign", "compare"})
+DECISIONS = frozenset({"round", "floor", "ceil", "sign", "compare", "quantize"})
 """Operators whose result jumps: the last bit of an operand can decide."""
 
 WIDENED = frozenset({"add", "mul"})
@@ -355,13 +355,17 @@ def program_of(graph: Graph, space: IterationSpace, masks: bool = False) -> Tile
 
 def _deciding(graph: Graph) -> set[int]:
     """Values that are rounded to whole numbers, or compared, later on: the last bit of 127.5 or of
-    127.49999 decides between two results."""
-    found: set[int] = set()
+    127.49999 decides between two results. What does that in another kernel has marked them."""
+    found = {node.result for node in graph.nodes if node.attributes.get("exact")}
     for node in reversed(graph.nodes):
-        whole = node.name == "cast" and graph.arrays[node.result].element not in FLOATS
-        if node.result in found or node.name in DECISIONS or whole:
+        if node.result in found or decides(node.name, graph.arrays[node.result].element):
             found.update(node.values)
     return found
+
+
+def decides(operator: str, element: str) -> bool:
+    """Whether a result of type `element` depends on the last bit of what an operator reads."""
+    return operator in DECISIONS or (operator == "cast" and element not in FLOATS)
 
 
 def _require_halves(program: TileProgram) -> None:
