@@ -4,8 +4,9 @@
     sort(x, iota), sliced to [0 : k]     the first k only
     sort(x, y, ..), one key              keys with their places, by which others are gathered
 
-Of rows that are longer than UB holds, or much longer than what is wanted of them, parts are
-sorted, then the first of all parts, and so on: each with the number that it had in its row.
+Of few keys of long rows parts are sorted, then the first of all parts, and so on, or groups are
+looked at, whichever `schedule.sorts.first_keys` says: each key with the number that it had in its
+row.
 
 A comparator compares the first operand's two elements, less or greater, as they are or with all
 zeros and all NaN alike (as JAX writes it). NaN, of which a comparison of floats says nothing, are
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,16 +26,13 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
-from davinci.operators.sorting import LARGEST, MOST_NUMBER, SIGNED, TOTAL
+from davinci.operators.sorting import LARGEST, MOST_NUMBER, NAN, SIGNED, TOTAL
 from davinci.operators.tensors import Tensor, is_float
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
-from davinci.schedule.sorts.keys import Keys
-from davinci.schedule.sorts.schedule import longest_row
+from davinci.schedule.sorts.first_keys import GROUPS, ROWS, FirstKeys, numbers_below, way_of
+from davinci.schedule.sorts.keys import LEAST_RANK, Keys
 from davinci.units import ceil_div
-
-PART = 1024
-"""Keys of the parts of rows of which few are wanted."""
 
 NARROW = {"f16": "f32", "i16": "i32", "i8": "i32", "ui8": "i32", "i1": "i32"}
 """Types whose keys are sorted as wider ones."""
@@ -151,13 +149,44 @@ def is_places(value: ir.Value, dim: int) -> bool:
 
 def gathered(ops: TensorOps, matrix: ir.Value, order: ir.Value) -> ir.Value:
     """The elements of each row at places [rows, kept]."""
-    found, (rows, kept) = tensor_of(matrix.type), tensor_of(order.type).shape
-    first = np.arange(rows, dtype=np.int32)[:, None] * found.shape[1]
+    found = tensor_of(matrix.type)
+    return rows_at(ops, ops.reshape(matrix, [found.count]), order, found.shape[1])
+
+
+def rows_at(ops: TensorOps, table: ir.Value, places: ir.Value, apart: int) -> ir.Value:
+    """Rows of a table at places [n, kept], those of each n counted from `apart` rows behind the
+    last: [n, kept, ..]."""
+    found, (rows, kept) = tensor_of(table.type), tensor_of(places.type).shape
+    first = np.arange(rows, dtype=np.int32)[:, None] * apart
     begins = ops.constant(np.tile(first, (1, kept)), "i32")
-    places = ops.reshape(ops.binary("add", order, begins), [rows * kept])
-    table = ops.reshape(matrix, [found.count])
-    taken = Tensor((rows * kept,), found.element)
-    return ops.reshape(ops.emit("gather", [table, places], taken, wrap=0), [rows, kept])
+    indices = ops.reshape(ops.binary("add", places, begins), [rows * kept])
+    taken = Tensor((rows * kept, *found.shape[1:]), found.element)
+    gathered = ops.emit("gather", [table, indices], taken, wrap=0)
+    return ops.reshape(gathered, [rows, kept, *found.shape[1:]])
+
+
+def ranks_of(ops: TensorOps, matrix: ir.Value, by: Comparator) -> ir.Value:
+    """Integers in the order of a matrix of keys or bits."""
+    found = tensor_of(matrix.type)
+
+    def number(value: int) -> ir.Value:
+        return ops.full(found.shape, "i32", value)
+
+    bits = matrix
+    if found.element == "f32":
+        bits = ops.emit("bitcast", [matrix], Tensor(found.shape, "i32"))
+    if by.order == SIGNED:
+        return bits
+    sign = ops.binary("max", ops.binary("min", bits, number(0)), number(-1))
+    magnitude = ops.binary("sub", ops.binary("min", bits, number(-1)), number(LEAST_RANK))
+    below = ops.binary("mul", magnitude, sign)
+    if by.order == TOTAL:
+        below = ops.binary("add", below, sign)
+    rank = ops.binary("add", ops.binary("max", bits, number(0)), below)
+    if by.order == TOTAL:
+        return rank
+    unknown = ops.emit("compare", [matrix, matrix], Tensor(found.shape, "i1"), predicate="NE")
+    return ops.emit("select", [unknown, number(NAN), rank], Tensor(found.shape, "i32"))
 
 
 @dataclass(frozen=True)
@@ -177,45 +206,69 @@ class Sorting:
     def first(self, matrix: ir.Value, kept: int) -> tuple[ir.Value, ir.Value | None] | None:
         """The first keys of each row, as bits if they are numbered, and their places; None if rows
         are too long."""
+        below = numbers_below(tensor_of(matrix.type).shape[1])
+        return self._first(matrix, None, kept, below) if below <= MOST_NUMBER else None
+
+    def _first(
+        self, matrix: ir.Value, numbers: ir.Value | None, kept: int, below: int
+    ) -> tuple[ir.Value, ir.Value | None] | None:
+        """The same of keys whose numbers are places, if there are none, and less than `below`."""
         ops = self.ops
-        numbers: ir.Value | None = None
         rows, length = tensor_of(matrix.type).shape
-        below = length + PART  # what fills up parts has numbers too
-        if below > MOST_NUMBER:
+        placed = self.numbered and numbers is None
+        keys = Keys(self.by.order, self.by.descending, below if self.numbered else None)
+        way = way_of(FirstKeys(rows, length, kept, placed), keys, self.machine)
+        if way is None:
             return None
-        longest = self.longest(below)
-        part = max(PART, 1 << (2 * kept - 1).bit_length())
-        while length > part and part <= longest:
-            count = ceil_div(length, part)
-            width = ceil_div(length, count)
-            matrix = behind(ops, matrix, count * width, worst(ops, matrix, self.by))
-            matrix = ops.reshape(matrix, [rows * count, width])
-            if self.numbered:
-                numbers = self._parted(numbers, rows, count, width)
-            kept_of_part = min(kept, width)
-            found, numbers = self._sorted(matrix, numbers, kept_of_part, below)
-            length = count * kept_of_part
-            matrix = ops.reshape(found, [rows, length])
-            numbers = None if numbers is None else ops.reshape(numbers, [rows, length])
-        if length > longest:
-            return None
-        if self.numbered and numbers is None:
-            numbers, below = self._parted(None, rows, 1, length), length
-        return self._sorted(matrix, numbers, kept, below)
+        if way.name == GROUPS:
+            return self._of_groups(matrix, way.size, kept, below)
+        count = ceil_div(length, way.size)
+        width = ceil_div(length, count)
+        if self.numbered:
+            numbers = self._parted(numbers, rows, count, width, below)
+        if way.name == ROWS:
+            return self._sorted(matrix, numbers, kept, length if placed else below)
+        matrix = behind(ops, matrix, count * width, worst(ops, matrix, self.by))
+        matrix = ops.reshape(matrix, [rows * count, width])
+        kept_of_part = min(kept, width)
+        found, numbers = self._sorted(matrix, numbers, kept_of_part, below)
+        left = [rows, count * kept_of_part]
+        numbers = None if numbers is None else ops.reshape(numbers, left)
+        return self._first(ops.reshape(found, left), numbers, kept, below)
 
-    def longest(self, below: int) -> int:
-        """Keys of the longest row."""
-        descending = self.by.descending
-        keys = Keys(self.by.order, descending, below if self.numbered else None)
-        return longest_row(keys, self.machine)
+    def _of_groups(
+        self, matrix: ir.Value, size: int, kept: int, below: int
+    ) -> tuple[ir.Value, ir.Value | None] | None:
+        """The first keys of those groups of neighbours whose best keys are the first."""
+        ops = self.ops
+        rows, length = tensor_of(matrix.type).shape
+        count = ceil_div(length, size)
+        matrix = behind(ops, matrix, count * size, worst(ops, matrix, self.by))
+        ranks = ops.reshape(ranks_of(ops, matrix, self.by), [rows, count, size])
+        best = ops.reduce(ranks, "max" if self.by.descending else "min", [2])
+        by_rank = replace(self, by=replace(self.by, order=SIGNED))
+        found = by_rank.first(best, kept)
+        assert found is not None and found[1] is not None, "there was a way for the best keys"
+        groups = found[1]
+        table = ops.reshape(matrix, [rows * count, size])
+        taken = rows_at(ops, table, groups, count)
+        numbers = ops.binary("mul", groups, ops.full([rows, kept], "i32", size))
+        numbers = ops.broadcast(numbers, [rows, kept, size], [0, 1])
+        left = [rows, kept * size]
+        within = np.tile(np.arange(size, dtype=np.int32), kept)
+        places = ops.broadcast(ops.constant(within, "i32"), left, [1])
+        numbers = ops.binary("add", ops.reshape(numbers, left), places)
+        return self._first(ops.reshape(taken, left), numbers, kept, below)
 
-    def _parted(self, numbers: ir.Value | None, rows: int, count: int, width: int) -> ir.Value:
+    def _parted(
+        self, numbers: ir.Value | None, rows: int, count: int, width: int, below: int
+    ) -> ir.Value:
         """Numbers of rows that are cut in parts; None are places in rows."""
         ops = self.ops
         if numbers is None:
             counted = np.arange(count * width, dtype=np.int32).reshape(count, width)
             return ops.array(counted, Tensor((count, width), "i32"))
-        last = ops.array(np.array(MOST_NUMBER - 1, np.int32), Tensor((), "i32"))
+        last = ops.array(np.array(below - 1, np.int32), Tensor((), "i32"))
         return ops.reshape(behind(ops, numbers, count * width, last), [rows * count, width])
 
     def _sorted(

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import davinci
-from davinci.machine import load
+from davinci.machine import Machine, load
+from davinci.passes.stablehlo_to_ascend import sort as sort_conversion
+from davinci.schedule.sorts.first_keys import GROUPS, PARTS, ROWS, FirstKeys, SortWay, way_of
 from davinci.schedule.sorts.keys import Keys
 from davinci.schedule.sorts.network import SortTile
 from davinci.schedule.sorts.schedule import longest_row
-from random_sorts import ALIKE, Sort, differs, random_sort, sort_of
+from random_sorts import ALIKE, TOTAL, Sort, differs, random_sort, sort_of
 
 CASES = [
     # shape, dimension, what goes along, kept
@@ -62,6 +64,45 @@ def test_on_the_vector_unit(shape: tuple[int, ...], dim: int, form: str, kept: i
     sorts = [k for k in executable.profile["kernels"] if "sort" in k["op"]]
     assert all(k["unit"] == "vector" for k in sorts)
     assert bool(sorts) == (sort.inputs[0].size > 1)
+
+
+@pytest.mark.parametrize("compares", [ALIKE, TOTAL])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(("kept", "size"), [(7, 8), (2, 64)])
+def test_the_first_keys_come_from_groups(
+    monkeypatch: pytest.MonkeyPatch, compares: str, descending: bool, kept: int, size: int
+) -> None:
+    def in_groups(wanted: FirstKeys, keys: Keys, machine: Machine) -> SortWay | None:
+        long = wanted.placed and wanted.columns > 300
+        return SortWay(GROUPS, size, 0) if long else way_of(wanted, keys, machine)
+
+    monkeypatch.setattr(sort_conversion, "way_of", in_groups)
+    rng = np.random.default_rng(size)
+    keys = np.rint(rng.standard_normal((3, 501))).astype(np.float32)
+    keys[1] = -np.abs(keys[1])
+    odd = rng.integers(0, keys.size, 100)
+    keys.ravel()[odd] = rng.choice(np.array([np.nan, -np.nan, -0.0, np.inf, -np.inf]), odd.size)
+    sort = sort_of(keys, 1, compares, descending, "places", kept, rng)
+    executable = davinci.compile(sort.text, cores=2)
+    assert not differs(sort, list(executable.run(*sort.inputs).values()))
+    assert any(k["op"] == "gather" for k in executable.profile["kernels"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "kept", "name"),
+    [
+        (1024, 1024, 16, GROUPS),
+        (8, 128256, 50, GROUPS),
+        (32, 320, 16, ROWS),
+        (1, 8400, 300, PARTS),
+        (4, 1000, 1000, ROWS),
+    ],
+)
+def test_the_way_that_takes_least(rows: int, columns: int, kept: int, name: str) -> None:
+    way = way_of(
+        FirstKeys(rows, columns, kept, True), Keys("total", True, columns), load("ascend910")
+    )
+    assert way is not None and way.name == name
 
 
 @pytest.mark.parametrize("seed", range(100, 112))

@@ -147,6 +147,11 @@ def moves_blocks(graph: Graph) -> bool:
     return any(node.name in (ROWS, BLOCKS, UPDATE, COMBINE) for node in graph.nodes)
 
 
+def gather_cycles(table: Tensor, count: int, machine: Machine, cores: int) -> int:
+    """Estimated cycles in which so many rows of a table are gathered."""
+    return _schedule_of(_gathered(table, count, False), machine, cores).cycles
+
+
 def block_plan(graph: Graph, machine: Machine, cores: int) -> BlockPlan:
     """The schedule of a group that moves blocks.
 
@@ -154,16 +159,18 @@ def block_plan(graph: Graph, machine: Machine, cores: int) -> BlockPlan:
         NoSpace: it holds something else too, or an operand is no array in GM.
     """
     move = move_of(node_of(graph), graph)
+    return BlockPlan(graph, _schedule_of(move, machine, cores), machine)
+
+
+def _schedule_of(move: BlockMove, machine: Machine, cores: int) -> BlockSchedule:
     element, size = move.array.element, move.array.bytes_each
     block = machine.vector.block_bytes // size
     room = machine.buffers.UB.bytes // size
     if element in MOVABLE and move.run >= block and 2 * block <= room:
-        schedule = _by_runs(move, block, room, machine, cores)
-    elif element in MOVABLE and move.update and move.line >= block:
-        schedule = _in_lines(move, block, machine, cores)
-    else:
-        schedule = _by_scalars(move, machine, cores)
-    return BlockPlan(graph, schedule, machine)
+        return _by_runs(move, block, room, machine, cores)
+    if element in MOVABLE and move.update and move.line >= block:
+        return _in_lines(move, block, machine, cores)
+    return _by_scalars(move, machine, cores)
 
 
 def node_of(graph: Graph) -> Node:
@@ -184,9 +191,7 @@ def move_of(node: Node, graph: Graph) -> BlockMove:
     update, given = len(node.values) == 3, node.attributes
     whole = Tensor((1, *array.shape), array.element)
     if node.name == ROWS:
-        none, wrap = (0,) * whole.rank, bool(given.get("wrap", 0))
-        block = (1, 1, *array.shape[1:])
-        return BlockMove(False, whole, block, indices.count, (1,), none, none, (wrap,), False)
+        return _gathered(array, indices.count, bool(given.get("wrap", 0)))
     moved = graph.arrays[node.values[1] if update else node.result]
     return BlockMove(
         update=update,
@@ -199,6 +204,13 @@ def move_of(node: Node, graph: Graph) -> BlockMove:
         wrap=tuple(map(bool, given["wrap"])),
         skip=update and bool(given.get("skip", True)),
     )
+
+
+def _gathered(table: Tensor, count: int, wrap: bool) -> BlockMove:
+    """So many rows of a table."""
+    whole = Tensor((1, *table.shape), table.element)
+    none, block = (0,) * whole.rank, (1, 1, *table.shape[1:])
+    return BlockMove(False, whole, block, count, (1,), none, none, (wrap,), False)
 
 
 def _by_runs(move: BlockMove, block: int, room: int, machine: Machine, cores: int) -> BlockSchedule:

@@ -90,16 +90,38 @@ def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     kept, keys = graph.arrays[node.result].shape[-1], keys_of(node)
     groups = numbers[0].shape[0] if numbers else 0
     rows, columns = matrix.shape
-    found: list[SortSchedule] = []
+    found = min(
+        tiles_and_cycles(rows, columns, kept, keys, machine, cores),
+        key=lambda pair: pair[1],
+        default=None,
+    )
+    if found is None:
+        raise NoSpace(f"rows of {columns} keys of {keys.planes} planes do not fit UB")
+    tile, cycles = found
+    used = min(ceil_div(rows, tile.rows), cores)
+    schedule = SortSchedule(keys, rows, columns, kept, groups, tile, used, cycles)
+    return SortPlan(graph, schedule, machine)
+
+
+def tiles_and_cycles(
+    rows: int, columns: int, kept: int, keys: Keys, machine: Machine, cores: int
+) -> list[tuple[SortTile, int]]:
+    """The tiles that fit UB, with the estimated cycles of all rows on so many cores."""
+    found = []
     for tile in tiles_of(columns, keys, machine, kept, rows):
         units = ceil_div(rows, tile.rows)
-        used = min(units, cores)
-        cycles = ceil_div(units, used) * tile_cycles(tile, keys, columns, kept, machine)
-        made = SortSchedule(keys, rows, columns, kept, groups, tile, used, cycles)
-        found.append(made)
-    if not found:
-        raise NoSpace(f"rows of {columns} keys of {keys.planes} planes do not fit UB")
-    return SortPlan(graph, min(found, key=lambda made: made.cycles), machine)
+        each = tile_cycles(tile, keys, columns, kept, machine)
+        found.append((tile, ceil_div(units, min(units, cores)) * each))
+    return found
+
+
+def rows_cycles(
+    rows: int, columns: int, kept: int, keys: Keys, machine: Machine, cores: int
+) -> int | None:
+    """Estimated cycles in which the first keys of rows are sorted; None if a row does not fit
+    UB."""
+    found = tiles_and_cycles(rows, columns, kept, keys, machine, cores)
+    return min((cycles for _, cycles in found), default=None)
 
 
 def tiles_of(
