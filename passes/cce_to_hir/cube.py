@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
-from davinci.mlir import Op, arith, ir
+from davinci.mlir import Op, arith, ir, memref
 from davinci.passes import builder
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -16,6 +16,9 @@ EVENTS = 7
 """Flags that a product may take over from the program around it; it takes none."""
 
 NO_EVENT = -1
+
+ROWS = 2
+"""Dimensions of rows; fractals have more."""
 
 Lowering = Callable[[Op, Sequence[ir.Value]], None]
 
@@ -74,24 +77,51 @@ def mad_l1(op: Op, operands: Sequence[ir.Value]) -> None:
 
 
 def fixpipe(op: Op, operands: Sequence[ir.Value]) -> None:
-    """Results go to rows in global memory, rounded on their way.
+    """Results go to rows or fractals in global memory, rounded on their way. Where columns of
+    fractals end before those of the source do, the rows of each go by themselves.
 
     Raises:
-        NoCounterpart: they go to fractals.
+        NoCounterpart: no way leads from these elements to those.
     """
     source, target = operands
-    kinds = buffer_of(source).dtype, buffer_of(target).dtype
-    if len(buffer_of(target).shape) != 2 or kinds not in (("f32", "f32"), ("f32", "f16")):
-        raise NoCounterpart(f"cce.fixpipe to fractals, or of {kinds[0]} to {kinds[1]}")
-    attributes = {
-        "operandSegmentSizes": "array<i32: 1, 1, 0, 0>",
-        "dma_mode": "#hir.dma_mode<nz2nd>",
-    }
+    src, dst = buffer_of(source), buffer_of(target)
+    kinds = src.dtype, dst.dtype
+    if kinds not in (("f32", "f32"), ("f32", "f16")):
+        raise NoCounterpart(f"cce.fixpipe of {kinds[0]} to {kinds[1]}")
+    attributes = {"operandSegmentSizes": "array<i32: 1, 1, 0, 0>"}
     if kinds[1] == "f16":
         attributes["pre_quant"] = "#hir.fixpipe_pre_quant_mode<F322F16>"
     if attribute(op, "relu", False):
         attributes["pre_relu"] = "#hir.fixpipe_pre_relu_mode<NORMAL_RELU>"
-    build("fixpipe", attributes, [source, target])
+    by_rows = {**attributes, "dma_mode": "#hir.dma_mode<nz2nd>"}
+    by_fractals = {**attributes, "dma_mode": "#hir.dma_mode<normal>"}
+    columns, *fractals = src.shape
+    if len(dst.shape) == ROWS:
+        build("fixpipe", by_rows, [source, target])
+    elif tuple(dst.shape[1:]) == (fractals[0] * SIDE, SIDE):
+        build("fixpipe", by_fractals, [source, in_fractals(target)])
+    elif dst.shape == src.shape:
+        build("fixpipe", by_fractals, [source, target])
+    else:
+        for column in range(columns):
+            part = builder.subview(source, [column, 0, 0, 0], [1, *fractals])
+            rows = builder.subview(target, [column, 0, 0], [1, *dst.shape[1:]], drop=[0])
+            build("fixpipe", by_rows, [part, rows])
+
+
+def in_fractals(value: ir.Value) -> ir.Value:
+    """Columns of fractals [n1, m, 16] as [n1, m / 16, 16, 16]."""
+    kind = ir.MemRefType(value.type)
+    columns, rows, lanes = kind.shape
+    layout = None
+    if isinstance(kind.layout, ir.StridedLayoutAttr):
+        (step, *_), offset = kind.get_strides_and_offset()
+        layout = ir.StridedLayoutAttr.get(offset, [step, SIDE * lanes, lanes, 1])
+    shape = [columns, rows // SIDE, SIDE, lanes]
+    result = ir.MemRefType.get(shape, kind.element_type, layout, kind.memory_space)
+    groups = [[0], [1, 2], [3]]
+    made = memref.ExpandShapeOp(result, value, groups, output_shape=[], static_output_shape=shape)
+    return made.result
 
 
 def seen_with(

@@ -33,6 +33,7 @@ from davinci.units import FRACTAL_SIDE as SIDE
 PRODUCTS = {"f16": "f162f32", "bf16": "bf162f32", "f32": "f322f32"}
 WORDS = {1: "b8", 2: "b16", 4: "b32"}
 NO_EVENT = -1
+FRACTAL_RANK = 4
 FEW_FRACTALS = 10
 """Below so many fractals of the result a product waits for the one before it."""
 
@@ -91,28 +92,52 @@ def dense_elements(view: MemrefView) -> int:
 
 @lowering("fixpipe")
 def lower_fixpipe(translator: Translator, op: Op) -> None:
-    """From L0C to rows in global memory, converted on the way."""
+    """From L0C to rows or to columns of fractals in global memory, converted on the way."""
     (source,), (target,), *rest = translator.groups(op)
     src, dst = translator.view(op, source), translator.view(op, target)
-    if any(rest) or word(op, "dma_mode") != "nz2nd":
-        raise Unsupported(f"fixpipe {word(op, 'dma_mode', 'nz2nz')}")
+    mode = word(op, "dma_mode", "normal")
+    fractals = mode == "normal" and len(dst.sizes) == FRACTAL_RANK
+    if any(rest) or not (fractals or (mode == "nz2nd" and len(dst.sizes) == 2)):
+        raise Unsupported(f"fixpipe {mode} to {len(dst.sizes)} dimensions")
     quantized, relu = word(op, "pre_quant"), word(op, "pre_relu")
     if quantized not in QUANTIZED or relu not in RELU:
         raise Unsupported(f"fixpipe {quantized} {relu}")
-    if src.kind not in ("f32", "s32") or len(dst.sizes) != 2 or dst.space is not Space.GM:
+    if src.kind not in ("f32", "s32") or dst.space is not Space.GM:
         raise Unsupported(f"fixpipe from {src.kind} to {dst.space.name}")
     result = QUANTIZED[quantized]
     record = translator.record("fixpipe", f"{src.kind}2{result}" if result else src.kind)
-    step = src.strides[0]
-    fields = {
+    fields = columns_of_fractals(dst) if fractals else rows_of_elements(dst)
+    fields["src_stride"] = field(builder.divided(src.strides[0], SIDE))
+    fields["relu"] = RELU[relu]
+    translator.instruction(record, [dst.address, src.address], **fields)
+
+
+def rows_of_elements(dst: MemrefView) -> dict[str, IndexLike]:
+    """How a fixpipe writes rows."""
+    return {
         "n_size": field(dst.sizes[1]),
         "m_size": field(dst.sizes[0]),
         "dst_stride": field(dst.strides[0]),
-        "src_stride": field(builder.divided(step, SIDE)),
-        "relu": RELU[relu],
         "nz2nd": 1,
     }
-    translator.instruction(record, [dst.address, src.address], **fields)
+
+
+def columns_of_fractals(dst: MemrefView) -> dict[str, IndexLike]:
+    """How a fixpipe writes columns of fractals, without gaps in each of them.
+
+    Raises:
+        Unsupported: they have some, or sizes that the program computes.
+    """
+    dense = (*dst.sizes[2:], *dst.strides[1:]) == (SIDE, SIDE, SIDE * SIDE, SIDE, 1)
+    if not (dst.static and dense):
+        raise Unsupported("fixpipe to fractals with gaps")
+    (columns, rows, *_), step = dst.shape, dst.steps[0]
+    return {
+        "n_size": columns * SIDE,
+        "m_size": rows * SIDE,
+        "dst_stride": step * dst.itemsize // BLOCK_BYTES,
+        "nz2nd": 0,
+    }
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@ same bytes."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ pytest.importorskip("ascendnpuir", reason="needs pip install '.[triton]'")
 import davinci
 from davinci.errors import CompileError
 from davinci.frontends.hivm import Given, launch
-from davinci.hivm_out import as_hivm
+from davinci.hivm_out import WrittenKernel, as_hivm
+from davinci.runtime.executable import Executable
 from davinci.triton.toolchain import verify
 
 ARRAYS = {"f16": np.float16, "f32": np.float32, "i32": np.int32}
@@ -88,16 +91,25 @@ def slower(text: str) -> float:
         for spec in ours.inputs
     }
     ((out, expected),) = ours.run(inputs).items()
-    arrays = {**inputs, out: np.zeros_like(expected)}
-    names = [name or f"between{i}" for i, name in enumerate(kernel.arguments)]
-    given = []
+    theirs, made = launched(kernel, {**inputs, out: np.zeros_like(expected)})
+    assert made[out].tobytes() == expected.tobytes()
+    return theirs.launches[0].cycles / ours.launches[0].cycles
+
+
+def launched(
+    kernel: WrittenKernel, known: Mapping[str, np.ndarray]
+) -> tuple[Executable, dict[str, np.ndarray]]:
+    """A kernel read back, and what it leaves of these arrays and of those between kernels, which
+    are "between0" and so on where they are not among them."""
+    between = (f"between{i}" for i in itertools.count())
+    names = [name or next(between) for name in kernel.arguments]
+    arrays, given = {}, []
     for name, kind in zip(names, kernel.types, strict=True):
         *sizes, element = re.findall(r"\w+", kind.removeprefix("memref"))[0].split("x")
         given.append(Given(name, tuple(map(int, sizes)), element))
-        arrays.setdefault(name, np.zeros([*map(int, sizes)], ARRAYS[element]))
+        arrays[name] = known.get(name, np.zeros([*map(int, sizes)], ARRAYS[element]))
     theirs = davinci.compile(launch(kernel.text, [kernel.blocks], given), machine="ascend910b")
-    assert theirs.run({name: arrays[name] for name in names})[out].tobytes() == expected.tobytes()
-    return theirs.launches[0].cycles / ours.launches[0].cycles
+    return theirs, theirs.run(arrays)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -134,6 +146,33 @@ def test_the_same_bytes_of_products(name: str) -> None:
       %r = stablehlo.dot_general %a, %b, contracting_dims = {dims} : ({types[0]}) -> {types[1]}
       return %r : {types[1]} }}"""
     assert slower(text) < most
+
+
+@pytest.mark.parametrize("rows", [64, 33, 200])
+def test_a_product_that_leaves_fractals_for_the_next(rows: int) -> None:
+    """Rows behind the last one fill up its fractals."""
+    text = f"""func.func @main(%a: tensor<{rows}x96xf16>, %b: tensor<96x128xf16>,
+                               %c: tensor<128x80xf16>) -> tensor<{rows}x80xf16> {{
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+        : (tensor<{rows}x96xf16>, tensor<96x128xf16>) -> tensor<{rows}x128xf16>
+      %1 = stablehlo.dot_general %0, %c, contracting_dims = [1] x [0]
+        : (tensor<{rows}x128xf16>, tensor<128x80xf16>) -> tensor<{rows}x80xf16>
+      return %1 : tensor<{rows}x80xf16> }}"""
+    found = as_hivm(text)
+    assert found.refused == {}
+    first, second = (kernel for kernel in found.kernels if kernel.name.startswith("matmul"))
+    for kernel in first, second:
+        verify(kernel.text)
+    assert "dma_mode<normal>" in first.text
+    ours = davinci.compile(text, machine="ascend910b")
+    arrays = {
+        spec.name: RANDOM.standard_normal(spec.shape).astype(spec.dtype) for spec in ours.inputs
+    }
+    ((out, expected),) = ours.run(arrays).items()
+    arrays[out] = np.zeros_like(expected)
+    for kernel in first, second:
+        arrays |= launched(kernel, arrays)[1]
+    assert arrays[out].tobytes() == expected.tobytes()
 
 
 def test_reductions_of_blocks() -> None:

@@ -101,6 +101,23 @@ func.func @p(%x: memref<12x32xf16>, %y: memref<16x16xf16>) attributes {ascend.ke
   return
 }
 
+// Results go to columns of fractals: whole ones at once, the first rows of each by themselves.
+// CHECK: func.func @f(
+// CHECK: memref.expand_shape {{.*}} {{\[\[}}0], [1, 2], [3]] output_shape [2, 2, 16, 16]
+// CHECK: "hir.fixpipe"({{.*}}) {dma_mode = #hir.dma_mode<normal>, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<2x2x16x16xf32, "cc">, memref<2x2x16x16xf32, "gm">) -> ()
+// CHECK: [[C1:%.+]] = memref.subview {{.*}}[0, 0, 0, 0] [1, 2, 16, 16]
+// CHECK: [[R1:%.+]] = memref.subview {{.*}}[0, 0, 0] [1, 30, 16]
+// CHECK: "hir.fixpipe"([[C1]], [[R1]]) {dma_mode = #hir.dma_mode<nz2nd>
+// CHECK: [[C2:%.+]] = memref.subview {{.*}}[1, 0, 0, 0] [1, 2, 16, 16]
+// CHECK: [[R2:%.+]] = memref.subview {{.*}}[1, 0, 0] [1, 30, 16]
+// CHECK: "hir.fixpipe"([[C2]], [[R2]]) {dma_mode = #hir.dma_mode<nz2nd>
+func.func @f(%whole: memref<2x32x16xf32>, %first: memref<2x30x16xf32>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %c = memref.alloc() {cce.address = 0 : i64} : memref<2x2x16x16xf32, #cce.space<"L0C">>
+  "cce.fixpipe"(%c, %whole) : (memref<2x2x16x16xf32, #cce.space<"L0C">>, memref<2x32x16xf32>) -> ()
+  "cce.fixpipe"(%c, %first) : (memref<2x2x16x16xf32, #cce.space<"L0C">>, memref<2x30x16xf32>) -> ()
+  return
+}
+
 // Blocks become numbers, and numbers blocks by way of a buffer behind all others.
 // CHECK: func.func @b(
 // CHECK: [[SUMS:%.+]] = memref.expand_shape {{.*}} {{\[\[}}0], [1, 2]] output_shape [2, 8, 1] : memref<2x8xf32, "ub"> into memref<2x8x1xf32, "ub">
