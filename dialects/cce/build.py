@@ -13,10 +13,13 @@ and takes is said in its class, in `ops.py` or `vector_ops.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from davinci.dialects.base import create
 from davinci.mlir import ir
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Value = ir.Value
 
@@ -214,32 +217,27 @@ def pipe_barrier(*, pipe: str) -> None:
     operation("pipe_barrier", (), pipe=pipe)
 
 
-Places = Sequence[int] | None
+class SomeBlocks(TypedDict, total=False):
+    """Attributes of a meeting of some blocks; without them all blocks meet.
+
+    Attributes:
+        own: the line of a block's counter, less the number of the block.
+        early: the line of its second counter, the same way, and by how much it is higher; or None.
+        seen: the first line that the block looks at, and how many there are.
+    """
+
+    own: int
+    early: Sequence[int] | None
+    seen: Sequence[int]
 
 
-def read_counter(
-    lines: Value,
-    scratch: Value,
-    *,
-    own: int | None = None,
-    early: Places = None,
-    seen: Places = None,
-) -> Value:
+def read_counter(lines: Value, scratch: Value, **some: Unpack[SomeBlocks]) -> Value:
     kind = ir.IntegerType.get_signless(32)
-    read = create("cce.read_counter", (lines, scratch), (kind,), own=own, early=early, seen=seen)
-    return read.result
+    return create("cce.read_counter", (lines, scratch), (kind,), **some).result
 
 
-def sync_cores(
-    lines: Value,
-    number: Value,
-    scratch: Value,
-    *,
-    own: int | None = None,
-    early: Places = None,
-    seen: Places = None,
-) -> None:
-    operation("sync_cores", (lines, number, scratch), own=own, early=early, seen=seen)
+def sync_cores(lines: Value, number: Value, scratch: Value, **some: Unpack[SomeBlocks]) -> None:
+    operation("sync_cores", (lines, number, scratch), **some)
 
 
 def sync_and_copy(
@@ -248,13 +246,9 @@ def sync_and_copy(
     scratch: Value,
     src: Value,
     dst: Value,
-    *,
-    own: int | None = None,
-    early: Places = None,
-    seen: Places = None,
+    **some: Unpack[SomeBlocks],
 ) -> None:
-    operands = (lines, number, scratch, src, dst)
-    operation("sync_and_copy", operands, own=own, early=early, seen=seen)
+    operation("sync_and_copy", (lines, number, scratch, src, dst), **some)
 
 
 def set_core_flag(*, pipe: str, flag: int, of_all: bool = False) -> None:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, arith, ir
@@ -155,8 +154,10 @@ class Meeting:
         seats = exchange.seats[loop]
         # A step has a meeting for each left factor, and one that is early is a step ahead.
         early = None if seats.early is None else (seats.early, len(self.parts))
-        some = {"own": seats.own, "early": early, "seen": (seats.first, seats.count)}
-        self._some: dict[str, Any] = {} if len(exchange.seats) == 1 else some
+        self._some: cce.SomeBlocks = {}
+        if len(exchange.seats) > 1:
+            seen = seats.first, seats.count
+            self._some = {"own": seats.own, "early": early, "seen": seen}
         rows = seats.count + (1 if early is None else 2)
         self._scratch = alloc([rows, LANES], ir.IntegerType.get_signless(32), "UB")
         self._begun = cce.read_counter(self.lines, self._scratch, **self._some)
