@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, product
 
+from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.mlir import Op, attribute_names, ir, memref
 from davinci.passes import builder
@@ -32,6 +33,27 @@ def reduce_blocks(op: Op, operands: Sequence[ir.Value]) -> None:
     attributes = {
         "arith": f"#hir.reduce_op<{REDUCTIONS[op.name.removeprefix('cce.')]}>",
         "reduce_dims": "array<i64: 2>",
+        "operandSegmentSizes": "array<i32: 1, 1, 0, 0>",
+    }
+    build("vreduce", attributes, [source, with_last(target)])
+
+
+def sum_rows(op: Op, operands: Sequence[ir.Value]) -> None:
+    """The sum of the lanes of each row, of which a repeat holds one or more.
+
+    Raises:
+        NoCounterpart: the first lanes are left out.
+    """
+    source, target = operands
+    rows, lanes = ir.MemRefType(source.type).shape
+    if attribute(op, "first_lane", 0):
+        raise NoCounterpart(f"{op.name} of lanes behind the first")
+    taken = attribute(op, "lanes", lanes)
+    if taken != lanes:
+        source = builder.subview(source, [0, 0], [rows, taken])
+    attributes = {
+        "arith": "#hir.reduce_op<sum>",
+        "reduce_dims": "array<i64: 1>",
         "operandSegmentSizes": "array<i32: 1, 1, 0, 0>",
     }
     build("vreduce", attributes, [source, with_last(target)])
@@ -202,15 +224,15 @@ def evenly_apart(view: BufferView) -> bool:
 
 
 def with_last(value: ir.Value) -> ir.Value:
-    """A contiguous view [r, n] as [r, n, 1]."""
+    """A view [.., n] as [.., n, 1]."""
     kind = ir.MemRefType(value.type)
     layout = None
     if isinstance(kind.layout, ir.StridedLayoutAttr):
         strides, offset = kind.get_strides_and_offset()
-        layout = ir.StridedLayoutAttr.get(offset, [*strides, 1])
+        layout = ir.StridedLayoutAttr.get(offset, [*strides, strides[-1]])
     shape = [*kind.shape, 1]
     result = ir.MemRefType.get(shape, kind.element_type, layout, kind.memory_space)
-    made = memref.ExpandShapeOp(
-        result, value, [[0], [1, 2]], output_shape=[], static_output_shape=shape
-    )
+    last = kind.rank - 1
+    groups = [*([dim] for dim in range(last)), [last, kind.rank]]
+    made = memref.ExpandShapeOp(result, value, groups, output_shape=[], static_output_shape=shape)
     return made.result

@@ -148,6 +148,8 @@ def replace(op: Op, room: FreeRoom) -> None:
         build("vbrc", {"broadcast_dims": "array<i64>"}, [scalar, filled(op, target)])
     elif name in blocks.REDUCTIONS:
         blocks.reduce_blocks(op, operands)
+    elif name == "vcadd":
+        blocks.sum_rows(op, operands)
     elif name == "vbrcb":
         like = ir.MemRefType(operands[-1].type)
         blocks.fill_blocks(op, operands, lambda count: room.elements(like, count))

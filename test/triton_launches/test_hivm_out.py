@@ -238,6 +238,30 @@ SCATTERED = {
 }
 
 
+@pytest.mark.parametrize("kind", ["128x768xf32", "37x100xf16", "40x8xf32"])
+def test_layer_norms(kind: str) -> None:
+    """Sums of the lanes of repeats, whole ones or not."""
+    rows, columns, element = kind.split("x")
+    each = f"tensor<{rows}x{element}>"
+    body = f"""%z = stablehlo.constant dense<0.0> : tensor<{element}>
+      %n = stablehlo.constant dense<{columns}.0> : {each}
+      %s = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1]
+        : (T, tensor<{element}>) -> {each}
+      %m = stablehlo.divide %s, %n : {each}
+      %u = stablehlo.broadcast_in_dim %m, dims = [0] : ({each}) -> T
+      %d = stablehlo.subtract %a, %u : T
+      %q = stablehlo.multiply %d, %d : T
+      %t = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [1]
+        : (T, tensor<{element}>) -> {each}
+      %v = stablehlo.divide %t, %n : {each}
+      %e = stablehlo.constant dense<1.0e-3> : {each}
+      %x = stablehlo.add %v, %e : {each}
+      %y = stablehlo.rsqrt %x : {each}
+      %w = stablehlo.broadcast_in_dim %y, dims = [0] : ({each}) -> T
+      %r = stablehlo.multiply %d, %w : T"""
+    assert slower(model(kind, body)) < 4
+
+
 @pytest.mark.parametrize("text", SCATTERED.values(), ids=SCATTERED)
 def test_squares_whose_rows_lie_anywhere(text: str) -> None:
     """They go by way of a buffer, which takes longer."""

@@ -201,3 +201,16 @@ func.func @fractals(%x: memref<4x32x16xf16>) attributes {ascend.kernel, ascend.c
   "cce.copy"(%x, %u) : (memref<4x32x16xf16>, memref<4x32x16xf16, #cce.space<"L1">>) -> ()
   return
 }
+
+// The first lanes of rows are summed, to numbers at a distance.
+// CHECK: func.func @s(
+// CHECK: [[LANES:%.+]] = memref.subview {{.*}}[0, 0] [2, 40]
+// CHECK: [[SUMS:%.+]] = memref.expand_shape {{.*}} {{\[\[}}0, 1]] output_shape [2, 1] : memref<2xf32, strided<[8]>, "ub"> into memref<2x1xf32, strided<[8, 8]>, "ub">
+// CHECK: "hir.vreduce"([[LANES]], [[SUMS]]) {arith = #hir.reduce_op<sum>, operandSegmentSizes = array<i32: 1, 1, 0, 0>, reduce_dims = array<i64: 1>}
+func.func @s() attributes {ascend.kernel, ascend.core = "aiv"} {
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<2x64xf32, #cce.space<"UB">>
+  %t = memref.alloc() {cce.address = 512 : i64} : memref<16xf32, #cce.space<"UB">>
+  %d = memref.reinterpret_cast %t to offset: [0], sizes: [2], strides: [8] : memref<16xf32, #cce.space<"UB">> to memref<2xf32, strided<[8]>, #cce.space<"UB">>
+  "cce.vcadd"(%a, %d) {lanes = 40 : i64} : (memref<2x64xf32, #cce.space<"UB">>, memref<2xf32, strided<[8]>, #cce.space<"UB">>) -> ()
+  return
+}
