@@ -12,9 +12,9 @@ import davinci
 from davinci.machine import Machine, load
 from davinci.passes.stablehlo_to_ascend import sort as sort_conversion
 from davinci.schedule.sorts.first_keys import GROUPS, PARTS, ROWS, FirstKeys, SortWay, way_of
-from davinci.schedule.sorts.keys import Keys
+from davinci.schedule.sorts.keys import Keys, KeySteps
 from davinci.schedule.sorts.network import SortTile
-from davinci.schedule.sorts.schedule import longest_row
+from davinci.schedule.sorts.schedule import longest_row, tiles_of
 from random_sorts import ALIKE, TOTAL, Sort, differs, random_sort, sort_of
 
 CASES = [
@@ -86,6 +86,15 @@ def test_the_first_keys_come_from_groups(
     executable = davinci.compile(sort.text, cores=2)
     assert not differs(sort, list(executable.run(*sort.inputs).values()))
     assert any(k["op"] == "gather" for k in executable.profile["kernels"])
+
+
+@pytest.mark.parametrize("below", [None, 5, 16383, 16384, 1 << 22])
+def test_keys_that_are_alike_are_sorted_by_the_same_steps(below: int | None) -> None:
+    keys = Keys("largest", True, below)
+    (tile, *_) = tiles_of(300, keys, load("ascend910"))
+    made, alike = (KeySteps(each, tile, 9) for each in (keys, keys.alike))
+    for part in ("before", "digits", "after"):
+        assert list(getattr(made, part)()) == list(getattr(alike, part)())
 
 
 @pytest.mark.parametrize(

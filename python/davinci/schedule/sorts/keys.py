@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from davinci.operators.sorting import INFINITY, LARGEST, NAN, SIGNED, TOTAL
+from davinci.operators.sorting import INFINITY, LARGEST, MOST_NUMBER, NAN, SIGNED, TOTAL
 from davinci.schedule.sorts.network import (
     APART,
     KEYS,
@@ -44,6 +44,10 @@ PART = 256
 
 PLACE = 1
 """The plane of the spare buffer that numbers come in and leave in."""
+
+
+MOST_BELOW = {2: MOST_PAIR // 2, 3: MOST_NUMBER}
+"""By planes, what numbers are less than at most."""
 
 
 def planes_of(below: int | None) -> int:
@@ -70,6 +74,11 @@ class Keys:
     @property
     def planes(self) -> int:
         return planes_of(self.below)
+
+    @property
+    def alike(self) -> Keys:
+        """The same keys with any numbers of as many planes, which are sorted by the same steps."""
+        return self if self.below is None else replace(self, below=MOST_BELOW[self.planes])
 
     @property
     def marks_zeros(self) -> bool:

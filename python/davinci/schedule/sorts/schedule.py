@@ -156,14 +156,20 @@ def longest_row(keys: Keys, machine: Machine) -> int:
 
 def tile_cycles(tile: SortTile, keys: Keys, columns: int, kept: int, machine: Machine) -> int:
     """Estimated cycles of a tile."""
-    made = KeySteps(keys, tile, kept)
-    steps = [*made.before(), *made.digits(), *tile.steps(), *made.after()]
-    work = vector_cycles(steps, machine) + len(steps) * prices.until_visible(machine)
+    work = work_cycles(tile, keys.alike, kept, machine)
     arrays = 1 if keys.below is None else 1 + PLACE
     read, write = prices.reading(machine), prices.writing(machine)
     moved = read.busy(arrays * tile.rows * columns * WORD_BYTES, arrays * tile.rows)
     moved += write.busy(arrays * tile.rows * kept * WORD_BYTES, arrays * tile.rows)
     return int(work + moved + prices.ends(machine))
+
+
+@lru_cache(1024)
+def work_cycles(tile: SortTile, keys: Keys, kept: int, machine: Machine) -> int:
+    """Estimated cycles of all that is done to a tile in UB."""
+    made = KeySteps(keys, tile, kept)
+    steps = [*made.before(), *made.digits(), *tile.steps(), *made.after()]
+    return vector_cycles(steps, machine) + len(steps) * prices.until_visible(machine)
 
 
 def vector_cycles(steps: Iterable[NetworkStep], machine: Machine) -> int:
