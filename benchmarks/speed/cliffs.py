@@ -147,6 +147,7 @@ CASES: tuple[Case, ...] = (
         12000,
     ),
     Case("top-k 1x8400, k = 300", lambda x: lax.top_k(x, 300), (floats((1, 8400)),), 150000),
+    Case("top-k 8x128256, k = 50", lambda x: lax.top_k(x, 50), (floats(VOCABULARY),), 150000),
     Case("sort 16x256", lambda x: lax.sort(x), (floats((16, 256)),), 25000),
     Case("argsort 16x256", lambda x: jnp.argsort(x), (floats((16, 256)),), 25000),
     Case("sort 8x100", lambda x: lax.sort(x), (floats((8, 100)),), 12000),
