@@ -1,5 +1,5 @@
 """catlass, its guide to tuning: products in two shapes of tiles, or in two orders of blocks
-(docs/hardware.md d).
+(docs/hardware.md d); and msKL, which tunes catlass: one product in 12 and in 15 shapes.
 
 On cards of 20 and of 24 cube cores. The program is that of the public templates: blocks of C in
 turn to the cores, k in tiles that a transfer brings to one of two buffers in L1, and parts of those
@@ -8,7 +8,7 @@ that take turns in L0A and L0B.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hand_written import Stream, run
@@ -51,6 +51,7 @@ class Tiles:
         machine: that runs it.
         swizzle: so many blocks along the rows, or along the columns if `across`, are done before
             the others of their columns.
+        all_cores: whether cores are launched that have no block.
     """
 
     size: tuple[int, int, int]
@@ -61,6 +62,13 @@ class Tiles:
     machine: Machine = MACHINE_B3
     swizzle: int = 3
     across: bool = True
+    all_cores: bool = False
+
+    @property
+    def launched(self) -> int:
+        """Cores that the task has."""
+        cores = self.machine.cores
+        return cores if self.all_cores else min(cores, len(self.corners()))
 
     @property
     def places(self) -> tuple[int, int, int, int]:
@@ -212,9 +220,8 @@ def simulated(how: Tiles) -> float:
     def body(s: Stream, block: int) -> None:
         Core(s, how).blocks(block)
 
-    cores = min(how.machine.cores, len(how.corners()))
-    profile = run(device(how.places[3] + (1 << 20), how.machine), body, "AIC", cores)
-    return microseconds(profile.cycles, how.machine) + head(cores, how.machine)
+    profile = run(device(how.places[3] + (1 << 20), how.machine), body, "AIC", how.launched)
+    return microseconds(profile.cycles, how.machine) + head(how.launched, how.machine)
 
 
 WIDE, TALL = (128, 256, 256), (256, 128, 256)
@@ -223,6 +230,22 @@ FLOATS = Tiles((1, 768, 5120), (128, 128, 256), 64, itemsize=4, machine=MACHINE)
 IN_FRACTALS = Tiles((20, 6144, 16384), WIDE, 64, b="fractals")
 IN_ROWS = replace(IN_FRACTALS, b="rows")
 IN_ORDER = Tiles((160, 6144, 2048), WIDE, 64, b="fractals")
+
+SMALL = (256, 512, 1024)
+"""The product of the guide to msKL, which tunes the templates (chapters on kernels and on
+programs): B in rows, all cores launched, 20 as its script has it."""
+
+
+def of_small(
+    measured: Sequence[tuple[tuple[int, int, int], int, float]],
+) -> list[tuple[str, Tiles, float]]:
+    """Its versions: blocks in L1, elements of k in L0A and L0B, microseconds."""
+    how = Tiles(SMALL, WIDE, 64, b="rows", all_cores=True)
+    return [
+        (f"{m} x {n} x {k} by {part}", replace(how, tile=(m, n, k), k=part), time)
+        for (m, n, k), part, time in measured
+    ]
+
 
 TILES: dict[str, list[tuple[str, Tiles, float]]] = {
     "1024 x 576 x 6144 f16": [
@@ -245,6 +268,41 @@ TILES: dict[str, list[tuple[str, Tiles, float]]] = {
         ("three blocks across", IN_ORDER, 40.6),
         ("four blocks across", replace(IN_ORDER, swizzle=4), 35.3),
     ],
+    "256 x 512 x 1024 f16": of_small(
+        [
+            (WIDE, 64, 22.562),
+            ((128, 256, 128), 64, 22.109),
+            ((128, 128, 256), 64, 17.778),
+            ((64, 128, 128), 128, 15.378),
+            ((64, 128, 256), 128, 14.982),
+            ((64, 128, 512), 128, 15.671),
+            ((64, 64, 128), 128, 19.592),
+            ((64, 64, 256), 128, 18.340),
+            ((64, 64, 512), 128, 18.541),
+            ((128, 128, 128), 128, 20.652),
+            ((128, 128, 256), 128, 17.728),
+            ((128, 128, 512), 128, 17.637),
+        ]
+    ),
+    "256 x 512 x 1024 f16, timed by its host": of_small(
+        [
+            (WIDE, 64, 64.081),
+            (TALL, 64, 68.041),
+            ((128, 128, 256), 64, 60.701),
+            ((128, 128, 512), 64, 61.121),
+            ((64, 256, 128), 64, 62.361),
+            ((64, 256, 256), 64, 60.661),
+            ((64, 128, 256), 64, 58.261),
+            ((128, 128, 256), 128, 62.381),
+            ((128, 128, 512), 128, 62.621),
+            ((64, 128, 256), 128, 57.501),
+            ((64, 128, 512), 128, 59.281),
+            ((128, 64, 512), 128, 65.041),
+            ((64, 64, 256), 256, 63.561),
+            ((64, 64, 512), 256, 65.121),
+            ((64, 64, 1024), 256, 65.081),
+        ]
+    ),
 }
 """Products; of each, names of versions, the versions, and measured microseconds."""
 

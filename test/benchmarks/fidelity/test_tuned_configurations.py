@@ -51,3 +51,13 @@ def test_whole_configurations_only(script: Any) -> None:
     rows = [script.Row("GELU", name, "us", 2.0, 3.0, 0.1) for name in names]
     found = list(script.configurations(rows, "one function|unrolled by 6"))
     assert found == [script.TunedConfiguration(name, 2.0, 3.0) for name in names[:2]]
+
+
+def test_tiles_of_a_small_product(script: Any) -> None:
+    """All cores are launched: four blocks take longer than sixteen, 32 longer than those."""
+    tiles = script.published_tiles
+    versions = tiles.TILES["256 x 512 x 1024 f16"]
+    assert {how.launched for _, how, _ in versions} == {20}
+    names = "128 x 256 x 256 by 64", "64 x 128 x 256 by 128", "64 x 64 x 256 by 128"
+    times = {name: tiles.simulated(how) for name, how, _ in versions if name in names}
+    assert min(times, key=times.__getitem__) == names[1]
