@@ -92,7 +92,7 @@ class AscendFusePass(Pass):
         if chip.split:
             refuse_cube(op, chip.name)
         machine, cores = machines.for_vector(chip), machines.vector_cores_for(chip, self.cores)
-        together, of_cube = self.fusion == "all", machines.for_cube(chip) if chip.split else None
+        together, apart = self.fusion == "all", chip if chip.split else None
         names = chosen(self.rewrites) if together else frozenset[str]()
         behind, counts = "product-epilogues" in names, Counter[str]()
         for function in tensor_functions(op):
@@ -112,7 +112,7 @@ class AscendFusePass(Pass):
                 for ops in attention_groups(block, *of_both):
                     outliner.outline(FusedGroup(ops))
                     counts["attention"] += 1
-            for ops in product_groups(block, behind, of_cube):
+            for ops in product_groups(block, behind, apart, self.cores or chip.cores):
                 outliner.outline(FusedGroup(ops))
                 counts["product-epilogues"] += len(ops) > 1
             if (

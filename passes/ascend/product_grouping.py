@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
@@ -28,11 +29,13 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
     is_elementwise,
     read_once,
+    readers_of,
     users_of,
 )
 from davinci.schedule.graph import Graph
 from davinci.schedule.pools.group import read_pool
-from davinci.schedule.products.group import read_group
+from davinci.schedule.products.behind import pays
+from davinci.schedule.products.group import ProductGroup, read_group
 from davinci.schedule.vector.space import NoSpace
 
 MOST_OUTPUTS = 2
@@ -42,15 +45,20 @@ CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
 """Operators that are done by the way."""
 
 
-def product_groups(block: ir.Block, fuse: bool, machine: Machine | None = None) -> list[list[Op]]:
+def product_groups(
+    block: ir.Block, fuse: bool, chip: Machine | None = None, cores: int = 0
+) -> list[list[Op]]:
     """For each product with followers or casts that join it, the operators in their order.
 
     A product alone is lowered on buffers; what windows of images go into, which says more than they
     show, is a group also then, and without `fuse`.
 
     Args:
-        machine: whose cubes have cores of their own, which do little on the way; None of others.
+        chip: a machine whose cubes have cores of their own, which do little on the way: what else
+            follows a product is done by vector cores beside them, where that pays; None of others.
+        cores: of it.
     """
+    machine = None if chip is None else machines.for_cube(chip)
     places: dict[Op, int] = {op.operation: place for place, op in enumerate(block.operations)}
     products = last_makers(block, ON_CUBE)
     taken: dict[Op, list[Op]] = {}
@@ -60,12 +68,50 @@ def product_groups(block: ir.Block, fuse: bool, machine: Machine | None = None) 
         if width in (1, 2) or op.name == POOL:
             group: list[Op] = [op]
             if fuse:
-                group = _Growing(op, places, taken, products, machine).grown()
+                growing = partial(_Growing, op, places, taken, products)
+                group = growing(partial(read_group, machine=machine)).grown()
+                if chip is not None and not _pays(group, chip, cores):
+                    group = growing(partial(_read_alone, machine=machine)).grown()
             # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
             lies = all(full_value(value) is None for value in op.operands)
             if len(group) > 1 or ((op.name in OF_WINDOWS or width == 1) and lies):
                 found.append(group)
                 taken |= dict.fromkeys(group, group)
+    return found
+
+
+def _pays(group: list[Op], chip: Machine, cores: int) -> bool:
+    """Whether a group takes less time than its product and what follows it apart, if the latter is
+    work for other cores: a kernel that computes on with its results takes that in for little."""
+    if len(group) == 1 or group[0].name == POOL:
+        return True
+    outputs = outputs_of(group)
+    found = read_group(graph_of(group, outputs)[0], machines.for_cube(chip))
+    if found.behind is None:
+        return True
+    readers = [user for value in outputs for user in _readers(value) if user not in group]
+    if any(is_elementwise(user) or user.name == "ascend.reduce" for user in readers):
+        return False
+    return pays(found.behind, found.product, chip, cores)
+
+
+def _readers(value: ir.Value) -> list[Op]:
+    """Operators that read a value, in whichever shape."""
+    users = readers_of(value)
+    shaped = [user for user in users if user.name == "ascend.reshape"]
+    others = [user for user in users if user not in shaped]
+    return [*others, *(other for user in shaped for other in _readers(user.results[0]))]
+
+
+def _read_alone(graph: Graph, machine: Machine | None) -> ProductGroup:
+    """A group in which nothing follows the product on other cores.
+
+    Raises:
+        NoSpace: it is none.
+    """
+    found = read_group(graph, machine)
+    if found.behind is not None:
+        raise NoSpace("what follows a product on other cores")
     return found
 
 
@@ -78,15 +124,13 @@ class _Growing:
         places: dict[Op, int],
         taken: dict[Op, list[Op]],
         products: dict[Op, int],
-        machine: Machine | None,
+        read: Callable[[Graph], object],
     ) -> None:
         self._places, self._taken, self._products = places, taken, products
         self._first = places[product]
         self._apart = self._wholly_before()
         self._ops = [product]
-        self._read: Callable[[Graph], object] = partial(read_group, machine=machine)
-        if product.name == POOL:
-            self._read = read_pool
+        self._read = read_pool if product.name == POOL else read
         for operand in product.operands:
             if is_rounding(operand) and operand.owner.operation not in taken:
                 self._try([operand.owner.operation])

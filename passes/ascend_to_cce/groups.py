@@ -46,6 +46,7 @@ from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
 from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
+from davinci.passes.ascend_to_cce.products.behind import build_followed
 from davinci.passes.ascend_to_cce.products.group import build_product_group
 from davinci.passes.ascend_to_cce.products.laid_out import build_beside, build_laid_out
 from davinci.passes.ascend_to_cce.products.product import check_types, wanted
@@ -71,6 +72,7 @@ from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.combines import CombinePlan
 from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose
 from davinci.schedule.products.group import ProductGroup, is_product, read_group
 from davinci.schedule.products.laid_out import (
     LaidOutProduct,
@@ -176,7 +178,8 @@ def count_of(graph: Graph, target: Target) -> CoreCount:
     """
     asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
     price = LaunchPrice(target.machine, target.phases)
-    return cores_of(graph, target.machine, target.cores, asked, target.fractalize, price)
+    cores = target.machine, target.cores
+    return cores_of(graph, *cores, asked, target.fractalize, price, target.adders)
 
 
 def erase(ops: Sequence[Op]) -> None:
@@ -289,7 +292,11 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
         else:
             cores, schedule = product_of(given, target.cores)
             own = replace(target, cores=cores)
-        schedule, units = build_product_group(group, graph, gm, own, schedule)
+        if group.behind is not None:
+            schedule = schedule or choose(group.product, own.machine, own.cores, wanted(own))
+            units = build_followed(group, graph, gm, kernel, own, schedule)
+        else:
+            schedule, units = build_product_group(group, graph, gm, own, schedule)
     except NoSpace as error:
         refuse(operation, str(error), given, target)
     except CompileError as error:
@@ -318,7 +325,9 @@ def _met_of(
     split_cores = SplitCores(machine, target.adders)
     if given is not None:
         split = given_split(given, group, graph, split_cores, cores)
-        return split or given_laid_out(given, product, split_cores, cores)
+        if split is not None or group.behind is not None:
+            return split
+        return given_laid_out(given, product, split_cores, cores)
     asked = wanted(target)
     if asked != Wanted() or not _weighs(target):
         return None
@@ -332,6 +341,8 @@ def _met_of(
     split = split_of(group, graph, split_cores, cores, asked, price, least - apart)
     if target.adders is None:
         return split or laid_out_of(product, machine, cores, asked, price, least)
+    if group.behind is not None:  # vector cores are at that
+        return split
     least = least - apart if split is None else split.cycles + price.cycles(cores)
     return laid_out_beside(product, split_cores, cores, asked, price, least) or split
 

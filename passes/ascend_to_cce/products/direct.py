@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.products.parts import FactorViews, PartOfC
+from davinci.passes.ascend_to_cce.products.ring import MADE, TAKEN, PartRing
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.builder import add, alloc, mul, reshaped, restride, subview
@@ -57,6 +58,7 @@ class DirectExit:
         members: the product, by number in its kernel.
         rectified: whether negative sums leave as 0.
         zeros: what pads the last rows of fractals; None where factors have zeros there.
+        ring: where parts of C in rows go from which vector cores take them; None if none do.
     """
 
     def __init__(
@@ -65,9 +67,10 @@ class DirectExit:
         members: tuple[int, ...],
         rectified: bool = False,
         zeros: ZeroRows | None = None,
+        ring: PartRing | None = None,
     ) -> None:
         self.output, self.members, self.rectified = output, members, rectified
-        self.zeros = zeros
+        self.zeros, self.ring = zeros, ring
         kind = ir.MemRefType(output.type)
         self.lines: ir.Value | None = None
         """C in fractals, as rows of 16 elements; None of rows."""
@@ -85,6 +88,11 @@ class DirectExit:
         """
         place, n, m = part.place, part.n.size, part.m.size
         with serving(*self.members):
+            if self.ring is not None:
+                cce.wait_core_flag(flag=TAKEN)
+                cce.fixpipe(source, self.ring.next(place), relu=self.rectified)
+                cce.set_core_flag(pipe="FIX", flag=MADE)
+                return
             row, rest = mul(place.row, SIDE), 0
             if self.lines is None:
                 at = [place.batch, row, mul(place.column, SIDE)]

@@ -11,10 +11,8 @@ A core takes shares of C; what it does for one stands in `davinci.schedule.produ
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
@@ -22,33 +20,27 @@ from davinci.mlir import arith, ir
 from davinci.passes.analysis.lifetimes import alloc_bytes
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.direct import DirectExit, ZeroRows
-from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion, StagingBuffers
+from davinci.passes.ascend_to_cce.products.feed import Feed, StagingBuffers
 from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
-from davinci.passes.ascend_to_cce.products.parts import FactorViews, PartOfC, ResultPlace
+from davinci.passes.ascend_to_cce.products.parts import FactorViews
+from davinci.passes.ascend_to_cce.products.ring import MADE, TAKEN, PartRing
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
+from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, TileSegment, segments, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
-    IndexLike,
-    add,
     alloc,
     as_attribute,
-    for_loop,
-    mul,
-    remainder,
     reshaped,
     restride,
     viewed,
 )
 from davinci.schedule.products.cost import crossing_bytes, parting_buffers
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.events import Ask, Block, Event, Fill, Leave, Load, Mad, TurnRows
-from davinci.schedule.products.product import Product, ProductSchedule, Share
-from davinci.schedule.products.rolls import HERE, EventLine, Position, RolledLoop, lines_of
+from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad, TurnRows
+from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
@@ -62,53 +54,12 @@ class ProductArrays:
     extras: list[ir.Value]
 
 
-@dataclass(frozen=True)
-class Corner:
-    """Where a share begins: its first matrix, and what it takes of each dimension.
-
-    Attributes:
-        start: of k, in fractals, from which it goes on to the end of k, and through the rest then.
-    """
-
-    batch: IndexLike
-    k: Range
-    m: Range
-    n: Range
-    start: IndexLike = 0
-
-    def further(self, moves: Sequence[Position], turns: Sequence[ir.Value]) -> Corner:
-        """Where it would begin to be so much further on with every turn of each loop."""
-        batch, *starts = self.batch, self.k.start, self.m.start, self.n.start
-        for move, turn in zip(moves, turns, strict=True):
-            if move != HERE:
-                steps = [mul(turn, step) for step in move]
-                batch, *starts = map(add, [batch, *starts], steps)
-        ranges = zip((self.k, self.m, self.n), starts, strict=True)
-        k, m, n = (replace(whole, start=start) for whole, start in ranges)
-        return Corner(batch, k, m, n, self.start)
-
-    def region(self, operand: str, product: Product) -> ShareRegion:
-        """What of an operand the share takes."""
-        if operand == "a":
-            return ShareRegion(self.batch, self.k, self.m)
-        count, batch = product.matrices, self.batch
-        if count not in (0, product.batch):
-            batch = remainder(batch, count)
-        return ShareRegion(batch, self.k, self.n)
-
-    def begun(self, block: Block, product: Product) -> Corner:
-        """Where it would begin if a block that lies there without `start` lies where it does."""
-        if self.start == 0:
-            return self
-        place = remainder(add(add(self.k.start, block.k.start), self.start), product.fractals.k)
-        return replace(self, k=replace(self.k, start=add(place, -block.k.start)))
-
-
-class ProductKernel:
+class ProductKernel(ShareWalk):
     """Builds the kernel of a product from its schedule.
 
     Args:
         members: see `ProductGroup`.
+        ring: where vector cores take parts of C; None if none do.
     """
 
     def __init__(
@@ -117,8 +68,9 @@ class ProductKernel:
         schedule: ProductSchedule,
         gm: ProductArrays,
         members: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+        ring: PartRing | None = None,
     ) -> None:
-        self.product, self.schedule = product, schedule
+        super().__init__(product, schedule, ring)
         own, of_a, of_b = members
         self.members, self.ways = own, {"a": of_a, "b": of_b}
         staging = None if product.direct else staging_of(product, schedule)
@@ -139,7 +91,7 @@ class ProductKernel:
         if product.direct:
             spaces = ("L0A", "L0B") if product.cleared else ()
             zeros = ZeroRows.of(*(self.factors(1, space) for space in spaces)) if spaces else None
-            self.exit = DirectExit(gm.outputs[0], own, product.end.rectified, zeros)
+            self.exit = DirectExit(gm.outputs[0], own, product.end.rectified, zeros, ring)
         else:
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
@@ -164,68 +116,6 @@ class ProductKernel:
             space = space_name(buffer.type)
             buffer.owner.attributes["cce.address"] = as_attribute(taken[space])
             taken[space] += alloc_bytes(buffer.owner)
-
-    def parts(self) -> list[AlikeWork]:
-        """The shares of C, equal ones together."""
-        product, share = self.product, self.schedule.share
-        parts = []
-        for batches in segments(product.batch, share.batch):
-            for rows in segments(product.m, share.m * SIDE):
-                for columns in segments(product.n, share.n * SIDE):
-                    parts.append(self.part(batches, rows, columns))
-        return parts
-
-    def part(self, batches: TileSegment, rows: TileSegment, columns: TileSegment) -> AlikeWork:
-        """Shares of one size; rows and columns are counted in elements."""
-        share, counts = self.schedule.share, (batches.count, rows.count, columns.count)
-
-        def build(index: IndexLike) -> None:
-            if self.schedule.backwards:
-                index = add(math.prod(counts) - 1, mul(index, -1))
-            batch, i, j = unflatten(index, counts)
-            m, n = (
-                Range(
-                    add(segment.first // SIDE, mul(at, size)),
-                    segment.size,
-                    segment.first + segment.count * segment.size == total,
-                )
-                for segment, at, size, total in (
-                    (rows, i, share.m, self.product.m),
-                    (columns, j, share.n, self.product.n),
-                )
-            )
-            self.build(batches.start(batch), batches.size, m, n, self.start(i, j))
-
-        return AlikeWork(math.prod(counts), build)
-
-    def start(self, i: IndexLike, j: IndexLike) -> IndexLike:
-        """The fractal of k with which a share begins, that has rows and columns of these numbers:
-        another one than those that read the same of A, or of B."""
-        starts = self.schedule.starts
-        if starts == 1:
-            return 0
-        return mul(remainder(add(i, j), starts), self.product.fractals.k // starts)
-
-    def build(self, first: IndexLike, batch: int, m: Range, n: Range, start: IndexLike = 0) -> None:
-        """One share: `batch` matrices from the one numbered `first`, rows `m`, columns `n` of C."""
-        share = Share(batch, ceil_div(m.elements, SIDE), ceil_div(n.elements, SIDE))
-        lines = lines_of(share, self.product, self.schedule)
-        self.lines(lines, Corner(first, Range(0, self.product.k, True), m, n, start), [])
-
-    def lines(
-        self, lines: Sequence[EventLine | RolledLoop], corner: Corner, turns: list[ir.Value]
-    ) -> None:
-        """Builds lines and loops; `turns` counts the iterations of the loops around them."""
-        for line in lines:
-            if isinstance(line, RolledLoop):
-                with for_loop(0, line.count) as turn:
-                    self.lines(line.body, corner, [*turns, turn])
-                continue
-            places: dict[tuple[Position, ...], Corner] = {}
-            for event, moves in line.events:
-                if moves not in places:
-                    places[moves] = corner.further(moves, turns)
-                self.event(event, places[moves])
 
     def event(self, event: Event, corner: Corner) -> None:
         if isinstance(event, Fill):
@@ -269,20 +159,9 @@ class ProductKernel:
             flag(event.first),
         )
 
-    def part_of_c(self, event: Leave, corner: Corner) -> PartOfC:
-        """Where a part of a tile of the share lies."""
-        tile, batch, m, n = event.tile, corner.batch, corner.m, corner.n
-        row, column = tile.m.start + event.m.start, tile.n.start + event.n.start
-        place = ResultPlace(
-            add(batch, tile.batch),
-            add(m.start, row),
-            add(n.start, column),
-            min(m.elements - row * SIDE, event.m.size * SIDE),
-            min(n.elements - column * SIDE, event.n.size * SIDE),
-            m.last and (row + event.m.size) * SIDE >= m.elements,
-        )
-        first = add(n.start, tile.n.start)
-        return PartOfC(event.n, event.m, place, first, n.elements - tile.n.start * SIDE)
+    def skip(self) -> None:
+        cce.wait_core_flag(flag=TAKEN)
+        cce.set_core_flag(pipe="FIX", flag=MADE)
 
     def leave(self, event: Leave, corner: Corner) -> None:
         """A part of a tile of the share."""

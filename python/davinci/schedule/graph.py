@@ -78,6 +78,8 @@ class Graph:
         inputs: values that lie in GM when the group begins.
         outputs: values that lie in GM when it ends.
         windows: of inputs and outputs that are parts of arrays.
+        lanes_apart: whether the last dimension of the largest value stays an axis of its own, so
+            that tiles may have a part of the rows and of the columns.
     """
 
     arrays: list[Tensor] = field(default_factory=list)
@@ -85,6 +87,7 @@ class Graph:
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     windows: dict[int, Window] = field(default_factory=dict)
+    lanes_apart: bool = False
 
     def add(self, array: Tensor) -> int:
         """A new value's number."""
@@ -98,7 +101,7 @@ class Graph:
             (n.name, n.operands, n.result, repr(sorted(n.attributes.items()))) for n in self.nodes
         )
         places = tuple(self.inputs), tuple(self.outputs), tuple(sorted(self.windows.items()))
-        return nodes, tuple(self.arrays), *places
+        return nodes, tuple(self.arrays), *places, self.lanes_apart
 
     def keyed(self) -> KeyedGraph:
         """The group as a key of what is kept for it: by what it is, and by the operators of its

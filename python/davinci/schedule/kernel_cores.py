@@ -30,10 +30,11 @@ from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.pools import choice as pool_choice
 from davinci.schedule.pools.group import is_pool, read_pool
 from davinci.schedule.pools.pool import Pool
+from davinci.schedule.products.behind import cycles_with
 from davinci.schedule.products.candidates import Wanted
-from davinci.schedule.products.choice import quickly
-from davinci.schedule.products.group import is_product, read_group
-from davinci.schedule.products.product import Product
+from davinci.schedule.products.choice import quick_schedule, quickly
+from davinci.schedule.products.estimate import shares_of
+from davinci.schedule.products.group import ProductGroup, is_product, read_group
 from davinci.schedule.side_by_side import partings_of, plans_of
 from davinci.schedule.stages import CoresWay, pruned
 from davinci.schedule.vector.phased_schedule import PhasedSchedule
@@ -52,6 +53,7 @@ def cores_of(
     wanted: Wanted | None = None,
     algorithm: str = IMPROVED,
     price: LaunchPrice | None = None,
+    adders: Machine | None = None,
 ) -> CoreCount:
     """The number of cores, at most `cores`, on which a group and its launch take least time.
 
@@ -59,6 +61,7 @@ def cores_of(
         wanted: what a user asks for of products.
         algorithm: of fractalisation.
         price: of launching it; by default alone.
+        adders: the vector cores beside cube cores, if what follows a product is theirs.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -66,18 +69,24 @@ def cores_of(
     """
     price, wanted = price or LaunchPrice(machine), wanted or Wanted()
     if sum(map(is_product, graph.nodes)) == 1:
-        return _cores_of_product(KeyedGraph(graph.key(), graph), machine, cores, wanted, price)
+        known = KeyedGraph(graph.key(), graph)
+        return _cores_of_product(known, machine, cores, wanted, price, adders)
     weigh = weigher_of(graph, machine, cores, wanted, algorithm)
     return cheapest(price, cores, weigh, _has_pieces(graph))
 
 
 @lru_cache(maxsize=256)
 def _cores_of_product(
-    known: KeyedGraph, machine: Machine, cores: int, wanted: Wanted, price: LaunchPrice
+    known: KeyedGraph,
+    machine: Machine,
+    cores: int,
+    wanted: Wanted,
+    price: LaunchPrice,
+    adders: Machine | None,
 ) -> CoreCount:
     """`cores_of` a product: stages weigh it before the kernel is built, which asks again."""
-    product = read_group(known.graph, machine).product
-    return cheapest(price, cores, _weigh_product(product, machine, wanted))
+    group = read_group(known.graph, machine)
+    return cheapest(price, cores, _weigh_product(group, machine, wanted, adders))
 
 
 def count_alone(graph: Graph, machine: Machine, cores: int) -> CoreCount | None:
@@ -168,7 +177,7 @@ def weigher_of(graph: Graph, machine: Machine, cores: int, wanted: Wanted, algor
         return _weigh_pool(read_pool(graph).pool, machine)
     products = sum(map(is_product, graph.nodes))
     if products == 1:
-        return _weigh_product(read_group(graph, machine).product, machine, wanted)
+        return _weigh_product(read_group(graph, machine), machine, wanted)
     if products:
         return _weigh_attention(read_attention(graph).attention, machine, cores)
     return _weigh_parts(graph, machine, algorithm)
@@ -191,11 +200,22 @@ def _weigh_attention(attention: Attention, machine: Machine, cores: int) -> Weig
     return weigh
 
 
-def _weigh_product(product: Product, machine: Machine, wanted: Wanted) -> Weigh:
+def _weigh_product(
+    group: ProductGroup, machine: Machine, wanted: Wanted, adders: Machine | None = None
+) -> Weigh:
+    product, behind = group.product, group.behind
+
     def weigh(count: int, most: float) -> Weighed | None:
         if not (product.batch and product.m and product.k and product.n):
             return Weighed(0, 1)
-        return quickly(product, machine, count, wanted, most)
+        if behind is None or adders is None:
+            return quickly(product, machine, count, wanted, most)
+        found = quick_schedule(product, machine, count, wanted, most)
+        if found is None:
+            return None
+        cycles, schedule = found
+        cycles = cycles_with(behind, product, schedule, cycles, count, adders)
+        return Weighed(cycles, shares_of(product, schedule))
 
     return weigh
 

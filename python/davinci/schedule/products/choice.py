@@ -113,6 +113,18 @@ def quickly(
     Raises:
         CompileError: as of `choose`.
     """
+    cycles, best = quick_schedule(product, machine, cores, wanted, most) or (math.inf, None)
+    return None if best is None else Weighed(cycles, shares_of(product, best))
+
+
+def quick_schedule(
+    product: Product, machine: Machine, cores: int, wanted: Wanted, most: float
+) -> tuple[float, ProductSchedule] | None:
+    """The same as cycles and the schedule that takes them.
+
+    Raises:
+        CompileError: as of `choose`.
+    """
     try:
         ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED, most, FewCandidates)
     except CompileError:
@@ -125,7 +137,7 @@ def quickly(
         cycles = played(product, schedule, machine, cores, least, costs)
         if cycles < least:
             best, least = schedule, cycles
-    return Weighed(least, shares_of(product, best))
+    return least, best
 
 
 def candidates(

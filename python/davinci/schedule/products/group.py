@@ -18,11 +18,12 @@ from davinci.machine import Machine
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ, lanes
-from davinci.operators.vector_program import joined
+from davinci.operators.vector_program import DTYPE_OF, joined
 from davinci.schedule.followers import BYTES, Followers
 from davinci.schedule.graph import Graph, Node
+from davinci.schedule.products.behind import Behind, behind_of
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue
+from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue, plain
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.products.product import ProductOperand as Factor
@@ -49,6 +50,7 @@ class ProductGroup:
         extras: what the epilogue combines C with, in its order.
         outputs: what it makes, in its order.
         members: operators of the kernel: the product, and those on the way of A and of B.
+        behind: what other cores do with its result; None if nothing follows, or the same ones do.
     """
 
     product: Product
@@ -56,6 +58,7 @@ class ProductGroup:
     extras: tuple[int, ...]
     outputs: tuple[int, ...]
     members: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
+    behind: Behind | None = None
 
 
 def is_product(node: Node) -> bool:
@@ -163,11 +166,17 @@ class _ProductReader(Followers):
         self, product: Product, factors: tuple[int, ...], outputs: tuple[int, ...]
     ) -> ProductGroup:
         """The group on cores without a vector unit: sums leave as they are, or rounded, negative
-        ones perhaps as 0."""
-        end = product.end.rectify()
-        plain = not end.extras and end.unmoved.outputs == [end.sums]
-        if end.unmoved.steps or not plain:
-            raise NoSpace("what follows a product on a core without a vector unit")
+        ones perhaps as 0. What else follows is left to vector cores beside them."""
+        end, behind = product.end.rectify(), None
+        alone = not end.extras and end.unmoved.outputs == [end.sums]
+        if end.unmoved.steps or not alone:
+            sizes = product.batch, product.m, product.k, product.n
+            if product.image is not None or not all(sizes):
+                raise NoSpace("what follows a product on a core without a vector unit")
+            behind = behind_of(self.graph, self.node)
+            end = plain(DTYPE_OF[self.c.element], nz=False)
+            size = DTYPES[DTYPE_OF[self.c.element]].itemsize
+            product = replace(product, c=ProductResult(nz=False, itemsize=size))
         if (product.a.itemsize, product.b.itemsize) != (2, 2):
             raise NoSpace("factors that become others on a core without a vector unit")
         apart = replace(end, program=end.unmoved)
@@ -178,7 +187,8 @@ class _ProductReader(Followers):
             epilogue=apart,
         )
         own = self.node.members
-        return ProductGroup(product, (factors[0], factors[1]), (), outputs, (own, own, own))
+        numbers = (factors[0], factors[1])
+        return ProductGroup(product, numbers, (), outputs, (own, own, own), behind)
 
     def _require_turned(self, factors: Sequence[int]) -> None:
         """Bytes lie in fractals along whose rows k runs: no load turns fractals of them."""

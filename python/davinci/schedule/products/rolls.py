@@ -25,6 +25,7 @@ from davinci.schedule.products.events import (
     Event,
     Fill,
     FractalSpan,
+    Leave,
     Load,
     Mad,
     TurnRows,
@@ -83,6 +84,28 @@ def lines_of(
         edges = Edges(product.fractals.k, share.m, share.n)
     unit = math.prod(schedule.beside) * schedule.turn
     return roll(order(share, product, schedule).steps, edges, unit, product.image is not None)
+
+
+def leaves_of(lines: Sequence[EventLine | RolledLoop]) -> list[EventLine | RolledLoop]:
+    """What of lines and loops brings parts of C away, in the same loops; nothing of the rest."""
+    found: list[EventLine | RolledLoop] = []
+    for line in lines:
+        if isinstance(line, RolledLoop):
+            if body := leaves_of(line.body):
+                found.append(RolledLoop(line.count, tuple(body)))
+        elif events := tuple(each for each in line.events if isinstance(each[0], Leave)):
+            found.append(EventLine(events))
+    return found
+
+
+def count_leaves(lines: Sequence[EventLine | RolledLoop]) -> int:
+    """How often parts of C leave, with all repetitions of loops."""
+    return sum(
+        line.count * count_leaves(line.body)
+        if isinstance(line, RolledLoop)
+        else sum(isinstance(event, Leave) for event, _ in line.events)
+        for line in lines
+    )
 
 
 def mads_of_share(product: Product, schedule: ProductSchedule) -> int:

@@ -24,8 +24,9 @@ from davinci.machine import Machine, prices, reading_l2
 from davinci.operators import Tensor
 from davinci.operators.tensors import ND
 from davinci.schedule.choices import Choices, PartChoice, SplitChoice
-from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.graph import Graph, Node
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
+from davinci.schedule.products.behind import add_followers
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.epilogue import plain
@@ -348,11 +349,6 @@ def _partial_shape(m: int, n: int, parts: int, fractals: bool) -> list[int]:
 def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph, tuple[int, ...]]:
     """What adds partial products up, and all else that the group's outputs need, whether it stands
     behind the product or in front of it; and which of the group's inputs that takes."""
-    needed, behind = set(graph.outputs), list[Node]()
-    for other in reversed(graph.nodes):
-        if other.result in needed and other is not node:
-            needed.update(other.values)
-            behind.insert(0, other)
     made = Graph()
     result = graph.arrays[node.result]
     *outer, n = result.shape
@@ -373,13 +369,5 @@ def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph
     if result.element != "f32":
         known[node.result] = made.add(result)
         made.nodes.append(Node("cast", (total,), known[node.result], members=node.members))
-    inputs = tuple(value for value in graph.inputs if value in needed)
-    for value in inputs:
-        known[value] = made.add(graph.arrays[value])
-    for other in behind:
-        operands = tuple(x if isinstance(x, Scalar) else known[x] for x in other.operands)
-        known[other.result] = made.add(graph.arrays[other.result])
-        made.nodes.append(replace(other, operands=operands, result=known[other.result]))
-    made.inputs = [partial, *(known[value] for value in inputs)]
-    made.outputs = [known[value] for value in graph.outputs]
-    return made, inputs
+    made.inputs = [partial]
+    return made, add_followers(made, graph, known)

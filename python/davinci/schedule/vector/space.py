@@ -159,7 +159,9 @@ def space_of(graph: Graph) -> IterationSpace:
         array = graph.arrays[value]
         if array.layout == NZ and array.shape[-2] % FRACTAL_SIDE:
             steps[value] = _steps_of_padded(orders[value], array.stored_shape)
-    merged = _merged([_leaves(order) for order in orders], main, steps, _leaves(reduced))
+    merged = _merged(
+        [_leaves(order) for order in orders], main, steps, _leaves(reduced), graph.lanes_apart
+    )
     return _with_lanes(graph, merged)
 
 
@@ -310,12 +312,17 @@ def _memory_order(dims: Dims, layout: str) -> Dims:
 
 
 def _merged(
-    orders: list[Dims], main: int, steps: dict[int, dict[_Factor, int]], reduced: Dims
+    orders: list[Dims],
+    main: int,
+    steps: dict[int, dict[_Factor, int]],
+    reduced: Dims,
+    lanes_apart: bool,
 ) -> IterationSpace:
     """The space in the order of the value `main`, neighbours merged.
 
     Args:
         reduced: factors that some operator reduces.
+        lanes_apart: whether the last factor is an axis alone.
     """
     leaves = orders[main]
     if not leaves:
@@ -329,7 +336,8 @@ def _merged(
     groups: list[list[int]] = []
     for i in range(len(leaves)):
         inner, outer = leaves[i], leaves[i - 1]
-        whole = i > 0 and all(
+        lanes = lanes_apart and i == len(leaves) - 1
+        whole = not lanes and all(
             inner not in window or window.get(outer) == window[inner] * inner.size
             for window in steps.values()
         )

@@ -1,0 +1,187 @@
+"""Builds the two programs of a product and what follows it on the vector cores beside cube cores.
+
+Both go through the shares of the product in its order, and hand parts of C over (`ring`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import Op, func, ir
+from davinci.passes.analysis.kernels import BLOCKS
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.attention.split.steps import choose
+from davinci.passes.ascend_to_cce.products.group import matrices_in
+from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
+from davinci.passes.ascend_to_cce.products.ring import AHEAD, MADE, TAKEN, PartRing
+from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
+from davinci.passes.ascend_to_cce.programs import vector_program
+from davinci.passes.ascend_to_cce.tiles import share_blocks
+from davinci.passes.ascend_to_cce.vector.program import element_type
+from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
+from davinci.passes.builder import IndexLike, add, alloc, as_attribute, mul, subview, viewed
+from davinci.schedule.graph import Graph
+from davinci.schedule.products.behind import plan_of_parts
+from davinci.schedule.products.estimate import shares_of
+from davinci.schedule.products.events import Event, Leave
+from davinci.schedule.products.group import ProductGroup, is_product
+from davinci.schedule.products.product import Product, ProductSchedule
+from davinci.schedule.products.rolls import EventLine, RolledLoop, leaves_of
+from davinci.schedule.vector.schedule import VectorPlan
+from davinci.schedule.vector.tile_layout import tile_of
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+def build_followed(
+    group: ProductGroup,
+    graph: Graph,
+    gm: Mapping[int, ir.Value],
+    kernel: Op,
+    target: Target,
+    schedule: ProductSchedule,
+) -> int:
+    """Builds both programs; returns how many blocks can share the work.
+
+    Args:
+        gm: buffers of the group's inputs and outputs, by number.
+
+    Raises:
+        NoSpace: vector cores have no room for a row of a part.
+    """
+    product, behind = group.product, group.behind
+    assert behind is not None and target.adders is not None, "nothing follows on other cores"
+    wide, tall = (size * SIDE for size in schedule.part)
+    rows, columns = min(product.m, tall), min(product.n, wide)
+    plan = plan_of_parts(behind, target.adders, rows, columns)
+    sums = next(node.result for node in graph.nodes if is_product(node))
+    blocks = min(target.cores, shares_of(product, schedule))
+    element = ir.Type.parse(graph.arrays[sums].element)
+    ring = ir.MemRefType.get([blocks, AHEAD, rows, columns], element)
+    other = vector_program(kernel, [] if sums in gm else [ring])
+    own, block = (each.regions[0].blocks[0] for each in (kernel, other))
+    theirs = {n: block.arguments[ir.BlockArgument(array).arg_number] for n, array in gm.items()}
+
+    def parts(buffers: Mapping[int, ir.Value], place: ir.Value) -> PartRing:
+        """Where parts lie: in C, if that leaves the kernel."""
+        kept = sums in buffers
+        return PartRing(matrices_in(buffers, graph, sums, product.batch) if kept else place)
+
+    a, b = (matrices_in(gm, graph, number, product.batch) for number in group.factors)
+    arrays, made = ProductArrays(a, b, [own.arguments[-1]], []), parts(gm, own.arguments[-1])
+    multiplies = ProductKernel(product, schedule, arrays, group.members, made)
+    units = share_blocks(multiplies.parts(), target)
+    for _ in range(AHEAD):
+        cce.wait_core_flag(flag=TAKEN)
+    with ir.InsertionPoint(block):
+        for _ in range(AHEAD):
+            cce.set_core_flag(pipe="MTE2", flag=TAKEN)
+        taken = parts(theirs, block.arguments[-1])
+        values = (*behind.inputs, *(n for n in graph.outputs if n != sums))
+        buffers = [block.arguments[-1], *(theirs[n] for n in values)]
+        pieces = PieceBuilder(plan, buffers, replace(target, machine=target.adders))
+        share_blocks(FollowingCore(product, schedule, pieces, taken).parts(), target)
+        func.ReturnOp([])
+    other.attributes[BLOCKS] = as_attribute(blocks)
+    return units
+
+
+class FollowingCore(ShareWalk):
+    """Builds what a vector core does for the parts of C that its cube core makes."""
+
+    def __init__(
+        self, product: Product, schedule: ProductSchedule, pieces: PieceBuilder, ring: PartRing
+    ) -> None:
+        super().__init__(product, schedule, ring)
+        self.pieces, self.parts_made, self.lane = pieces, ring, cce.get_sub_block_idx()
+
+    def lines(
+        self, lines: Sequence[EventLine | RolledLoop], corner: Corner, turns: list[ir.Value]
+    ) -> None:
+        super().lines(leaves_of(lines), corner, turns)
+
+    def event(self, event: Event, corner: Corner) -> None:
+        assert isinstance(event, Leave), "vector cores have to do with parts that have left"
+        cce.wait_core_flag(flag=MADE)
+        place = self.part_of_c(event, corner).place
+        row = add(mul(place.batch, self.product.m), mul(place.row, SIDE))
+        corner_of_part = row, mul(place.column, SIDE)
+        source, half, rest = self.parts_made.next(place), ceil_div(place.rows, 2), place.rows // 2
+
+        def build(first: IndexLike, rows: int, turn: int) -> None:
+            self.pieces.turn = turn
+            self.pieces.rows(source, first, rows, corner_of_part)
+
+        turn = self.pieces.turn
+        if half == rest:
+            build(mul(self.lane, half), half, turn)
+        else:
+            other = partial(build, half, rest, turn)
+            choose(self.lane, 0, partial(build, 0, half, turn), other)
+        cce.set_core_flag(pipe="MTE2", flag=TAKEN)
+
+    def skip(self) -> None:
+        cce.wait_core_flag(flag=MADE)
+        cce.set_core_flag(pipe="MTE2", flag=TAKEN)
+
+
+class PieceBuilder(TileBuilder):
+    """Builds what follows a product on some rows of a part of C.
+
+    Attributes:
+        turn: pieces that were built: they take turns on the buffers of what is moved.
+    """
+
+    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
+        super().__init__(plan, arguments, target)
+        self.whole, self.turn = self.layout, 0
+        self.sums, *_ = plan.graph.inputs
+        self.held: list[list[ir.Value]] = []
+        for buffer in self.layout.buffers[0]:
+            slots = self.schedule.slots if buffer.moved and not buffer.once else 1
+            self.held.append(
+                [alloc([buffer.bytes], element_type("s8"), "UB") for _ in range(slots)]
+            )
+        self._take_buffers()
+        self._write_constants()
+        self._steps((0,) * len(self.space.axes), once=True)
+
+    def _array(self, argument: ir.Value, number: int) -> ir.Value:
+        """Parts of C come from elsewhere."""
+        first = number == self.plan.graph.inputs[0]
+        return argument if first else super()._array(argument, number)
+
+    def _take_buffers(self) -> None:
+        """Gives the values of the layout the buffers whose turn it is."""
+        for number, (buffer, places) in enumerate(
+            zip(self.layout.buffers[0], self.held, strict=True)
+        ):
+            place, element = places[self.turn % len(places)], element_type(buffer.dtype)
+            self.buffers[number] = viewed(place, buffer.shape, element)
+
+    def rows(
+        self, part: ir.Value, first: IndexLike, rows: int, corner: tuple[IndexLike, IndexLike]
+    ) -> None:
+        """Rows of a part from the one numbered `first` on, a few at a time.
+
+        Args:
+            corner: row and column of C with which the part begins.
+        """
+        (row, column), columns = corner, ir.MemRefType(part.type).shape[1]
+        height = self.schedule.tile.sizes[0]
+        for start in range(0, rows, height):
+            size = min(height, rows - start)
+            tile, _ = tile_of(self.space, self.program, (size, columns))
+            self.layout = self.plan.layout(tile, self.whole)
+            self._take_buffers()
+            at = add(first, start)
+            self.arrays[self.sums] = subview(part, [at, 0], [size, columns])
+            self._steps([add(row, at), column], once=False)
+            self.turn += 1
+        self.layout = self.whole
+
+    def _load_tile(self, number: int, starts: Sequence[IndexLike]) -> None:
+        super()._load_tile(number, (0, 0) if number == self.sums else starts)

@@ -1,0 +1,224 @@
+"""What follows a product whose cube cores have no vector unit, on the vector cores beside them.
+
+    cube core       a part of C to memory, where the L2 keeps it
+    vector cores    half of its rows each, a few at a time: to UB, what follows, to the results
+
+While cube cores are at the next part, vector cores are at this one; what is left behind the product
+is the last part.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from davinci.errors import CompileError
+from davinci.machine import Machine, for_cube, for_vector, prices, reading_l2, vector_cores_for
+from davinci.schedule.graph import Graph, KeyedGraph, Node, Scalar
+from davinci.schedule.meetings import meeting_cycles
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import quick_schedule
+from davinci.schedule.products.estimate import shares_of
+from davinci.schedule.products.product import Product, ProductSchedule
+from davinci.schedule.side_by_side import cycles_of
+from davinci.schedule.vector.interleaving import waiting
+from davinci.schedule.vector.prepared import PreparedProgram, prepared
+from davinci.schedule.vector.schedule import VectorPlan
+from davinci.schedule.vector.space import NoSpace, space_of
+from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
+from davinci.schedule.vector.tile_layout import TileLayout, tile_of
+from davinci.schedule.vector.tiled_schedule import VectorSchedule
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+ELEMENTS = ("f16", "f32")
+"""Element types of what lies in memory."""
+
+PIECES = 2
+"""Pieces, at least, in which a vector core takes its rows of a part: one comes while another is
+computed."""
+
+GAIN = 1.05
+"""How many times the cycles of a product with what follows it beside it both take one after the
+other, where it is worth it: estimates of different ways are further apart than those of one."""
+
+SLOTS = 3
+"""Buffers of what is loaded or stored: one is filled, one worked on and one drained."""
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What follows a product.
+
+    Attributes:
+        graph: its first input is the result of the product, its outputs those of the group but for
+            that.
+        inputs: of the group's inputs, those that it takes behind the first.
+    """
+
+    graph: Graph
+    inputs: tuple[int, ...]
+
+
+def add_followers(made: Graph, graph: Graph, known: dict[int, int]) -> tuple[int, ...]:
+    """Adds to a graph all that the outputs of a group need, whether it stands behind a product or
+    in front of it; which of the group's inputs that takes.
+
+    Args:
+        known: values of the group that the graph has already, by their numbers in both.
+    """
+    needed, behind = set(graph.outputs), list[Node]()
+    for other in reversed(graph.nodes):
+        if other.result in needed and other.result not in known:
+            needed.update(other.values)
+            behind.insert(0, other)
+    inputs = tuple(value for value in graph.inputs if value in needed)
+    known = {**known, **{value: made.add(graph.arrays[value]) for value in inputs}}
+    for other in behind:
+        operands = tuple(x if isinstance(x, Scalar) else known[x] for x in other.operands)
+        known[other.result] = made.add(graph.arrays[other.result])
+        made.nodes.append(replace(other, operands=operands, result=known[other.result]))
+    made.inputs += [known[value] for value in inputs]
+    made.outputs = [known[value] for value in graph.outputs]
+    return inputs
+
+
+def behind_of(graph: Graph, node: Node) -> Behind:
+    """What follows the product `node` of a group, to be done part by part.
+
+    Raises:
+        NoSpace: its parts are no rows of whole blocks, or several cores would need one.
+    """
+    made = Graph(lanes_apart=True)
+    c = made.add(graph.arrays[node.result])
+    made.inputs = [c]
+    inputs = add_followers(made, graph, {node.result: c})
+    made.outputs = [value for value in made.outputs if value != c]
+    stored = [made.arrays[value] for value in (*made.inputs, *made.outputs)]
+    if any(array.layout or array.element not in ELEMENTS for array in stored):
+        raise NoSpace("what follows a product in fractals, or of other elements than floats")
+    if made.arrays[c].shape[-1] % SIDE:
+        raise NoSpace("what follows a product whose rows end inside a block")
+    space = space_of(made)
+    whole = [space.order[value] for value in (c, *made.outputs)]
+    if len(space.axes) != 2 or any(order != (0, 1) for order in whole):
+        raise NoSpace("what follows a product of other axes than its rows and columns")
+    return Behind(made, inputs)
+
+
+def plan_of_parts(behind: Behind, machine: Machine, rows: int, columns: int) -> VectorPlan:
+    """How vector cores do what follows, in pieces of parts of at most so many rows and columns.
+
+    Args:
+        machine: of the vector cores.
+
+    Raises:
+        NoSpace: not even a row of a part fits UB.
+    """
+    return _plan(behind.graph.keyed(), machine, ceil_div(rows, 2), columns)
+
+
+@lru_cache(maxsize=64)
+def _plan(known: KeyedGraph, machine: Machine, rows: int, columns: int) -> VectorPlan:
+    """A plan for a vector core's rows of a part."""
+    ways = [
+        plan
+        for ready in prepared(known.graph, machine)
+        for plan in [_largest(known.graph, ready, machine, rows, columns)]
+        if plan is not None
+    ]
+    if not ways:
+        raise NoSpace(f"rows of {columns} columns that have no room in UB")
+    return min(ways, key=lambda plan: plan.schedule.cycles / plan.schedule.tile.sizes[0])
+
+
+def _largest(
+    graph: Graph, ready: PreparedProgram, machine: Machine, rows: int, columns: int
+) -> VectorPlan | None:
+    """A program on the largest pieces for which UB has room; None if it has none."""
+    space, program = ready.space, ready.program
+    heights = dict.fromkeys(ceil_div(rows, count) for count in range(PIECES, max(PIECES, rows) + 1))
+    for height in heights:
+        tile, _ = tile_of(space, program, (height, columns))
+        layout = TileLayout(space, program, tile, machine)
+        if layout.footprint(SLOTS, 1) > machine.buffers.UB.bytes:
+            continue
+        schedule = VectorSchedule(
+            cut=0,
+            whole=False,
+            tile=tile,
+            runs=(),
+            overlap=False,
+            cores=1,
+            slots=SLOTS,
+            slots_held=1,
+            tables=frozenset(),
+            beside=(),
+            ragged=0,
+            cycles=int(_cycles(ready, layout)),
+        )
+        return VectorPlan(graph, space, program, schedule, machine)
+    return None
+
+
+def _cycles(ready: PreparedProgram, layout: TileLayout) -> float:
+    """Cycles of the vector unit for a piece."""
+    barriers = waiting(ready.program.steps) * layout.machine.sync.barrier_cycles
+    return barriers + sum(count * step_cycles(step, layout) for step, count in ready.alike)
+
+
+def cycles_with(
+    behind: Behind,
+    product: Product,
+    schedule: ProductSchedule,
+    cycles: float,
+    cores: int,
+    machine: Machine,
+) -> float:
+    """Cycles of a product and what follows it on the vector cores beside so many cores: those are
+    as long as the product and its last parts, or as its first parts and all that follows.
+
+    Args:
+        cycles: of the product.
+        machine: of the vector cores.
+
+    Raises:
+        NoSpace: not even a row of a part fits UB.
+    """
+    columns, rows = schedule.part
+    tile, share = schedule.tile, schedule.share
+    of_tile = ceil_div(tile.m, rows) * ceil_div(tile.n, columns)
+    tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
+    count = ceil_div(shares_of(product, schedule), cores) * tiles * of_tile
+    together = min(count, math.prod(schedule.beside) * of_tile)
+    rows, columns = min(product.m, rows * SIDE), min(product.n, columns * SIDE)
+    plan = plan_of_parts(behind, machine, rows, columns)
+    height, layout = plan.schedule.tile.sizes[0], plan.layout(plan.schedule.tile)
+    pieces, graph = ceil_div(ceil_div(rows, 2), height), behind.graph
+    read = moving_cycles(graph.inputs, layout, machine.cores, True, known=graph.inputs)
+    write = moving_cycles(graph.outputs, layout, machine.cores, False)
+    longest = max(plan.schedule.cycles, read, write)
+    ends = prices.ends(machine) + plan.schedule.cycles + read + write - longest
+    last, every = (ends + longest * pieces * number for number in (together, count))
+    return max(cycles + last, cycles * together / count + every)
+
+
+def pays(behind: Behind, product: Product, chip: Machine, cores: int) -> bool:
+    """Whether what follows a product takes less time beside it than behind it on all vector cores,
+    which is another phase.
+
+    Args:
+        chip: with both kinds of cores.
+    """
+    cube, vector = for_cube(chip), for_vector(chip)
+    try:
+        found = quick_schedule(product, cube, cores, Wanted(), math.inf)
+        assert found is not None, "a limit without one"
+        cycles, schedule = found
+        beside = cycles_with(behind, product, schedule, cycles, cores, vector)
+    except (NoSpace, CompileError):
+        return False
+    after = replace(behind.graph, lanes_apart=False)
+    apart = cycles_of(after, reading_l2(vector), vector_cores_for(chip, cores), growing=False)
+    return beside * GAIN < cycles + meeting_cycles(chip, cores) + apart

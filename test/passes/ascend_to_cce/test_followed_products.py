@@ -1,0 +1,84 @@
+"""Products of cube cores and what follows them on the vector cores beside them, part by part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import helper
+
+import davinci
+from davinci import machine as machines
+from davinci.passes.ascend import product_grouping
+from davinci.reference import check
+from onnx_support import Arrays, model_of
+
+CHIP = machines.load("ascend910b")
+
+EPILOGUES = {
+    "gelu": ("Add c bias d", "Gelu d y"),
+    "silu": ("Sigmoid c d", "Mul c d y"),
+    "residual": ("Add c bias d", "Relu d e", "Add e r y"),
+    "both": ("Neg c d", "Tanh d y"),
+}
+"""Nodes behind a product, of which the last of "both" leaves beside the product itself."""
+
+Sizes = tuple[int, ...]
+
+
+def followed(sizes: Sizes, name: str) -> tuple[onnx.ModelProto, Arrays]:
+    """A product of some sizes, batch in front, with what follows it."""
+    *batch, m, k, n = sizes
+    random = np.random.default_rng(sum(sizes))
+
+    def array(*shape: int) -> npt.NDArray[Any]:
+        return random.standard_normal(shape).astype(np.float16)
+
+    given = {"a": array(*batch, m, k), "r": array(*batch, m, n)}
+    kept = {"b": (array(k, n) / np.sqrt(k)).astype(np.float16), "bias": array(n)}
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["c"])]
+    for text in EPILOGUES[name]:
+        kind, *operands, result = text.split()
+        nodes.append(helper.make_node(kind, operands, [result]))
+    used = {value for node in nodes for value in node.input}
+    arrays = {key: value for key, value in given.items() if key in used}
+    outputs = ("y", "c")[: 1 + (name == "both")]
+    constants = {key: value for key, value in kept.items() if key in used}
+    return model_of(nodes, arrays, outputs, constants), arrays
+
+
+@pytest.mark.parametrize(
+    ("sizes", "name", "cores"),
+    [
+        ((33, 64, 48), "gelu", 0),
+        ((257, 40, 208), "silu", 0),
+        ((2, 100, 16), "residual", 2),
+        ((300, 128, 272), "residual", 1),
+        ((129, 64, 144), "both", 5),
+        ((3, 17, 80, 160), "gelu", 2),
+        ((5, 20, 48, 32), "both", 1),
+    ],
+)
+def test_values(sizes: Sizes, name: str, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With odd rows, of which one vector core has one more, shares that end behind another place of
+    the ring than others, and several shares a core; twice, as no flag may be left."""
+    monkeypatch.setattr(product_grouping, "pays", lambda *_: True)
+    model, arrays = followed(sizes, name)
+    executable = davinci.compile(model, machine=CHIP.name, cores=cores, core_choice="all")
+    (kernel,) = executable.profile["kernels"] if executable.run(arrays) else ()
+    assert "matmul" in kernel["name"]
+    executable.poison = True
+    errors = check.compare(executable.run(arrays), check.reference_onnx(model, arrays))
+    check.require(errors, "mixed")
+
+
+@pytest.mark.parametrize(("sizes", "kernels"), [((32, 64, 48), 2), ((512, 512, 1024), 1)])
+def test_only_where_it_pays(sizes: Sizes, kernels: int) -> None:
+    """A few tiles are on a few cores; what follows them is on all of them if it comes after."""
+    model, arrays = followed(sizes, "gelu")
+    executable = davinci.compile(model, machine=CHIP.name, core_choice="all", timing_only=True)
+    executable.run(arrays)
+    assert len(executable.profile["kernels"]) == kernels
