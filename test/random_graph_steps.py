@@ -326,8 +326,36 @@ def residual(g: Graph, x: Value) -> Value | None:
     return g.add(x, y)
 
 
+def product_of_halves(g: Graph, x: Value) -> Value | None:
+    """[x, y] W, or x U + y V, which is the same with U above V in W; then perhaps joined with one
+    of the two, and added to a product of what that makes."""
+    if len(x.shape) < 2:
+        return None
+    rows, own = math.prod(x.shape[:-1]), x.shape[-1]
+    other, columns = g.pick((16, 17, 32, 48)), g.pick((16, 32, 33, 64))
+    if rows * (own + other + 2 * columns) > g.most:
+        return None
+    x = x if len(x.shape) == 2 else g.reshape(x, (rows, own))
+    y = g.near((rows, other))
+    if g.chance(0.5):
+        z = g.product(g.concatenate(x, y, 1), g.argument((own + other, columns)))
+    else:
+        halves = [g.product(half, g.argument((half.shape[1], columns))) for half in (x, y)]
+        z = g.add(*halves)
+    if g.chance(0.6):
+        z = g.add(z, g.spread(g.argument((columns,)), z.shape, (1,)))
+    if g.chance(0.5):
+        z = activation(g, g.limited(z))
+    if g.chance(0.4):
+        return z
+    half = g.pick((x, y))
+    both = g.limited(g.concatenate(*((z, half) if g.chance(0.5) else (half, z)), 1))
+    return g.add(both, g.product(both, g.argument((both.shape[1], both.shape[1]))))
+
+
 VIEWS: dict[Step, int] = {
     **STEPS,
+    product_of_halves: 4,
     split: 6,
     branches: 4,
     projections: 3,

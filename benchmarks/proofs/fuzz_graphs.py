@@ -1,14 +1,14 @@
 """Random networks, fused and with a kernel for each operator, against StableHLO's interpreter.
 
     python benchmarks/proofs/fuzz_graphs.py [--first SEED] [--count N] [--length N] [--most N]
-                                            [--views] [--keep DIR] [--write]
+                                            [--views] [--machine NAME] [--keep DIR] [--write]
 
 Each network (test/random_graphs.py) is compiled for every machine that the compiler makes kernels
-for, with 1 to 32 cores, and runs on the simulated machine with all checks on; bytes of the arena
-that no value needs are filled with 0xFF between launches. Prints what went wrong, and what the
-networks were made of. --views takes networks rich in parts, joined values and residual sums; --keep
-writes the text of each network that failed, --write puts the numbers into docs/checks.md. Exits
-with 1 if any failed.
+for, or for one, with 1 to 32 cores, and runs on the simulated machine with all checks on; bytes of
+the arena that no value needs are filled with 0xFF between launches. Prints what went wrong, and
+what the networks were made of. --views takes networks rich in parts, joined values and residual
+sums; --keep writes the text of each network that failed, --write puts the numbers into
+docs/checks.md. Exits with 1 if any failed.
 """
 
 from __future__ import annotations
@@ -35,28 +35,32 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=8, help="steps of a network")
     parser.add_argument("--most", type=int, default=70_000, help="elements of an array")
     parser.add_argument("--views", action="store_true", help="networks rich in views")
+    parser.add_argument("--machine", choices=MACHINES, help="by default all")
     parser.add_argument("--keep", metavar="DIR")
     options = parser.parse_args()
     allowed = VIEWS if options.views else STEPS
+    machines = [options.machine] if options.machine else MACHINES
     start, steps, failed = time.process_time(), Counter[str](), 0
     for seed in range(options.first, options.first + options.count):
         graph = Graph(seed, options.most)
         graph.walk(options.length, allowed)
         steps.update(graph.steps)
-        for finding in findings(seed, options.length, options.most, len(MACHINES), allowed):
+        length, most = options.length, options.most
+        for finding in findings(seed, length, most, len(machines), allowed, machines):
             failed += 1
             print(f"seed {finding.seed}, {finding.way}: {finding.what}", flush=True)
             if options.keep:
                 folder = Path(options.keep)
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{finding.seed}.mlir").write_text(finding.text, encoding="utf-8")
-    runs = options.count * 2 * len(MACHINES)
+    runs = options.count * 2 * len(machines)
     made = ", ".join(f"{count} {name}" for name, count in steps.most_common())
     lines = [
         *wrap(f"steps: {made}", 120),
         f"{options.count} networks, {runs} runs, {failed} failed",
     ]
     size = f"--length {options.length} --most {options.most}{' --views' * options.views}"
+    size += f" --machine {options.machine}" if options.machine else ""
     command = f"fuzz_graphs.py --first {options.first} --count {options.count} {size}"
     put(
         "VIEWS" if options.views else "GRAPHS",

@@ -101,18 +101,18 @@ def small_machine() -> str:
 FOLDER = tempfile.TemporaryDirectory(prefix="davinci-")
 
 
-def ways(seed: int, count: int) -> list[Way]:
-    """`count` fused and as many unfused ways, each on another machine with cores at random, half of
-    them with launches in phases."""
+def ways(seed: int, count: int, allowed: Sequence[str] = MACHINES) -> list[Way]:
+    """`count` fused and as many unfused ways, each on another of the machines with cores at random,
+    half of them with launches in phases."""
     rng = np.random.default_rng([seed, 1])
     found = []
     for number in range(count):
-        machine = MACHINES[(seed + number) % len(MACHINES)]
+        machine = allowed[(seed + number) % len(allowed)]
         machine = small_machine() if machine == "small" else machine
         most = machines.load(machine).cores
         for place, fusion in enumerate(("all", "none")):
             cores = min(most, int(rng.choice(CORES)))
-            launches = LAUNCHES[(seed // len(MACHINES) + number + place) % len(LAUNCHES)]
+            launches = LAUNCHES[(seed // len(allowed) + number + place) % len(LAUNCHES)]
             found.append(Way(machine, cores, fusion, launches=launches))
     return found
 
@@ -162,12 +162,18 @@ def largest(values: npt.NDArray[Any]) -> float:
 
 
 def findings(
-    seed: int, length: int, most_elements: int, count: int, steps: Mapping[Step, int] = STEPS
+    seed: int,
+    length: int,
+    most_elements: int,
+    count: int,
+    steps: Mapping[Step, int] = STEPS,
+    allowed: Sequence[str] = MACHINES,
 ) -> Iterator[Finding]:
-    """Faults, errors and differences of one network, in `count` pairs of ways."""
+    """Faults, errors and differences of one network, in `count` pairs of ways, on some of the
+    allowed machines."""
     graph = Graph(seed, most_elements)
     graph.walk(length, steps)
-    yield from differences(graph, seed, ways(seed, count))
+    yield from differences(graph, seed, ways(seed, count, allowed))
 
 
 def differences(graph: Graph, seed: int, chosen: Sequence[Way]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from fuzz.graph_fuzz import findings
-from random_graph_steps import STEPS
+from random_graph_steps import STEPS, part, product_of_halves, reshaped
 from random_graphs import Graph
 
 LENGTH, MOST_ELEMENTS = 6, 3000
@@ -23,6 +23,14 @@ def graph(seed: int) -> Graph:
 @pytest.mark.parametrize("seed", range(8))
 def test_random_graph(seed: int) -> None:
     found = list(findings(seed, LENGTH, MOST_ELEMENTS, 1))
+    assert not found, "\n".join([f"{one.way}: {one.what}" for one in found] + [found[0].text])
+
+
+@pytest.mark.parametrize("seed", (2, 3, 4, 13))
+def test_products_of_joined_values_and_sums_of_products(seed: int) -> None:
+    """One machine each."""
+    steps = {product_of_halves: 9, part: 1, reshaped: 1}
+    found = list(findings(seed, 2, 8000, 1, steps))
     assert not found, "\n".join([f"{one.way}: {one.what}" for one in found] + [found[0].text])
 
 
