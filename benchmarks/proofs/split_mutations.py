@@ -1,14 +1,17 @@
-"""Removes and moves synchronisation of kernels whose cube and vector cores run their own programs.
+"""Removes and moves synchronisation of kernels whose cube and vector cores run their own programs,
+and shifts accesses to slots of rings.
 
-These are attention, a product whose k is split, and one whose B vector cores lay out
-(test/fuzz/split_kernels.py).
+These are attention, a product whose k is split, and one whose B vector cores lay out; others of
+test/fuzz/split_kernels.py if they are named.
 
-    python benchmarks/proofs/split_mutations.py [kernel ...] [--every N] [--write]
+    python benchmarks/proofs/split_mutations.py [kernel ...] [--every N] [--slots N] [--write]
 
 Each mutant lacks a flag, a barrier or a flag between cores, or has it at another place. It must be
 reported by the simulator, or shown harmless by an order worked out independently
-(test/fuzz/happens_before.py). Prints the numbers; --write puts them into docs/checks.md. Exits with
-1 if a mutant escapes, or if what is ordered is reported.
+(test/fuzz/happens_before.py). Others have one access to a slot of a ring at the next slot; where
+that order still holds, the results of the launch are compared (test/fuzz/slot_mutation.py). Prints
+the numbers; --write puts them into docs/checks.md. Exits with 1 if a mutant escapes, or if what is
+ordered is reported.
 """
 
 from __future__ import annotations
@@ -23,25 +26,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
 from checks_page import parser_of_figures, put
 
-from fuzz.hivm_mutation import HivmOutcomes, judge, table
+from fuzz.hivm_mutation import HivmOutcomes, MutatedLaunch, judge, table
 from fuzz.recorded_launches import record_launches
-from fuzz.split_kernels import KERNELS, made
+from fuzz.slot_mutation import judge_slots
+from fuzz.split_kernels import KERNELS, RINGS, made
 
-EVERY = 4
-"""One of how many mutants is judged."""
+EVERY, SLOTS = 4, 4
+"""One of how many mutants is judged: of flags and barriers, and of slots."""
 
 
 def main() -> int:
     parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
-    parser.add_argument("names", nargs="*", metavar="kernel", help=", ".join(KERNELS))
+    parser.add_argument("names", nargs="*", metavar="kernel", help=", ".join((*KERNELS, *RINGS)))
     parser.add_argument("--every", type=int, default=EVERY, metavar="N", help="judge each Nth")
+    parser.add_argument("--slots", type=int, default=SLOTS, metavar="N", help="the same of slots")
     options = parser.parse_args()
     start, outcomes = time.process_time(), HivmOutcomes()
-    for name in options.names or KERNELS:
+    for name in options.names or (*KERNELS, *RINGS):
         executable, inputs = made(name)
         before = outcomes.mutants
         for launch in record_launches(name, partial(executable.run, inputs)):
-            judge(launch, outcomes, options.every)
+            if name not in RINGS:
+                judge(launch, outcomes, options.every)
+            judge_slots(MutatedLaunch(launch), outcomes, options.slots)
         print(f"{name}: {outcomes.mutants - before} mutants", flush=True)
     said = ", ".join(f"{text} {count}" for text, count in outcomes.messages.most_common())
     lines = [
@@ -49,7 +56,7 @@ def main() -> int:
         *table(outcomes),
         *wrap(f"reported as: {said}", 120),
     ]
-    command = f"split_mutations.py --every {options.every}"
+    command = f"split_mutations.py --every {options.every} --slots {options.slots}"
     put("SPLIT", command, lines, time.process_time() - start, options.write)
     print(*outcomes.wrong[:20], sep="\n")
     return int(bool(outcomes.wrong))

@@ -24,7 +24,15 @@ from fuzz.interleaving_fuzz import early
 from fuzz.recorded_launches import RecordedLaunch
 from fuzz.stream_steps import AWAIT, SIGNAL, SYNC, Conflicts, Step, decode, matched
 
-OUTCOMES = ("reported", "redundant", "ordered by an early wait", "escaped", "false alarm")
+OTHER_RESULTS = "ordered, other results"
+OUTCOMES = (
+    "reported",
+    "redundant",
+    "ordered by an early wait",
+    OTHER_RESULTS,
+    "escaped",
+    "false alarm",
+)
 MOVES = (-3, -1, 1, 3)
 """By how many instructions one is moved."""
 
@@ -158,12 +166,16 @@ def judge(launch: RecordedLaunch, outcomes: HivmOutcomes, every: int = 1) -> Non
     for number, (kind, programs) in enumerate(judged.mutants()):
         if number % every:
             continue
-        found, said = judged.outcome(programs)
-        outcomes.counts[kind, found] += 1
-        if said:
-            outcomes.messages[called(said)] += 1
-        if found in ("escaped", "false alarm"):
-            outcomes.wrong.append(f"{launch.name}, {kind}: {found}: {said}")
+        note(outcomes, launch.name, kind, *judged.outcome(programs))
+
+
+def note(outcomes: HivmOutcomes, name: str, kind: str, found: str, said: str) -> None:
+    """Counts a mutant of a launch, what it was found to be, and what the simulator said."""
+    outcomes.counts[kind, found] += 1
+    if said:
+        outcomes.messages[called(said)] += 1
+    if found in ("escaped", "false alarm"):
+        outcomes.wrong.append(f"{name}, {kind}: {found}: {said}")
 
 
 def called(message: str) -> str:

@@ -29,6 +29,7 @@ ATTENTIONS: dict[str, tuple[int, dict[str, Any]]] = {
         1,
         {"rows": 150, "keys": 150, "heads": 1, "mask": "causal", "flags": True, "known": True},
     ),
+    "attention-rings": (1, {"rows": 150, "keys": 600, "heads": 1}),
 }
 """Cores and sizes."""
 
@@ -47,10 +48,14 @@ func.func @main(%a: tensor<{m}x{k}xf16>, %b: tensor<{k}x{n}xf16>) -> tensor<{m}x
 """
 
 
-KERNELS = (*ATTENTIONS, *CHOICES)
+RINGS = ("attention-rings",)
+"""Kernels in which the rings of all memories go round several times."""
+
+OTHERS = tuple(name for name in ATTENTIONS if name not in RINGS)
+KERNELS = (*OTHERS, *CHOICES)
 
 KINDS: dict[str, tuple[str, ...]] = {
-    "attention": (*ATTENTIONS, "attention_of_heads", "attention_by_blocks"),
+    "attention": (*OTHERS, "attention_of_heads", "attention_by_blocks"),
     "product, k shared by cores": ("product-split-k", "product_by_parts_of_k"),
     "product, B laid out first": ("product-laid-out",),
     "product with epilogue": (

@@ -3,20 +3,61 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 
-from fuzz.hivm_mutation import HivmOutcomes, judge
-from fuzz.recorded_launches import record_launches
+from davinci.isa.core import Space
+from fuzz.hivm_mutation import HivmOutcomes, MutatedLaunch, judge
+from fuzz.recorded_launches import RecordedLaunch, record_launches
+from fuzz.slot_mutation import judge_slots, results, shifted, shifts
 from fuzz.split_kernels import made
+
+
+def launches(name: str) -> list[RecordedLaunch]:
+    executable, inputs = made(name)
+    return record_launches(name, lambda: executable.run(inputs))
 
 
 @pytest.mark.parametrize("name", ["product-split-k", "product-laid-out"])
 def test_missing_synchronisation_is_reported(name: str) -> None:
-    executable, inputs = made(name)
     outcomes = HivmOutcomes()
-    for launch in record_launches(name, partial(executable.run, inputs)):
+    for launch in launches(name):
         judge(launch, outcomes, every=97)
     assert not outcomes.wrong
     assert outcomes.total("reported") > 0
+
+
+@pytest.fixture(scope="module")
+def attention() -> Iterator[MutatedLaunch]:
+    (launch,) = launches("attention-rings")
+    yield MutatedLaunch(launch)
+
+
+def test_other_slots_of_rings_are_reported(attention: MutatedLaunch) -> None:
+    """In memories of a core, and in global memory, where cores hand tiles to each other."""
+    outcomes = HivmOutcomes()
+    judge_slots(attention, outcomes, every=97)
+    assert not outcomes.wrong
+    assert outcomes.total("reported") > outcomes.mutants // 3
+    assert {Space.GM, Space.L1, Space.UB} <= {space for space, *_ in shifts(attention)}
+
+
+def test_what_a_simulator_does_not_report_escapes(
+    attention: MutatedLaunch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MutatedLaunch, "fault", lambda self, programs: "")
+    outcomes = HivmOutcomes()
+    judge_slots(attention, outcomes, every=97)
+    assert outcomes.total("escaped") and "escaped" in outcomes.wrong[0]
+
+
+def test_another_slot_gives_another_result(attention: MutatedLaunch) -> None:
+    """One operand of one instruction is elsewhere, and the launch itself is as it was."""
+    before = results(attention)
+    space, (core, i, word), address = next(x for x in shifts(attention) if x[0] == Space.L1)
+    mutant = shifted(attention, (core, i, word), address)
+    assert mutant.streams[core][i, word] == address != attention.streams[core][i, word]
+    places = [(a.space, a.address) for part in mutant.steps[core][i].accesses for a in part]
+    assert (space, address) in places
+    assert results(mutant) != before == results(attention)
