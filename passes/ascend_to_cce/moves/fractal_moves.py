@@ -148,7 +148,6 @@ class FractalBuilder:
     def _dense_buffers(self) -> list[list[ir.Value]]:
         """UB buffers of a piece of dense rows: a run, and the fractals."""
         rows, each = self.way.rows, self.way.itemsize
-        self.scratch = scratch_of(scratch_bytes([rows]))
         byte = ir.IntegerType.get_signless(8)
         sizes = rows.rows * rows.width, self.way.pitch * self.way.columns
         made = (alloc([size * each], byte, "UB") for size in sizes)
@@ -238,7 +237,7 @@ class FractalBuilder:
             name: viewed(buffer, [buffer.type.shape[0] // self.way.itemsize], element)
             for name, buffer in ((SOURCE, source), (RESULT, result))
         }
-        build_dense(steps, held, self.scratch)
+        build_dense(steps, held, scratch_of(scratch_bytes([self.way.rows])))
 
     def run(self, tile: FractalPiece) -> DenseRun:
         return DenseRun(self.matrix, tile.batch, mul(tile.strip, SIDE), tile.rows)

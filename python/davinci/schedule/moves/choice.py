@@ -29,7 +29,7 @@ from davinci.schedule.graph import Graph, Scalar
 from davinci.schedule.moves.fractal_moves import IMPROVED, FractalMove, fractal_move
 from davinci.schedule.moves.index_maps import Pieces, ValueBox, reshaped
 from davinci.schedule.moves.piece_rules import RULES, from_array, pieces_of, to_array
-from davinci.schedule.moves.portions import AlikePieces
+from davinci.schedule.moves.portions import AlikePieces, longest_share
 from davinci.schedule.moves.simple_pieces import simple_boxes
 from davinci.schedule.moves.squares import Squares, squares_of
 from davinci.schedule.moves.transfers import (
@@ -149,20 +149,9 @@ def move_plan(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPRO
 
 
 def time_of(ways: Sequence[Way], cores: int, machine: Machine) -> float:
-    """Cycles of the core that has most to do: units are dealt out one after the other.
-
-    What a way loads first comes while the one before is still stored.
-    """
-    busy, before = [0.0] * cores, 0
-    for way in ways:
-        own, rest = divmod(way.units, cores)
-        for i in range(cores):
-            units = own + ((i - before) % cores < rest)
-            if units:
-                saved = prices.writing(machine).start_cycles if busy[i] else 0
-                busy[i] += way.time(units) - saved
-        before += way.units
-    return max(busy)
+    """Cycles of the core that has most to do. What a way loads first comes while the one before is
+    still stored."""
+    return longest_share(ways, cores, prices.writing(machine).start_cycles)
 
 
 class _MoveChooser:

@@ -9,7 +9,9 @@ The overlapping tail belongs to the block of its predecessor, so no two blocks w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from davinci.errors import CompileError
 
@@ -72,6 +74,33 @@ class AlikePieces:
     def time(self, units: int) -> float:
         """Estimated cycles of a core that does so many pieces, the longest among them."""
         return self.cycles + self.further * (units - 1)
+
+
+class SharedWork(Protocol):
+    """Work in `units` pieces, of which `time` says how long a core needs for some."""
+
+    @property
+    def units(self) -> int: ...
+
+    def time(self, units: int) -> float: ...
+
+
+def longest_share(works: Sequence[SharedWork], cores: int, saved: float = 0.0) -> float:
+    """Estimated cycles of the core that has most to do, where the pieces of several works are dealt
+    out to the cores in turn. Pieces of one work overlap on a core, those of different ones do not.
+
+    Args:
+        saved: cycles by which work behind other work overlaps it nevertheless.
+    """
+    busy, before = [0.0] * cores, 0
+    for work in works:
+        own, rest = divmod(work.units, cores)
+        for core in range(cores):
+            units = own + ((core - before) % cores < rest)
+            if units:
+                busy[core] += work.time(units) - (saved if busy[core] else 0)
+        before += work.units
+    return max(busy)
 
 
 def cut(total: int, quantum: int, granule: int, most: int, least: int, cores: int) -> Portions:

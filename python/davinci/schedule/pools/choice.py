@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import cost_of, plan_vector
 from davinci.machine import Machine, prices
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.choices import WindowsChoice
+from davinci.schedule.moves.portions import AlikePieces, longest_share
 from davinci.schedule.moves.transfers import TransferCosts
 from davinci.schedule.pools.combining import Combination, columns_of, fills_of, lines_of
 from davinci.schedule.pools.pool import (
@@ -90,25 +92,34 @@ def _schedule(
     """
     cut = bands(pool.geometry, rows)
     tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))
-    groups = pool.whole_blocks // planes + (pool.blocks > pool.whole_blocks)
-    units = pool.images * groups * sum(band.count for band in cut)
-    each = ceil_div(units, cores)
-    slots = slots or (SLOTS if each > 1 else 1)
+    groups = (pool.whole_blocks // planes, int(pool.blocks > pool.whole_blocks))
+    kinds = [pool.images * count * band.count for band in cut for count in groups]
+    units = sum(kinds)
+    slots = slots or (SLOTS if units > cores else 1)
     if tile_bytes(pool, planes, tall, slots) > machine.buffers.UB.bytes:
         return None
-    cycles = tiles_cycles(pool, planes, tall, each, machine, min(units, cores))
-    return PoolSchedule(planes, rows, min(units, cores), slots, cycles)
+    taken = min(units, cores)
+    tile = PoolTiles.of(pool, planes, tall, machine, taken)
+    cycles = longest_share([replace(tile, units=count) for count in kinds], taken)
+    return PoolSchedule(planes, rows, taken, slots, int(cycles))
 
 
-def tiles_cycles(
-    pool: Pool, planes: int, band: Band, tiles: int, machine: Machine, cores: int
-) -> int:
-    """Cycles of each of `cores` that do so many tiles: loads, steps and stores of neighbours
-    overlap."""
-    load = _loads(pool, planes, band, machine, cores) + prices.reading(machine).start_cycles
-    store = _stores(pool, planes, band, machine, cores) + prices.writing(machine).start_cycles
-    work = _steps(pool, planes, band, machine)
-    return int(load + work + store + (tiles - 1) * max(load, work, store))
+@dataclass(frozen=True)
+class PoolTiles(AlikePieces):
+    """Tiles of one band, of whole planes or of one that channels fill in part: loads, steps and
+    stores of neighbours overlap."""
+
+    units: int
+    cycles: float
+    further: float
+
+    @staticmethod
+    def of(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -> PoolTiles:
+        """One tile, estimated while so many cores are at work."""
+        load = _loads(pool, planes, band, machine, cores) + prices.reading(machine).start_cycles
+        store = _stores(pool, planes, band, machine, cores) + prices.writing(machine).start_cycles
+        work = _steps(pool, planes, band, machine)
+        return PoolTiles(1, load + work + store, max(load, work, store))
 
 
 def _loads(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -> float:

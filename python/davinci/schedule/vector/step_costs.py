@@ -12,7 +12,7 @@ from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.tile_layout import TileLayout
 from davinci.schedule.vector.tile_program import MOVED, REDUCE
-from davinci.units import MAX_REPEAT, REPEAT_BYTES, row_major
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, row_major
 
 MOST_STRIDE = 255
 """Blocks between neighbouring blocks or repeats of an operand, at most."""
@@ -93,15 +93,21 @@ def _transfer(number: int, value: Value, layout: TileLayout) -> tuple[int, float
         return total, 0
     run = sizes[layout.lane] * len(row)
     outer = sorted((strides[a], sizes[a]) for a in strides if a != layout.lane and sizes[a] > 1)
+    dense = layout.tile.pitch == sizes[layout.lane]
     for stride, size in outer:
-        if stride != run:
+        if stride != run or not dense:
             break
         run *= size
     runs = total // (run * item)
     if runs == 1 and run * item >= line:
         return total, total / line
     apart = [stride * item for stride, _ in outer]
-    return total, runs * prices.touched_bytes(layout.machine, run * item, run * item, *apart) / line
+    last = run * item % BLOCK_BYTES and BLOCK_BYTES  # a block of its own, over those before it
+    parts = (run * item // BLOCK_BYTES * BLOCK_BYTES, last)
+    touched = sum(
+        prices.touched_bytes(layout.machine, part, part, *apart) for part in parts if part
+    )
+    return total, runs * touched / line
 
 
 def transfers(number: int, layout: TileLayout) -> int:
