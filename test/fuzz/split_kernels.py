@@ -7,11 +7,13 @@ import json
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import davinci
 from attention_support import Attention
+from davinci.passes.ascend import product_grouping
 from fuzz.group_kernels import GroupModel, group_models
 
 MACHINE, CORES = "ascend910b", 2
@@ -52,12 +54,26 @@ RINGS = ("attention-rings",)
 """Kernels in which the rings of all memories go round several times."""
 
 OTHERS = tuple(name for name in ATTENTIONS if name not in RINGS)
-KERNELS = (*OTHERS, *CHOICES)
+
+FOLLOWED = "product-followed"
+"""A product whose parts vector cores take out of a ring, more of them than it has places."""
+
+FOLLOWED_PRODUCT = """
+func.func @main(%a: tensor<133x48xf16>, %b: tensor<48x288xf16>) -> tensor<133x288xf16> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<133x48xf16>, tensor<48x288xf16>) -> tensor<133x288xf16>
+  %1 = stablehlo.tanh %0 : tensor<133x288xf16>
+  return %1 : tensor<133x288xf16>
+}
+"""
+
+KERNELS = (*OTHERS, *CHOICES, FOLLOWED)
 
 KINDS: dict[str, tuple[str, ...]] = {
     "attention": (*OTHERS, "attention_of_heads", "attention_by_blocks"),
     "product, k shared by cores": ("product-split-k", "product_by_parts_of_k"),
     "product, B laid out first": ("product-laid-out",),
+    "product, what follows beside it": (FOLLOWED,),
     "product with epilogue": (
         "product_with_epilogue",
         "product_with_ragged_rows",
@@ -102,6 +118,8 @@ def made(name: str) -> Ready:
     """The kernel of that name."""
     if name in ATTENTIONS:
         return attention(*ATTENTIONS[name])
+    if name == FOLLOWED:
+        return followed()
     return product(*CHOICES[name]) if name in CHOICES else network(group_models()[name])
 
 
@@ -132,4 +150,13 @@ def product(size: tuple[int, int, int], choice: dict[str, Any], cores: int = COR
         executable = davinci.compile(text, schedules=str(file), **options)
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n))]
+    return executable, dict(zip(executable.input_names, arrays, strict=True))
+
+
+def followed(cores: int = 1) -> Ready:
+    """Beside it whatever the estimates say."""
+    with mock.patch.object(product_grouping, "pays", return_value=True):
+        executable = davinci.compile(FOLLOWED_PRODUCT, machine=MACHINE, cores=cores)
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype(np.float16) for shape in ((133, 48), (48, 288))]
     return executable, dict(zip(executable.input_names, arrays, strict=True))
