@@ -103,7 +103,10 @@ class LoopKernels:
         rest: list[Op] = []
         for chain in chains_of([self.read(call) for call in calls]):
             rest += [loop.call for loop in self.without_parts(chain)]
-        return [call for call in calls if call in rest]
+        if not rest:
+            return []
+        # Those that were replaced are gone, so that nothing is compared with them.
+        return [op.operation for op in rest[0].block.operations if op.operation in rest]
 
     def without_parts(self, chain: list[LoopCall]) -> list[LoopCall]:
         """The loops of a chain that are none of a kernel of several: of all of them, or of half of

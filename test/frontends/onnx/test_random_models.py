@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+import davinci
 from random_models import Draw
 
 
@@ -23,3 +24,10 @@ def test_each_way_is_taken() -> None:
     ways = [way for seed in range(40) for way in Draw(seed).model().ways]
     taken = {(way["launches"], way["cores"]) for way in ways if way["machine"] == "ascend910"}
     assert taken == {(name, n) for name in ("joined", "many", "auto") for n in (1, 3, 8, 32)}
+
+
+def test_loops_that_become_one_kernel_beside_others() -> None:
+    """A layer in front of two of two directions each: some loops are replaced while the pass that
+    makes kernels of them still has the others in hand."""
+    drawn = Draw(64).model()
+    davinci.compile(drawn.model, machine="ascend910", cores=3)

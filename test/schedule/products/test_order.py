@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from davinci.schedule.products.events import Load
-from davinci.schedule.products.order import TurningBuffers, order
-from davinci.schedule.products.product import (
-    Pieces,
-    Product,
-    ProductOperand,
-    ProductResult,
-    ProductSchedule,
-    Share,
-    Tile,
-)
+from davinci.schedule.products.order import TurningBuffers
 
 
 def test_the_oldest_content_makes_room() -> None:
@@ -37,25 +25,3 @@ def test_what_was_used_longest_ago_makes_room() -> None:
     assert [places.put(key, key) for key in range(3)] == [(0, -1), (1, -1), (0, 0)]
     assert places.find(2, 3) == 0 and places.find(1, 4) == 1
     assert places.put(0, 5) == (0, 3), "the place of what was needed first"
-
-
-def test_what_is_known_to_have_come_is_loaded_before_what_may_not_have() -> None:
-    """A comes whole before the first step, B a piece a step: the first flag tells of both, and
-    later no block of A waits for a piece of B."""
-    rows = ProductOperand(nz=False, itemsize=2, k_rows=False)
-    product = Product(1, 32, 64, 64, rows, replace(rows, k_rows=True), ProductResult(False, 4))
-    schedule = ProductSchedule(
-        Share(1, 2, 4),
-        Tile(2, 1, 4),
-        "m",
-        (1, 1),
-        4,
-        Pieces(4, 2, 1, 2, 1),
-        Pieces(1, 4, 1, 1, 4),
-        (1, 1),
-    )
-    loads = [
-        [event.operand for event in step if isinstance(event, Load)]
-        for step in order(schedule.share, product, schedule).steps
-    ]
-    assert [step for step in loads if step] == [["b", "a"], ["a", "b"], ["a", "b"], ["a", "b"]]

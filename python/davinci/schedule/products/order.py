@@ -345,8 +345,7 @@ class _Plan:
     def events(self) -> list[list[Event]]:
         """The events of each step: parts of C that leave, loads, fills for later steps, its mad.
 
-        What is known to have come is loaded first, while the rest may still be on its way. Of that,
-        what came last is loaded first: the pipes work in order, so one flag then tells of all.
+        What came last is loaded first: the pipes work in order, so one flag then tells of all.
         """
         came: dict[tuple[str, Held], int] = {}
         turns = count()
@@ -363,12 +362,9 @@ class _Plan:
             leaving.setdefault(at, []).append(event)
         found: list[list[Event]] = [list(bring(-1))]
         begun: set[TileOfC] = set()
-        known = -1
         for number, step in enumerate(self.steps):
             loads = [load for feed in self.feeds for load in feed.loads[number]]
-            turn_of = {load: came[load.operand, load.held] for load in loads}
-            loads.sort(key=lambda load: (turn_of[load] > known, -turn_of[load]))
-            known = max([known, *turn_of.values()])
+            loads.sort(key=lambda load: -came[load.operand, load.held])
             a, b = (feed.buffers[number] for feed in self.feeds)
             begins = step.tile not in begun
             begun.add(step.tile)
