@@ -9,7 +9,7 @@ after:
     %1 = stablehlo.custom_call @chlo.erf(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %2 = stablehlo.custom_call @ascend.hard_swish(%x) : (tensor<4xf32>) -> tensor<4xf32>
 
-A composite may name any elementwise operator of ascend that has no attributes. Runs before
+A composite may name any elementwise operator of ascend that needs no attributes. Runs before
 `chlo-legalize-to-stablehlo` and `stablehlo-legalize-composite-to-call`, which expand all others.
 What the vector unit cannot do, in f64, is left to them.
 """
@@ -53,7 +53,7 @@ class ChloKeepOperatorsPass(Pass):
 
 def is_of_one_type(record: Operator, name: str, op: Op) -> bool:
     """Whether a composite called `name` means an elementwise operator on values of one type."""
-    named = name.startswith("ascend.") and record.elementwise and not record.attributes
+    named = name.startswith("ascend.") and record.elementwise and not record.required
     alike = {value.type for value in (*op.operands, *op.results)}
     return named and len(op.operands) == len(record.operands) and len(alike) == 1
 

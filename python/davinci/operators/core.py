@@ -72,6 +72,7 @@ class Operator:
         doc: what it computes.
         operands: names of the inputs.
         keywords: what its functions ask for: attributes, and the result.
+        required: those of the attributes that have no default.
         constraints: what a legal call holds to, C1 first.
         unit: what computes it on the element types `types`; other types are the scalar unit's.
         types: of operands and result, `ANY` if it takes all; booleans are `i1`.
@@ -90,6 +91,7 @@ class Operator:
     doc: str
     operands: tuple[str, ...]
     keywords: tuple[str, ...]
+    required: tuple[str, ...]
     constraints: tuple[Constraint, ...]
     unit: str
     types: frozenset[str]
@@ -264,11 +266,14 @@ def _define(function: Function, parameters: list[inspect.Parameter], **facts: An
     name = function.__name__.rstrip("_")
     if name in OPERATORS:
         raise ValueError(f"operator {name} is defined twice")
-    named = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    by_name = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    named = [p.name for p in by_name]
+    needed = (p.name for p in by_name if p.default is inspect.Parameter.empty)
     OPERATORS[name] = Operator(
         name=name,
         doc=inspect.getdoc(function) or "",
         operands=tuple(p.name for p in parameters if p.name not in named),
         keywords=tuple(named),
+        required=tuple(name for name in needed if name != RESULT),
         **facts,
     )

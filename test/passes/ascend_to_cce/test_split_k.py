@@ -106,7 +106,7 @@ def test_cube_cores_tell_their_vector_cores(
 
 def test_one_part_and_a_rest() -> None:
     """The first part ends inside a block, which is not stored over the second."""
-    text, arrays, wanted = product(17, 33, 33)
+    text, arrays, wanted = product(17, 49, 33)
     executable = davinci.compile(text, cores=2)
     (found,) = executable.run(*arrays).values()
     assert split(executable)

@@ -38,7 +38,7 @@ func.func @left_alone(%x: tensor<4xf64>, %y: tensor<4xf16>) -> (tensor<4xf64>, t
   return %0, %1, %2 : tensor<4xf64>, tensor<4xf16>, tensor<4xf16>
 }
 
-// Composites may name operators of ascend; not those with attributes, with other operands, or none.
+// Composites may name operators of ascend; not those that need attributes, with other operands, or none.
 // CHECK-LABEL: func.func @named
 // CHECK: stablehlo.custom_call @ascend.hard_swish(%arg0)
 // CHECK: stablehlo.custom_call @ascend.div(%arg0, %arg0)
