@@ -154,7 +154,7 @@ def long_product(draw: Draw, x: str, shape: Shape) -> tuple[str, Shape]:
 
 
 def attention(draw: Draw, x: str, shape: Shape) -> tuple[str, Shape]:
-    """Of rows with themselves, one head."""
+    """Adds attention of one head, whose queries, keys and values are the same rows."""
     keys, _ = turned(draw, x, shape)
     factor = draw.graph.constant(np.float32(shape[-1] ** -0.5))
     scores = draw.graph.node("Mul", draw.graph.node("MatMul", x, keys), factor)

@@ -178,8 +178,9 @@ def count_of(graph: Graph, target: Target) -> CoreCount:
     """
     asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
     price = LaunchPrice(target.machine, target.phases)
-    cores = target.machine, target.cores
-    return cores_of(graph, *cores, asked, target.fractalize, price, target.adders)
+    return cores_of(
+        graph, target.machine, target.cores, asked, target.fractalize, price, target.adders
+    )
 
 
 def erase(ops: Sequence[Op]) -> None:

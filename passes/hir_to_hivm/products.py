@@ -113,7 +113,7 @@ def lower_fixpipe(translator: Translator, op: Op) -> None:
 
 
 def rows_of_elements(dst: MemrefView) -> dict[str, IndexLike]:
-    """How a fixpipe writes rows."""
+    """Fields of a fixpipe that stores its result as rows of elements (NZ2ND)."""
     return {
         "n_size": field(dst.sizes[1]),
         "m_size": field(dst.sizes[0]),

@@ -67,7 +67,7 @@ class CrossFlags:
         self.counts: dict[tuple[int, int], int] = defaultdict(int)
         """Core and flag -> how often it may still be waited for."""
         self.told = 0
-        """How often one has counted on its receivers."""
+        """How often flags that all setters of a group had set were counted on their receivers."""
 
     def set(self, core: int, mode: int, flag: int) -> None:
         """Counts on the receivers once all of the core's group have set it."""

@@ -41,7 +41,8 @@ class RecordingCore:
     """A core that also keeps the records it is given."""
 
     def __init__(self, core: Any) -> None:
-        self._core, self.parts = core, []  # type: ignore[var-annotated]
+        self._core = core
+        self.parts: list[Records] = []
         self.memory, self.sub_block = core.memory, core.sub_block
         self.most_turns = core.most_turns
 

@@ -108,7 +108,8 @@ class HandedOver:
             self._bytes[where] = several & (readers != 0) & (writers != 0)
 
     def at(self, core: int, accesses: Sequence[Access], space: Space, address: int) -> bool:
-        """Whether an access that begins at an address reaches some of them."""
+        """Whether one of the accesses that begin at an address reaches bytes that are handed over:
+        several touch them, some to read and some to write."""
         mine = [a for a in accesses if a.space == space and a.address == address]
         return any(
             self._bytes[_memory(core, space)][start:end].any()

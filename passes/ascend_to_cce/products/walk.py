@@ -56,7 +56,7 @@ class Corner:
         return Corner(batch, k, m, n, self.start)
 
     def region(self, operand: str, product: Product) -> ShareRegion:
-        """What of an operand the share takes."""
+        """The batch of an operand that the share reads, and its ranges of k and rows or columns."""
         if operand == "a":
             return ShareRegion(self.batch, self.k, self.m)
         count, batch = product.matrices, self.batch

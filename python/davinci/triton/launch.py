@@ -26,7 +26,7 @@ from davinci.triton.toolchain import NoRoom, to_hivm
 MACHINE = "ascend910b"
 DIMENSIONS = 3
 MOST_BYTES = 1 << 30
-"""Of memory that is simulated for executables that may run again."""
+"""Bytes of simulated global memory that executables hold together, at most, to run again."""
 
 DEVICE_PRINT = '"hivm.hir.debug"'
 

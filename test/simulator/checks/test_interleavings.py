@@ -172,7 +172,7 @@ def test_kernels_of_groups_end_with_the_same_bytes() -> None:
     "name", ["product-split-k", "product_with_epilogue", "products_of_bytes", "norm_in_phases"]
 )
 def test_kernels_of_cube_and_vector_cores_end_with_the_same_bytes(name: str) -> None:
-    """As compiled, through all phases of a launch, on all cores."""
+    """Kernels run as they were compiled, through all phases of a launch, on all cores."""
     executable, inputs = made(name)
     for launch in record_launches(name, lambda: executable.run(inputs)):
         assert len(launch.streams) >= 4

@@ -198,12 +198,12 @@ def _only(readers: Mapping[Value, Sequence[TileStep]], value: Value) -> TileStep
 
 
 def _is_power_of_two(number: float) -> bool:
-    """Whether a number is a power of two, by which a product loses no bit."""
+    """Whether multiplying by a number is exact, since it is a power of two."""
     return number != 0 and math.frexp(abs(number))[0] == 0.5
 
 
 def _is_less(step: TileStep | None) -> bool:
-    """Whether a value has a step that computes it, and that subtracts 1."""
+    """Whether a step exists and subtracts 1."""
     return step is not None and (step.name, step.scalar) == ("vadds", -1.0)
 
 

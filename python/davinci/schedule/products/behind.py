@@ -27,7 +27,7 @@ from davinci.schedule.vector.prepared import PreparedProgram, prepared
 from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.space import NoSpace, space_of
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
-from davinci.schedule.vector.tile_layout import TileLayout, tile_of
+from davinci.schedule.vector.tile_layout import SLOTS, TileLayout, tile_of
 from davinci.schedule.vector.tiled_schedule import VectorSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -43,13 +43,10 @@ GAIN = 1.05
 """How many times the cycles of a product with what follows it beside it both take one after the
 other, where it is worth it: estimates of different ways are further apart than those of one."""
 
-SLOTS = 3
-"""Buffers of what is loaded or stored: one is filled, one worked on and one drained."""
-
 
 @dataclass(frozen=True)
 class Behind:
-    """What follows a product.
+    """The operators of a group that follow its product.
 
     Attributes:
         graph: its first input is the result of the product, its outputs those of the group but for

@@ -120,7 +120,7 @@ def quickly(
 def quick_schedule(
     product: Product, machine: Machine, cores: int, wanted: Wanted, most: float
 ) -> tuple[float, ProductSchedule] | None:
-    """The same as cycles and the schedule that takes them.
+    """The estimated cycles and the schedule that `quickly` finds.
 
     Raises:
         CompileError: as of `choose`.

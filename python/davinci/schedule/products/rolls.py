@@ -99,7 +99,7 @@ def leaves_of(lines: Sequence[EventLine | RolledLoop]) -> list[EventLine | Rolle
 
 
 def count_leaves(lines: Sequence[EventLine | RolledLoop]) -> int:
-    """How often parts of C leave, with all repetitions of loops."""
+    """The number of parts of C that leave L0C in some lines, each turn of a loop counted."""
     return sum(
         line.count * count_leaves(line.body)
         if isinstance(line, RolledLoop)
