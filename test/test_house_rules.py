@@ -44,6 +44,7 @@ REFUSE_NOTHING = (
     "ascend-simplify-moves",
     "ascend-sink-rearrangements",
     "ascend-split-reductions",
+    "ascend-unfold-windows",
     "ascend-winograd",
     "chlo-keep-operators",
     "join-launches",

@@ -19,6 +19,7 @@ What has no counterpart is an error that lists all such operations of a kernel, 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from davinci.errors import CompileError
 from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.cce_to_hir import blocks, cores, cube
+from davinci.passes.cce_to_hir import blocks, choices, cores, cube
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import BLOCK_BYTES, ceil_div, round_up
@@ -58,8 +59,10 @@ SPACES = {"UB": "ub", "L1": "cbuf", "L0C": "cc"}
 """Names of memories there, by ours."""
 
 CORES = ("aiv", "aic")
-WIDTHS = {"f16": 2, "f32": 4, "i16": 2, "i32": 4}
-"""Bytes of elements."""
+BITS = {"i1": 1, "i8": 8, "f16": 16, "f32": 32, "i16": 16, "i32": 32}
+"""Bits of elements."""
+
+BYTE_BITS = 8
 VIEWS = ("memref.reinterpret_cast", "memref.subview")
 
 
@@ -150,6 +153,8 @@ def replace(op: Op, room: FreeRoom) -> None:
         blocks.reduce_blocks(op, operands)
     elif name == "vcadd":
         blocks.sum_rows(op, operands)
+    elif name == "vcmpsel":
+        choices.choose(op, operands, room.several, build_transfer)
     elif name == "vbrcb":
         like = ir.MemRefType(operands[-1].type)
         blocks.fill_blocks(op, operands, lambda count: room.elements(like, count))
@@ -243,7 +248,8 @@ class FreeRoom:
             NoCounterpart: it does not fit.
         """
         kind = ir.MemRefType(like.type)
-        return self.dense(kind, kind.shape, bytes_in(like))
+        dense = ir.MemRefType.get(kind.shape, kind.element_type, None, kind.memory_space)
+        return self.several([dense])[0]
 
     def elements(self, like: ir.MemRefType, count: int) -> ir.Value:
         """A buffer of so many elements of a type.
@@ -251,7 +257,9 @@ class FreeRoom:
         Raises:
             NoCounterpart: it does not fit.
         """
-        return self.dense(like, [count], count * WIDTHS[str(like.element_type)])
+        return self.several(
+            [ir.MemRefType.get([count], like.element_type, None, like.memory_space)]
+        )[0]
 
     def words(self, count: int) -> ir.Value:
         """A buffer of so many words of 16 bits in UB.
@@ -262,11 +270,20 @@ class FreeRoom:
         space = ir.Attribute.parse('#cce.space<"UB">')
         return self.elements(ir.MemRefType.get([1], ir.F16Type.get(), None, space), count)
 
-    def dense(self, like: ir.MemRefType, shape: Sequence[int], size: int) -> ir.Value:
-        if self.begin + size > self.end:
+    def several(self, kinds: Sequence[ir.MemRefType]) -> list[ir.Value]:
+        """Buffers of these types, one behind the other.
+
+        Raises:
+            NoCounterpart: they do not fit.
+        """
+        places, end = [], self.begin
+        for kind in kinds:
+            places.append(end)
+            bits = math.prod(kind.shape) * BITS[str(kind.element_type)]
+            end += round_up(ceil_div(bits, BYTE_BITS), BLOCK_BYTES)
+        if end > self.end:
             raise NoCounterpart("an operation of several steps without room for what is between")
-        kind = ir.MemRefType.get(shape, like.element_type, None, like.memory_space)
-        return pointer_cast(self.begin, kind)
+        return [pointer_cast(place, kind) for place, kind in zip(places, kinds, strict=True)]
 
 
 def bytes_in(value: ir.Value) -> int:
@@ -296,7 +313,7 @@ def seen_as(value: ir.Value, element: ir.Type) -> ir.Value:
     if isinstance(owner, ir.Block):
         raise NoCounterpart("bits of an argument")
     changed = ir.MemRefType.get(kind.shape, element, kind.layout, kind.memory_space)
-    if owner.name == "hir.pointer_cast":
+    if owner.name in ("hir.pointer_cast", "memref.view"):
         attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
         return ir.Operation.create(owner.name, [changed], list(owner.operands), attributes).result
     if owner.name not in (*VIEWS, "memref.cast"):

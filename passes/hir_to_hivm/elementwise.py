@@ -20,8 +20,8 @@ from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.vector import emit_nest, raw_bits, stride_fields
 from davinci.passes.hir_to_hivm import lowering
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported, minimum, subtract
-from davinci.passes.hir_to_hivm.views import MemrefView, dense, field
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BLOCKS, REPEAT_BYTES
+from davinci.passes.hir_to_hivm.views import BYTE_BITS, MemrefView, dense, field
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BLOCKS, REPEAT_BYTES, ceil_div
 
 BINARY = {name: name for name in ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")}
 WITH_SCALAR = {
@@ -374,24 +374,40 @@ def lower_unary(translator: Translator, op: Op) -> None:
     issue(translator, record, [dst, along(src, dst.sizes)])
 
 
+WORD_BYTES = 2
+
+
 def as_words(view: MemrefView) -> MemrefView:
-    """An array as 16-bit words, whose bits instructions combine: booleans, and elements of any
-    type that lie without a gap."""
+    """An array as 16-bit words, whose bits instructions combine: elements of whole words that lie
+    one behind the other along the last dimension, or booleans and bytes without a gap.
+
+    Raises:
+        Unsupported: they lie apart, or the program computes how many there are.
+    """
     if not view.static:
         raise Unsupported("bits of an array whose size the program computes")
-    if view.kind == "i1":
-        count, bits = 1, 16
-    else:
-        count, bits = view.itemsize, 2
+    if view.kind != "i1" and view.itemsize % WORD_BYTES == 0:
+        return words_of_rows(view)
     total = 1
     for size, step in zip(reversed(view.shape), reversed(view.steps), strict=True):
         if size != 1 and step != total:
             raise Unsupported("bits of elements that lie apart")
         total *= size
-    if view.kind != "i1" and total * count % bits:
+    if view.kind != "i1" and total % WORD_BYTES:
         raise Unsupported("bits of an odd number of bytes")
-    words = (total * count + bits - 1) // bits
+    words = ceil_div(total, WORD_BYTES * BYTE_BITS) if view.kind == "i1" else total // WORD_BYTES
     return MemrefView(view.root, view.shift, (words,), (1,), "s16")
+
+
+def words_of_rows(view: MemrefView) -> MemrefView:
+    """An array of elements that are whole words as one of words, of as many dimensions."""
+    each = view.itemsize // WORD_BYTES
+    (*sizes, size), (*steps, step) = view.shape or (1,), view.steps or (1,)
+    if size != 1 and step != 1 and each > 1:
+        raise Unsupported("bits of elements that lie apart")
+    step = step if each == 1 else 1
+    strides = (*(n * each for n in steps), step)
+    return MemrefView(view.root, view.shift, (*sizes, size * each), strides, "s16")
 
 
 @lowering(*BITWISE)
@@ -400,5 +416,7 @@ def lower_bitwise(translator: Translator, op: Op) -> None:
     values = [*targets, *sources]
     if not all(translator.is_array(value) for value in values):
         raise Unsupported(f"{op.name.removeprefix('hir.')} by a scalar")
-    views = [as_words(translator.view(op, value)) for value in values]
+    dst, *given = [translator.view(op, value) for value in values]
+    # Of a row that is broadcast the same words are read again.
+    views = [as_words(view) for view in (dst, *(along(view, dst.sizes) for view in given))]
     issue(translator, translator.record(op.name.removeprefix("hir."), "s16"), views)

@@ -16,6 +16,7 @@ from davinci.errors import CompileError
 from davinci.frontends.hivm import written
 from davinci.mlir import Op, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
+from davinci.passes.ascend.ascend_unfold_windows import AscendUnfoldWindowsPass
 from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
 from davinci.passes.cce_to_hir.join_loads_and_products import JoinLoadsAndProductsPass
 from davinci.passes.pipeline import pipelines, runner
@@ -104,12 +105,21 @@ def programs_of(module: ir.Module) -> dict[str, list[Op]]:
     return found
 
 
+ADDED = {
+    "ascend-to-memref": ("ascend-scale-weights", AscendUnfoldWindowsPass.NAME),
+    "ascend-to-cce": ("multi-buffer", JoinLoadsAndProductsPass.NAME),
+}
+"""By stage a pass that is added to it in front of another one: there are no loads of windows, and
+products take their factors from L1 before buffers are planned."""
+
+
 def stage_text(stage: str, options: pipelines.Options) -> str:
-    """A stage as text; products take their factors from L1 before buffers are planned."""
+    """A stage as text, with the pass that is added to it."""
     passes = pipelines.PIPELINES[stage](options)
-    if stage == STAGES[-1]:
-        at = next(i for i, name in enumerate(passes) if name.startswith("multi-buffer"))
-        passes.insert(at, JoinLoadsAndProductsPass.NAME)
+    if stage in ADDED:
+        behind, added = ADDED[stage]
+        at = next(i for i, name in enumerate(passes) if name.startswith(behind))
+        passes.insert(at, added)
     return f"{ROOT}({','.join(passes)})"
 
 

@@ -19,7 +19,7 @@ from davinci.hivm_out import WrittenKernel, as_hivm
 from davinci.runtime.executable import Executable
 from davinci.triton.toolchain import verify
 
-ARRAYS = {"f16": np.float16, "f32": np.float32, "i32": np.int32}
+ARRAYS = {"f16": np.float16, "f32": np.float32, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 RANDOM = np.random.default_rng(1)
 
 MODELS = {
@@ -48,6 +48,15 @@ MODELS = {
         "1000xf32",
         "%c = stablehlo.compare GE, %a, %b : (T, T) -> C\n%r = stablehlo.select %c, %a, %b : C, T",
     ),
+    "bits of rows that repeat": ("1000xf32", "%r = stablehlo.sign %a : T"),
+    "bits of integers": ("333xi32", "%r = stablehlo.shift_left %a, %b : T"),
+    "bits of what is seen as another type": ("333xf32", "%r = stablehlo.remainder %a, %b : T"),
+    "a choice by a comparison": ("333x3xf32", "%r = stablehlo.tanh %a : T"),
+    "a choice of integers": (
+        "37x9xi32",
+        "%c = stablehlo.compare LE, %a, %b : (T, T) -> C\n%r = stablehlo.select %c, %a, %b : C, T",
+    ),
+    "integers of 16 bits": ("333xi16", "%r = stablehlo.add %a, %b : T"),
     "a product and a sum with it": (
         "1000xf32",
         "%0 = stablehlo.multiply %a, %b : T\n%1 = stablehlo.exponential %a : T\n"
@@ -270,15 +279,32 @@ def test_squares_whose_rows_lie_anywhere(text: str) -> None:
 
 def test_what_has_no_counterpart_is_named() -> None:
     found = as_hivm(
-        """func.func @main(%a: tensor<8x3x9x9xf16>, %k: tensor<4x3x3x3xf16>)
-          -> tensor<8x4x7x7xf16> {
+        """func.func @main(%a: tensor<1x32x9x9xi8>) -> tensor<1x16x7x7xi32> {
+      %k = stablehlo.constant dense<3> : tensor<16x32x3x3xi8>
       %r = stablehlo.convolution(%a, %k)
         dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {}
         {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
-        : (tensor<8x3x9x9xf16>, tensor<4x3x3x3xf16>) -> tensor<8x4x7x7xf16>
-      return %r : tensor<8x4x7x7xf16> }"""
+        : (tensor<1x32x9x9xi8>, tensor<16x32x3x3xi8>) -> tensor<1x16x7x7xi32>
+      return %r : tensor<1x16x7x7xi32> }"""
     )
     assert any("cce.load3d" in reason for reason in found.refused.values())
+
+
+def test_convolutions_are_products_of_unfolded_windows() -> None:
+    kinds = "(tensor<2x3x9x9xf16>, tensor<4x3x3x3xf16>) -> tensor<2x4x5x5xf16>"
+    found = as_hivm(
+        f"""func.func @main(%a: tensor<2x3x9x9xf16>, %k: tensor<4x3x3x3xf16>)
+          -> tensor<2x4x5x5xf16> {{
+      %r = stablehlo.convolution(%a, %k)
+        dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+        window = {{stride = [2, 2], pad = [[1, 1], [1, 1]]}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : {kinds}
+      return %r : tensor<2x4x5x5xf16> }}"""
+    )
+    assert found.refused == {}
+    for kernel in found.kernels:
+        verify(kernel.text)
+    assert any("mmadL1" in kernel.text for kernel in found.kernels)
 
 
 def test_text_that_their_verifier_refuses() -> None:

@@ -378,9 +378,11 @@ def test_executables_that_hold_much_memory_go(monkeypatch: pytest.MonkeyPatch) -
         return weakref.ref(report.executable)
 
     first = launched(1000)
-    monkeypatch.setattr(davinci.triton.launch, "MOST_BYTES", first().memory_bytes)
+    memory = weakref.ref(first()._host.device.cores)
+    most = davinci.triton.launch.host_bytes(first())
+    monkeypatch.setattr(davinci.triton.launch, "MOST_BYTES", most)
     second = launched(2000)
     assert first() is not None
     third = launched(3000)
-    assert (first(), second()) == (None, None)
+    assert (first(), memory(), second()) == (None, None, None)
     assert third() is not None

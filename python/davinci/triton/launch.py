@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -25,8 +26,12 @@ from davinci.triton.toolchain import NoRoom, to_hivm
 
 MACHINE = "ascend910b"
 DIMENSIONS = 3
-MOST_BYTES = 1 << 30
-"""Bytes of simulated global memory that executables hold together, at most, to run again."""
+MOST_BYTES = 2 << 30
+"""Bytes of the host's memory that executables hold together, at most, to run again."""
+
+EXECUTABLE_BYTES = 80 << 20
+"""Of the host's memory, what an executable holds beside simulated global memory: memories on the
+chip, tables of instructions, compiled code; measured on kernels of 40 blocks."""
 
 DEVICE_PRINT = '"hivm.hir.debug"'
 
@@ -177,14 +182,22 @@ class CompiledKernels:
         self.last: LastRun | None = None
 
     def executable(self, key: Hashable, make: Callable[[], Executable]) -> Executable:
-        """The executable of that key, made if there is none. Those that were not asked for longest
-        go while all but this one hold more than `MOST_BYTES`."""
+        """The executable of that key, made if there is none. Where all but this one hold more than
+        `MOST_BYTES`, those that were not asked for longest go until the others hold half of it."""
         found = self.executables.pop(key, None) or make()
-        held = sum(each.memory_bytes for each in self.executables.values())
-        while held > MOST_BYTES:
-            held -= self.executables.pop(next(iter(self.executables))).memory_bytes
+        held = sum(map(host_bytes, self.executables.values()))
+        if held > MOST_BYTES:
+            while 2 * held > MOST_BYTES and self.executables:
+                held -= host_bytes(self.executables.pop(next(iter(self.executables))))
+            # Memories of cores lie in cycles of references, which Python looks for rarely.
+            gc.collect()
         self.executables[key] = found
         return found
+
+
+def host_bytes(executable: Executable) -> int:
+    """Bytes of the host's memory that an executable holds, about."""
+    return executable.memory_bytes + EXECUTABLE_BYTES
 
 
 COMPILED = CompiledKernels()
