@@ -377,6 +377,8 @@ def test_executables_that_hold_much_memory_go(monkeypatch: pytest.MonkeyPatch) -
         report = davinci.triton.run(kernels.add, 4, x, x, out, count, BLOCK=1024)
         return weakref.ref(report.executable)
 
+    fresh = davinci.triton.launch.CompiledKernels()
+    monkeypatch.setattr(davinci.triton.launch, "COMPILED", fresh)
     first = launched(1000)
     memory = weakref.ref(first()._host.device.cores)
     most = davinci.triton.launch.host_bytes(first())
