@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
@@ -48,6 +49,7 @@ from davinci.schedule.pools.pool import (
     padding,
     phases,
     tile_fractals,
+    turn_pixels,
 )
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.rewrites import UNCHANGED
@@ -293,15 +295,26 @@ class PoolTile:
         return wide
 
     def _combine(self, how: Combination, source: ir.Value, result: ir.Value) -> None:
+        """Adds term by term: sums lie in two buffers by turns, the last one in `result`."""
         terms = [restride(source, how.sizes, how.source, start) for start in how.starts]
         made = restride(result, how.sizes, how.result)
         if len(terms) == 1:
             cce.vadds(terms[0], scalar(self.pool.accumulator, UNCHANGED), made)
             return
-        name = f"cce.{REDUCTIONS[self.pool.kind].step}"
-        op(name, [terms[0], terms[1], made])
-        for term in terms[2:]:
-            op(name, [made, term, made])
+        turns = [made]
+        if len(terms) > 2:
+            turns += [restride(self._turn, how.sizes, how.result, how.turn_start(self.pool))]
+        so_far = terms[0]
+        for left, term in zip(reversed(range(len(terms) - 1)), terms[1:], strict=True):
+            result = turns[left % 2]
+            op(f"cce.{REDUCTIONS[self.pool.kind].step}", [so_far, term, result])
+            so_far = result
+
+    @cached_property
+    def _turn(self) -> ir.Value:
+        """Where every other sum of more than two terms lies."""
+        size = turn_pixels(self.pool, self.band) * SIDE
+        return self._alloc([self.planes, size], self.pool.accumulator, moved=False)
 
     def _clear(self, buffer: ir.Value, wide: int) -> None:
         """Zeroes the pixels behind the last window, of planes of so many channels."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
-from davinci.isa.vector_plan import cost_of, plan_vector
+from davinci.isa.vector_plan import Issue, cost_of, plan_vector
 from davinci.machine import Machine, prices
+from davinci.machine.vector_banks import BankLayout, OperandBlocks, repeats_cycles
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.choices import WindowsChoice
 from davinci.schedule.moves.portions import AlikePieces, longest_share
@@ -25,8 +26,8 @@ from davinci.schedule.pools.pool import (
 )
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import limits_of
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import REPEAT_BYTES, ceil_div
 
 SLOTS = 2
 """Most buffers of what moves: one tile comes while another leaves."""
@@ -149,11 +150,6 @@ def _steps(pool: Pool, planes: int, band: Band, machine: Machine) -> float:
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
     wait = machine.sync.barrier_cycles
 
-    def combined(how: Combination) -> float:
-        strides = (how.source, how.source, how.result)
-        each = _planned("vmax", how.sizes, strides, (wide,) * 3, machine)
-        return max(1, len(how.starts) - 1) * (each + wait)
-
     plane, line, work = came_pixels(pool, band) * SIDE, pool.pitch * SIDE, float(wait)
     for fill in fills_of(pool, band):
         strides = [(plane, line, 1)]
@@ -164,12 +160,43 @@ def _steps(pool: Pool, planes: int, band: Band, machine: Machine) -> float:
             work += _planned("vconv", sizes, [(plane, 1)] * 2, (item, wide), machine)
         work += wait
     if pool.geometry.kernel[0] > 1:
-        work += combined(lines_of(pool, band, planes))
-    work += combined(columns_of(pool, band, planes))
+        work += _combined(lines_of(pool, band, planes), pool, machine)
+    work += _combined(columns_of(pool, band, planes), pool, machine)
     repeats = planes * tile_fractals(pool, band) * SIDE * SIDE * 4 / REPEAT_BYTES
     each = prices.vector(machine, "vadd", "f32", repeats) + wait
     rounded = pool.end.sums.dtype != pool.accumulator
     return work + (len(pool.end.program.steps) + rounded) * each
+
+
+def _combined(how: Combination, pool: Pool, machine: Machine) -> float:
+    """Cycles in which terms are combined, each sum in a row of banks of its own, where it meets the
+    next term as little as it can."""
+    item, strides = DTYPES[pool.accumulator].itemsize, (how.source, how.source, how.result)
+    fixed, each = machine.vector.price("vmax", pool.accumulator)
+    layout, half = BankLayout.of(machine.vector), REPEAT_BYTES // BLOCK_BYTES
+    limits = limits_of(len(strides), machine.vector, fixed, each)
+    nests = plan_vector(how.sizes, strides, (item,) * len(strides), limits)
+    first, *terms = (start * item // BLOCK_BYTES for start in how.starts)
+    turn = [layout.row_blocks + how.turn_start(pool) * item // BLOCK_BYTES + i for i in (0, half)]
+
+    def taking(issue: Issue, so_far: Sequence[int], term: int, source: int) -> int:
+        """Cycles of an instruction; `so_far` are the places where what is combined may begin."""
+
+        def operand(block: int, number: int) -> OperandBlocks:
+            return OperandBlocks(block, half, issue.blk_stride[number], issue.rep_stride[number])
+
+        written, depth = (operand(2 * layout.row_blocks, 2),), fixed - machine.vector.head_cycles
+        read = [(operand(begin, source), operand(term, 1)) for begin in so_far]
+        return fixed + min(
+            repeats_cycles(each_read, written, issue.repeat, each, depth, layout)
+            for each_read in read
+        )
+
+    found = 0.0
+    for number, term in enumerate(terms or [first]):
+        so_far, source = (turn, 2) if number else ([first], 0)
+        found += sum(nest.count * taking(nest.issue, so_far, term, source) for nest in nests)
+    return found + max(1, len(terms)) * machine.sync.barrier_cycles
 
 
 def _planned(

@@ -55,6 +55,12 @@ class Combination:
     result: tuple[int, ...]
     starts: tuple[int, ...]
 
+    def turn_start(self, pool: Pool) -> int:
+        """The first element of the sum of the first two terms in a buffer of its own: buffers begin
+        with a half of the banks of UB, so this and the third term can lie in different halves."""
+        third = self.starts[2] if len(self.starts) > 2 else 0
+        return third % (REPEAT_BYTES // DTYPES[pool.accumulator].itemsize)
+
 
 def fills_of(pool: Pool, band: Band) -> Iterator[PadFill]:
     """What is written around the pixels that come."""

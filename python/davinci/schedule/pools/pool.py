@@ -245,6 +245,22 @@ def tile_fractals(pool: Pool, band: Band) -> int:
     return ceil_div(pool.flat(band.rows) + padding(pool, band), SIDE)
 
 
+def turn_pixels(pool: Pool, band: Band) -> int:
+    """Pixels of a plane of a tile for every other result of more than two terms: an instruction
+    that writes where it reads waits for its own banks.
+
+    >>> shape = Geometry((9, 9), (3, 3), (2, 2), (1, 1), (1, 0, 1, 0))
+    >>> pool = Pool(shape, "max", 1, 16, "f16", None)
+    >>> turn_pixels(pool, bands(shape, 2)[0]), line_pixels(pool, bands(shape, 2)[0])
+    (32, 32)
+    """
+    high, wide = pool.geometry.kernel
+    lines = line_pixels(pool, band) if high > 2 else 0
+    columns = tile_fractals(pool, band) * SIDE if wide > 2 else 0
+    most = max(lines, columns)
+    return most and most + REPEAT_BYTES // (SIDE * DTYPES[pool.accumulator].itemsize)
+
+
 def tile_bytes(pool: Pool, planes: int, band: Band, slots: int) -> int:
     """Bytes in UB of a tile, with `slots` buffers for what moves."""
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
@@ -254,7 +270,8 @@ def tile_bytes(pool: Pool, planes: int, band: Band, slots: int) -> int:
     high = pool.geometry.kernel[0]
     lines = planes * line_pixels(pool, band) * SIDE * wide if high > 1 else 0
     fractals = tile_fractals(pool, band)
+    turn = planes * turn_pixels(pool, band) * SIDE * wide
     rounded = pool.end.sums.dtype != pool.accumulator
     sums = planes * fractals * SIDE * SIDE * wide if rounded else 0
     end = pool.end.part_bytes(planes, fractals, slots, slots) + pool.end.tile_bytes(planes)
-    return came + widened + lines + sums + end
+    return came + widened + lines + turn + sums + end
