@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-TYPES = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i8": np.int8}
+TYPES = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "i32": np.int32,
+    "i8": np.int8,
+    "i64": np.int64,
+    "ui32": np.uint32,
+    "ui64": np.uint64,
+}
 PLAIN, TOTAL, ALIKE = "plain", "total", "alike"
 """How a comparator compares floats: as they are, by their bits, with zeros and NaN made alike."""
 
@@ -31,12 +39,13 @@ class Sort:
 
 
 def random_sort(seed: int, longest: int = 700) -> Sort:
-    """Keys of any type, rank and comparator, alone, with places, or with others; all or the first.
+    """Keys of any type, rank and comparator, alone, with places, with others, or with second keys
+    where they are equal; all or the first.
 
     Keys have duplicates, zeros of both signs, infinities and NaN; arrays may be empty.
     """
     rng = np.random.default_rng(seed)
-    kind = str(rng.choice(["f32", "f32", "f16", "i32", "i8"]))
+    kind = str(rng.choice(["f32", "f32", "f16", *list(TYPES)[2:]]))
     shape = [int(rng.choice([0, 1, 1, 2, 3, 7, 8, 9, 17])) for _ in range(rng.integers(0, 3))]
     dim = int(rng.integers(0, len(shape) + 1))
     length = int(rng.choice([0, 1, 2, 15, 16, 17, rng.integers(3, longest)]))
@@ -46,16 +55,16 @@ def random_sort(seed: int, longest: int = 700) -> Sort:
     keys = random_keys(rng, shape, kind)
     if compares == PLAIN and kind[0] == "f":  # of which the comparator says nothing
         keys = np.where(np.isnan(keys), np.inf, keys).astype(keys.dtype)
-    form = str(rng.choice(["alone", "places", "places", "others"]))
+    form = str(rng.choice(["alone", "places", "places", "others", "keys"]))
     kept = int(rng.integers(0, length + 1)) if rng.integers(3) == 0 else length
     return sort_of(keys, dim, compares, descending, form, kept, rng)
 
 
 def random_keys(rng: np.random.Generator, shape: list[int], kind: str) -> Array:
-    if kind[0] == "i":
+    if kind[0] != "f":
         ends = np.iinfo(TYPES[kind])
         few = bool(rng.integers(2))
-        low, high = (-3, 3) if few else (ends.min, ends.max)
+        low, high = (max(-3, ends.min), 3) if few else (ends.min, ends.max)
         return rng.integers(low, high, shape, TYPES[kind], endpoint=True)
     many = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4)
     keys = np.array(np.rint(many) if rng.integers(2) else many, TYPES[kind])
@@ -77,6 +86,8 @@ def sort_of(
     others: list[Array] = []
     if form == "others":
         others = [rng.integers(-9, 9, keys.shape).astype(t) for t in (np.float32, np.int32)]
+    elif form == "keys":
+        others = [rng.integers(-2, 2, keys.shape, np.int32)]
     names = {np.dtype(dtype): name for name, dtype in TYPES.items()}
     types = [tensor(keys.shape, names[x.dtype]) for x in (keys, *others)]
     operands = [f"%{i}" for i in range(len(types))]
@@ -87,7 +98,7 @@ def sort_of(
         lines.append(f"%places = stablehlo.iota dim = {dim} : {all_types[-1]}")
     count = len(operands)
     head = f'%r{f":{count}" if count > 1 else ""} = "stablehlo.sort"({", ".join(operands)}) ({{'
-    lines += [head, region(all_types, kind, compares, descending)]
+    lines += [head, region(all_types, kind, compares, descending, form == "keys")]
     listed = ", ".join(all_types)
     lines.append(f"}}) {{dimension = {dim} : i64, is_stable = true}} : ({listed}) -> ({listed})")
     limits = [kept if d == dim else n for d, n in enumerate(keys.shape)]
@@ -107,7 +118,8 @@ def sort_of(
         f"func.func @main({arguments}) -> ({', '.join(result_types)}) {{\n{body}\n"
         f"return {', '.join(returned)} : {', '.join(result_types)} }}"
     )
-    order = np.take(order_of(keys, dim, compares, descending), range(kept), dim)
+    second = others if form == "keys" else []
+    order = np.take(order_of(keys, dim, compares, descending, second), range(kept), dim)
     results = [np.take_along_axis(x, order, dim) for x in (keys, *others)]
     if form == "places":
         results.append(order.astype(np.int32))
@@ -118,8 +130,8 @@ def tensor(shape: tuple[int, ...], kind: str) -> str:
     return f"tensor<{'x'.join(map(str, (*shape, kind)))}>"
 
 
-def region(types: list[str], kind: str, compares: str, descending: bool) -> str:
-    """The comparator."""
+def region(types: list[str], kind: str, compares: str, descending: bool, second: bool) -> str:
+    """The comparator, of two keys if the operand behind the first is the second one."""
     arguments, lines = [], []
     for i, whole in enumerate(types):
         scalar = tensor((), whole.split("x")[-1].rstrip(">").split("<")[-1])
@@ -131,14 +143,25 @@ def region(types: list[str], kind: str, compares: str, descending: bool) -> str:
             f"%nan = stablehlo.constant dense<0x{'7FC00000' if kind == 'f32' else '7E00'}> : {one}",
         ]
         names = [alike(lines, x, one) for x in ("a", "b")]
-    how = "SIGNED" if kind[0] == "i" else "FLOAT" if compares == PLAIN else "TOTALORDER"
+    how = {"i": "SIGNED", "u": "UNSIGNED"}.get(kind[0]) or (
+        "FLOAT" if compares == PLAIN else "TOTALORDER"
+    )
     direction = "GT" if descending else "LT"
     lines.append(
         f"%c = stablehlo.compare {direction}, {', '.join(names)}, {how} : ({one}, {one}) "
         "-> tensor<i1>"
     )
+    if second:
+        number = "(tensor<i32>, tensor<i32>) -> tensor<i1>"
+        lines += [
+            f"%e = stablehlo.compare EQ, {', '.join(names)}, {how} : ({one}, {one}) -> tensor<i1>",
+            f"%d = stablehlo.compare LT, %a1, %b1, SIGNED : {number}",
+            "%f = stablehlo.and %e, %d : tensor<i1>",
+            "%o = stablehlo.or %c, %f : tensor<i1>",
+        ]
+    lines.append(f"stablehlo.return %{'o' if second else 'c'} : tensor<i1>")
     body = "\n".join(lines)
-    return f"^bb0({', '.join(arguments)}):\n{body}\nstablehlo.return %c : tensor<i1>"
+    return f"^bb0({', '.join(arguments)}):\n{body}"
 
 
 def alike(lines: list[str], x: str, one: str) -> str:
@@ -153,22 +176,23 @@ def alike(lines: list[str], x: str, one: str) -> str:
     return f"%x{x}"
 
 
-def order_of(keys: Array, dim: int, compares: str, descending: bool) -> Array:
-    """The places of sorted keys; of equal ones the first is first."""
+def order_of(keys: Array, dim: int, compares: str, descending: bool, second: list[Array]) -> Array:
+    """The places of sorted keys, of equal ones by a second key if there is one; of equal ones the
+    first is first."""
     lines = np.moveaxis(keys, dim, -1)
     sign = -1 if descending else 1
-    if keys.dtype.kind == "i":
-        found = np.argsort(sign * lines.astype(np.int64), -1, kind="stable")
+    ranks = [lines]
+    if keys.dtype.kind != "f":
+        ranks = [~lines if descending else lines]
     elif compares == TOTAL:
         width = 8 * keys.dtype.itemsize
         bits = np.ascontiguousarray(lines).view(f"i{keys.dtype.itemsize}").astype(np.int64)
-        bits = np.where(bits < 0, -1 - (bits + (1 << (width - 1))), bits)
-        found = np.argsort(sign * bits, -1, kind="stable")
+        ranks = [sign * np.where(bits < 0, -1 - (bits + (1 << (width - 1))), bits)]
     else:
         unknown = np.isnan(lines)
-        numbers = sign * np.where(unknown, 0, lines)
-        found = np.lexsort((numbers, sign * unknown), -1)
-    return np.moveaxis(found, -1, dim)
+        ranks = [sign * unknown, sign * np.where(unknown, 0, lines)]
+    ranks += [np.moveaxis(x, dim, -1) for x in second]
+    return np.moveaxis(np.lexsort(ranks[::-1], -1), -1, dim)
 
 
 def differs(sort: Sort, found: list[Array]) -> bool:

@@ -9,6 +9,7 @@ after:
     %p = ascend.reduce(select(x == v or x != x, places, most)) {kind = "min", dims = [1]}
 
 Which body means that is not read off its spelling: it is computed for pairs of all kinds of values.
+Bytes and booleans are compared as i32, integers without a sign lower by half of their range.
 A long row is cut in parts: where the largest value lies is asked only of the part that has it.
 
     parts = reduce(%x as [rows, parts, length], "max"); %part = place(parts)
@@ -21,6 +22,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.elements import Array, to_array
 from davinci.mlir import Op, ir
-from davinci.operators.tensors import Tensor
+from davinci.operators.tensors import Tensor, width_of
 from davinci.passes.ascend.tensor_ops import (
     CONSTANT,
     TensorOps,
@@ -36,6 +38,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     full_value,
 )
+from davinci.passes.stablehlo_to_ascend.reduced_values import reduced_by
 
 LONG = 16384
 """Elements of a row above which it is cut."""
@@ -44,9 +47,11 @@ LEAST_PART, MOST_PART, LANES = 64, 1024, 64
 """Elements of a part: whole repeats of the vector unit."""
 
 FLOATS = (np.nan, -np.inf, -1.5, 0.0, 2.0, np.inf)
-INTEGERS = (-7, 0, 2, 3)
 PLACES = (0, 3, 7)
 """Values and places of the pairs that a body is tried with."""
+
+NARROW = ("i1", "i8", "ui8")
+TYPES = ("f32", "f16", "i32", "i64", *NARROW)
 
 COMPARED: dict[str, Callable[..., Array]] = {
     "EQ": np.equal,
@@ -64,6 +69,7 @@ COMPUTED: dict[str, Callable[..., Array]] = {
     "stablehlo.select": np.where,
     "stablehlo.maximum": np.maximum,
     "stablehlo.minimum": np.minimum,
+    "stablehlo.add": np.add,
 }
 """What bodies may consist of, beside comparisons and constants; logic is of booleans."""
 
@@ -76,23 +82,51 @@ def extreme_and_place(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     place = tensor_of(places.type)
     if len(dims) != 1 or not found.count or place.element not in ("i32", "i64"):
         return None
-    if found.element not in ("f32", "f16", "i32") or not is_iota(places, dims[0]):
+    if found.element not in TYPES or not is_iota(places, dims[0]):
         return None
     value, begins = full_value(start), full_value(first)
     if value is None or begins is None or int(begins) != 0:
         return None
-    for kind in ("max", "min"):
-        if value == worst(kind, found.element) and chooses(op, kind, found.element):
-            return _found(x, places, dims[0], kind, ops)
+    for kind, dtype in itertools.product(("max", "min"), orders_of(value.dtype)):
+        if value.view(dtype) == worst(kind, dtype) and chooses(op, kind, value.dtype, dtype):
+            keys = moved(x, ops) if dtype != value.dtype else x
+            keys = ops.cast(keys, "i32") if found.element in NARROW else keys
+            best, number = _found(keys, places, dims[0], kind, ops)
+            best = moved(best, ops) if dtype != value.dtype else best
+            return [ops.cast(best, found.element), number]
     return None
 
 
-def worst(kind: str, element: str) -> float | int:
+def orders_of(stored: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """The types whose order a body may compare values by: of integers with a sign and without."""
+    both = stored.kind == "i" and stored.itemsize > 1
+    return [stored, np.dtype(f"u{stored.itemsize}")] if both else [stored]
+
+
+def moved(x: ir.Value, ops: TensorOps) -> ir.Value:
+    """Integers lower by half of their range."""
+    found = tensor_of(x.type)
+    half = np.iinfo(f"i{width_of(found.element) // 8}").min
+    return ops.binary("add", x, ops.full(found.shape, found.element, half))
+
+
+def worst(kind: str, dtype: np.dtype[Any]) -> float | int:
     """The value that no other one is worse than."""
-    if element[0] == "f":
+    if dtype.kind == "f":
         return -np.inf if kind == "max" else np.inf
-    limits = np.iinfo(np.int32)
-    return int(limits.min if kind == "max" else limits.max)
+    if dtype.kind == "b":
+        return kind == "min"
+    return int(np.iinfo(dtype).min if kind == "max" else np.iinfo(dtype).max)
+
+
+def tried(dtype: np.dtype[Any]) -> Array:
+    """The values that a body is tried with."""
+    if dtype.kind == "f":
+        return np.array(FLOATS, dtype)
+    if dtype.kind == "b":
+        return np.array([False, True])
+    ends = np.iinfo(dtype)
+    return np.array([ends.min, ends.min + 1, 2, 3, ends.max - 2, ends.max], dtype)
 
 
 def is_iota(value: ir.Value, dim: int) -> bool:
@@ -111,19 +145,26 @@ def is_iota(value: ir.Value, dim: int) -> bool:
     return bool((found == np.arange(found.shape[dim]).reshape(spread)).all())
 
 
-def chooses(op: Op, kind: str, element: str) -> bool:
+def chooses(op: Op, kind: str, stored: np.dtype[Any], order: np.dtype[Any]) -> bool:
     """Whether the body of a reduction in the order of places leaves the better of two values, NaN
-    as the best one, with its place, and of equal values the lesser place."""
-    values = FLOATS if element[0] == "f" else INTEGERS
+    as the best one, with its place, and of equal values the lesser place.
+
+    Args:
+        stored: the type of the values.
+        order: the type of the same bits by whose order one is better.
+    """
+    values = tried(order)
     for a, b in itertools.product(values, values):
         for i, j in itertools.combinations(PLACES, 2):
-            found = computed(op.regions[0].blocks[0], (a, i, b, j))
+            given = (a.view(stored), i, b.view(stored), j)
+            found = computed(op.regions[0].blocks[0], given)
             if found is None:
                 return False
             better = b > a if kind == "max" else b < a
             later = a == a and (b != b or better)
             value, place = (b, j) if later else (a, i)
-            if int(found[1]) != place or not np.array_equal(found[0], value, equal_nan=True):
+            same = np.array_equal(found[0], value.view(stored), equal_nan=True)
+            if int(found[1]) != place or not same:
                 return False
     return True
 
@@ -135,8 +176,9 @@ def computed(block: ir.Block, arguments: Sequence[object]) -> list[Array] | None
     )
     for view in block.operations:
         inner = view.operation
-        values = [known[operand] for operand in inner.operands if operand in known]
-        if len(values) < len(inner.operands):
+        read = [known.get(v, full_value(v)) for v in inner.operands]  # numbers may lie outside
+        values = [value for value in read if value is not None]
+        if len(values) < len(read):
             return None
         if inner.name == "stablehlo.return":
             return values
@@ -178,7 +220,8 @@ def _in_parts(x: ir.Value, length: int, kind: str, ops: TensorOps) -> tuple[ir.V
     *outer, size = found.shape
     rows, parts = math.prod(outer), size // length
     cut = ops.reshape(x, [rows, parts, length])
-    best = ops.reduce(ops.reshape(x, [rows * parts, length]), kind, [1])
+    best = reduced_by(ops.reshape(x, [rows * parts, length]), kind, [1], ops)
+    assert best is not None, "there are extremes of every type"
     _, part = _counted(ops.reshape(best, [rows, parts]), kind, ops)
     block = ops.emit(
         "gather_blocks",
@@ -207,7 +250,8 @@ def _whole(
 ) -> tuple[ir.Value, ir.Value]:
     """The values along a dimension, and their places, of i32."""
     found, numbers = tensor_of(x.type), tensor_of(places.type)
-    value = ops.reduce(x, kind, [dim])
+    value = reduced_by(x, kind, [dim], ops)
+    assert value is not None, "there are extremes of every type"
     spread = ops.broadcast(value, found.shape, [d for d in range(found.rank) if d != dim])
     hits = compared("EQ", x, spread, ops)
     if found.element[0] == "f":

@@ -38,7 +38,8 @@ from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 from davinci.passes.stablehlo_to_ascend.stablehlo_outline_loops import TARGET as LOOP
 
 FAMILIES = (
-    *("elementwise", "movement", "blocks", "sort", "reduce_window", "dot_general", "convolution"),
+    *("elementwise", "movement", "reductions", "blocks", "sort", "reduce_window", "dot_general"),
+    "convolution",
 )
 
 MARKERS = frozenset({"stablehlo.optimization_barrier"})

@@ -1,35 +1,40 @@
-"""Sorts by one key become `ascend.sort` and `ascend.sort_pairs`.
+"""Sorts become `ascend.sort` and `ascend.sort_pairs`.
 
     sort(x), sort(x, iota)               keys alone; keys with their places
     sort(x, iota), sliced to [0 : k]     the first k only
     sort(x, y, ..), one key              keys with their places, by which others are gathered
+    sort(x, y, ..), several keys         by the last key, then all by the one before it, and so on;
+                                         keys of 64 bits are two of 32
 
 Of few keys of long rows parts are sorted, then the first of all parts, and so on, or groups are
 looked at, whichever `schedule.sorts.first_keys` says: each key with the number that it had in its
 row.
 
-A comparator compares the first operand's two elements, less or greater, as they are or with all
-zeros and all NaN alike (as JAX writes it). NaN, of which a comparison of floats says nothing, are
-taken for larger than all others.
+Which operands a comparator looks at, and how, says `comparators`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from davinci import elements
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.operators.sorting import LARGEST, MOST_NUMBER, NAN, SIGNED, TOTAL
-from davinci.operators.tensors import Tensor, is_float
-from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
+from davinci.operators.tensors import Tensor, width_of
+from davinci.passes.ascend.tensor_ops import (
+    TensorOps,
+    constant_array,
+    defining_op,
+    definition,
+)
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
 from davinci.schedule.sorts.first_keys import GROUPS, ROWS, FirstKeys, numbers_below, way_of
 from davinci.schedule.sorts.keys import LEAST_RANK, Keys
 from davinci.units import ceil_div
@@ -37,46 +42,125 @@ from davinci.units import ceil_div
 NARROW = {"f16": "f32", "i16": "i32", "i8": "i32", "ui8": "i32", "i1": "i32"}
 """Types whose keys are sorted as wider ones."""
 
-
-@dataclass(frozen=True)
-class Comparator:
-    """The order into which a comparator of `stablehlo.sort` brings its first operand."""
-
-    order: str
-    descending: bool
+WORD_BITS = 32
 
 
 @conversion("sort")
 def convert_sort(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
-    """A sort by its first operand; None of others, which the scalar unit does."""
-    keys, *others = op.operands
-    found, dim = tensor_of(keys.type), int(attribute(op, "dimension", -1))
+    """A sort by operands of up to 64 bits; None of others, which the scalar unit does."""
+    found, dim = tensor_of(op.operands[0].type), int(attribute(op, "dimension", -1))
     if not found.count or found.shape[dim] == 1:
         return list(op.operands)
-    compared, machine = comparator_of(op.regions[0], found.element), ops.machine
-    element = NARROW.get(found.element, found.element)
-    if compared is None or machine is None or element not in ("f32", "i32"):
+    compared, machine = comparators_of(op.regions[0]), ops.machine
+    if not compared or machine is None:
         return None
     kept = kept_of(op, dim)
     rows = SortedRows(ops, found.shape, dim, kept)
-    matrix = ops.cast(rows.matrix(keys), element)
-    bits = NARROW.get(found.element) is None
-    sorting = Sorting(ops, compared, machine, bool(others))
-    pairs = sorting.first(matrix, kept)
-    if pairs is None:
+    words: list[KeyWord] = []
+    for by in compared:
+        keys = op.operands[by.operand]
+        words += words_of(ops, rows.matrix(keys if by.unsigned else before_widening(keys)), by)
+    if any(tensor_of(word.matrix.type).element not in ("f32", "i32") for word in words):
         return None
-    values, order = pairs
-    if others and element == "f32":
-        values = ops.emit("bitcast", [values], Tensor(tensor_of(values.type).shape, "f32"))
-    results = [rows.back(values if bits else ops.cast(values, found.element))]
-    for other in others:
+    found_first = sorted_by(ops, words, machine, kept, len(op.operands) > 1)
+    if found_first is None:
+        return None
+    values, order = found_first
+    first = words[0]
+    results = []
+    for number, operand in enumerate(op.operands):
+        if number == first.by.operand and first.back is not None:
+            made = rows.back(first.back(values))
+            results.append(ops.cast(made, tensor_of(operand.type).element))
+            continue
         assert order is not None, "what is sorted with others is numbered"
-        if is_places(other, dim):
-            made = rows.back(order)
-            results.append(ops.cast(made, tensor_of(other.type).element))
+        if is_places(operand, dim):
+            results.append(ops.cast(rows.back(order), tensor_of(operand.type).element))
         else:
-            results.append(rows.back(gathered(ops, rows.matrix(other), order)))
+            results.append(rows.back(gathered(ops, rows.matrix(operand), order)))
     return results
+
+
+@dataclass(frozen=True)
+class KeyWord:
+    """A matrix of 32 bits each by which rows are sorted.
+
+    Attributes:
+        by: its order.
+        back: makes the operand's elements of sorted ones or of their bits; None of a part of keys.
+    """
+
+    matrix: ir.Value
+    by: Comparator
+    back: Callable[[ir.Value], ir.Value] | None = None
+
+
+def sorted_by(
+    ops: TensorOps, words: Sequence[KeyWord], machine: Machine, kept: int, numbered: bool
+) -> tuple[ir.Value, ir.Value | None] | None:
+    """The first keys of each row by words of which those behind tell keys apart that are equal by
+    the ones before: by the last word first, and so on. The first word's keys, and their places.
+
+    Args:
+        numbered: whether places are wanted of keys of one word.
+    """
+    length = tensor_of(words[0].matrix.type).shape[1]
+    found = None
+    for word in reversed(words):
+        matrix = word.matrix
+        order = None if found is None else found[1]
+        if order is not None:
+            matrix = gathered(ops, matrix, order)
+        sorting = Sorting(ops, word.by, machine, numbered or len(words) > 1)
+        found = sorting.first(matrix, kept if word is words[0] else length)
+        if found is None:
+            return None
+        values, places = found
+        if order is not None and places is not None:
+            found = values, gathered(ops, order, places)
+    return found
+
+
+def words_of(ops: TensorOps, keys: ir.Value, by: Comparator) -> list[KeyWord]:
+    """What a matrix of keys is sorted by: a matrix of words, or of 64 bits the upper and the lower
+    ones; of the vector unit's words, which have signs, those without are lower by half the range.
+    """
+    element = tensor_of(keys.type).element
+    if element == "i64":
+        upper = ops.binary("shift_right", keys, filled(ops, keys, WORD_BITS))
+        low = words_of(ops, ops.cast(keys, "i32"), replace(by, unsigned=True))
+        high = words_of(ops, ops.cast(upper, "i32"), by)
+        return [replace(word, back=None) for word in (*high, *low)]
+    wide = ops.cast(keys, NARROW.get(element, element))
+    if by.unsigned and width_of(element) < WORD_BITS:
+        wide = ops.binary("and", wide, filled(ops, wide, (1 << width_of(element)) - 1))
+    elif by.unsigned:
+        wide = ops.binary("add", wide, filled(ops, wide, LEAST_RANK))
+
+    def back(found: ir.Value) -> ir.Value:
+        kind = tensor_of(found.type)
+        if kind.element != tensor_of(wide.type).element:
+            found = ops.emit("bitcast", [found], Tensor(kind.shape, tensor_of(wide.type).element))
+        if by.unsigned and width_of(element) == WORD_BITS:
+            return ops.binary("add", found, filled(ops, found, LEAST_RANK))
+        return ops.cast(found, element)
+
+    return [KeyWord(wide, by, back)]
+
+
+def filled(ops: TensorOps, like: ir.Value, number: int) -> ir.Value:
+    """An array of one number, of the shape and type of another one."""
+    found = tensor_of(like.type)
+    return ops.full(found.shape, found.element, number)
+
+
+def before_widening(keys: ir.Value) -> ir.Value:
+    """The narrower integers that keys of 64 bits were made of, if they were: in the same order."""
+    made = defining_op(keys)
+    if made is None or made.name != "ascend.cast" or tensor_of(keys.type).element != "i64":
+        return keys
+    source: ir.Value = made.operands[0]
+    return source if tensor_of(source.type).element in (*NARROW, "i32") else keys
 
 
 @dataclass(frozen=True)
@@ -311,57 +395,3 @@ def worst(ops: TensorOps, matrix: ir.Value, by: Comparator) -> ir.Value:
     }[by.order, by.descending]
     array = np.array(bits, np.uint32).view(np.float32 if element == "f32" else np.int32)
     return ops.array(array, Tensor((), element))
-
-
-def comparator_of(region: ir.Region, element: str) -> Comparator | None:
-    """The order in which a comparator puts the first operand; None if it is another function."""
-    block = region.blocks[0]
-    result = block.operations[len(block.operations) - 1].operands[0]
-    compare = result.owner
-    if isinstance(compare, ir.Block) or compare.name != "stablehlo.compare":
-        return None
-    alike = [stripped(value) for value in compare.operands]
-    arguments = list(block.arguments)[:2]
-    first = [value for value, _ in alike]
-    if first not in (arguments, arguments[::-1]) or alike[0][1] != alike[1][1]:
-        return None
-    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    if direction not in ("LT", "GT"):
-        return None
-    descending = (direction == "GT") != (first != arguments)
-    kind = compare.attributes.get("compare_type", "")
-    if not is_float(element):
-        unsigned = "UNSIGNED" in str(kind) or element.startswith("ui")
-        return None if unsigned and element not in ("ui8", "i1") else Comparator(SIGNED, descending)
-    whole = "TOTALORDER" in str(kind) and not alike[0][1]
-    return Comparator(TOTAL if whole else LARGEST, descending)
-
-
-def stripped(value: ir.Value) -> tuple[ir.Value, bool]:
-    """A value before all zeros and all NaN of it were made alike, and whether they were."""
-    alike = False
-    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.select":
-        choice, x, y = value.owner.operands
-        compare = choice.owner
-        if isinstance(compare, ir.Block) or compare.name != "stablehlo.compare":
-            break
-        number = constant_of(x)
-        direction = str(compare.attributes["comparison_direction"])
-        a, b = compare.operands
-        if number is None or stripped(y)[0] != a:
-            break
-        zeros = number == 0 and "EQ" in direction and constant_of(b) == 0
-        if not zeros and not (math.isnan(number) and "NE" in direction and a == b):
-            break
-        value, alike = y, True
-    return value, alike
-
-
-def constant_of(value: ir.Value) -> float | None:
-    """The number that a constant is, converted already or not."""
-    if isinstance(value.owner, ir.Block):
-        return None
-    if value.owner.name == "stablehlo.constant":
-        return float(elements.to_array(value.owner.attributes["value"]).ravel()[0])
-    number = full_value(value)
-    return None if number is None else float(number)

@@ -26,8 +26,8 @@ from davinci.mlir import Op, ir, operations, stablehlo
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.pipeline.base import Pass, register_pass
-from davinci.passes.stablehlo_to_ascend.movement import kind_of_body
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
+from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 
 PAD, CONVOLUTION, WINDOWS = (f"stablehlo.{x}" for x in ("pad", "convolution", "reduce_window"))
 

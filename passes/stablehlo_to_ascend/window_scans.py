@@ -24,8 +24,8 @@ from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.associativity import is_associative
 from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_elementwise
 from davinci.passes.stablehlo_to_ascend.exponential_scans import SumsOfExponentials
-from davinci.passes.stablehlo_to_ascend.movement import kind_of_body
 from davinci.passes.stablehlo_to_ascend.reduce_window import WindowShape, scan_order
+from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 
 Function = Callable[[Sequence[ir.Value]], list[ir.Value]]
 """Combines tensors with as many others of the same shape."""

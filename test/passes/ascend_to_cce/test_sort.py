@@ -15,7 +15,7 @@ from davinci.schedule.sorts.first_keys import GROUPS, PARTS, ROWS, FirstKeys, So
 from davinci.schedule.sorts.keys import Keys, KeySteps
 from davinci.schedule.sorts.network import SortTile
 from davinci.schedule.sorts.schedule import longest_row, tiles_of
-from random_sorts import ALIKE, TOTAL, Sort, differs, random_sort, sort_of
+from random_sorts import ALIKE, PLAIN, TOTAL, Sort, differs, random_keys, random_sort, sort_of
 
 CASES = [
     # shape, dimension, what goes along, kept
@@ -46,6 +46,39 @@ def test_the_first_keys_take_less(rows: int, planes: int, kept: int) -> None:
         for tile in (replace(whole, kept=kept), whole)
     ]
     assert keys[0] < 0.75 * keys[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "kept"),
+    [("i64", "alone", 70), ("ui32", "places", 9), ("ui64", "others", 70), ("f32", "keys", 40)],
+)
+def test_keys_of_several_words(kind: str, form: str, kept: int) -> None:
+    """Integers of 64 bits, without a sign, and several keys are not for the scalar unit to sort."""
+    rng = np.random.default_rng(3)
+    keys = random_keys(rng, [2, 70], kind)
+    keys[0, :35] = keys[1, :35]
+    keys = np.where(keys != keys, np.float32(1), keys).astype(keys.dtype)
+    sort = sort_of(keys, 1, PLAIN, kind == "ui32", form, kept, rng)
+    executable = davinci.compile(sort.text, cores=2)
+    assert not differs(sort, list(executable.run(*sort.inputs).values()))
+    assert {k["unit"] for k in executable.profile["kernels"] if "sort" in k["op"]} == {"vector"}
+
+
+def test_an_argsort_of_places_sorts_them_as_they_were() -> None:
+    """Keys that were made wider are sorted as narrow ones, in one go."""
+    text = """func.func @main(%x: tensor<3x40xi32>) -> tensor<3x40xi64> {
+      %w = stablehlo.convert %x : (tensor<3x40xi32>) -> tensor<3x40xi64>
+      %r = "stablehlo.sort"(%w) ({
+      ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+        %c = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }) {dimension = 1 : i64} : (tensor<3x40xi64>) -> tensor<3x40xi64>
+      return %r : tensor<3x40xi64> }"""
+    executable = davinci.compile(text)
+    x = np.random.default_rng(1).integers(-(2**31), 2**31, (3, 40)).astype(np.int32)
+    (found,) = executable.run(x).values()
+    np.testing.assert_array_equal(found, np.sort(x, 1))
+    assert sum("sort" in k["op"] for k in executable.profile["kernels"]) == 1
 
 
 def sort_named(shape: tuple[int, ...], dim: int, form: str, kept: int) -> Sort:

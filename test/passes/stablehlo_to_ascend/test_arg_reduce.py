@@ -30,16 +30,33 @@ ARG_REDUCE = """func.func @main(%x: tensor<{shape}x{kind}>)
   return %r#0, %r#1 : tensor<{left}{kind}>, tensor<{left}i32> }}"""
 
 
+INTEGERS = {
+    "i1": np.bool_,
+    "i8": np.int8,
+    "ui8": np.uint8,
+    "i32": np.int32,
+    "ui32": np.uint32,
+    "i64": np.int64,
+}
+
+
+def worst_of(kind: str, largest: bool) -> str:
+    if kind == "f32":
+        return "0xFF800000" if largest else "0x7F800000"
+    if kind == "i1":
+        return "false" if largest else "true"
+    ends = np.iinfo(INTEGERS[kind])
+    return str(ends.min if largest else ends.max)
+
+
 def arg_reduce(shape: tuple[int, ...], dim: int, kind: str, largest: bool, tie: str = "LT") -> str:
     left = "".join(f"{n}x" for d, n in enumerate(shape) if d != dim)
-    integer = "-2147483648" if largest else "2147483647"
-    start = integer if kind == "i32" else ("0xFF800000" if largest else "0x7F800000")
     return ARG_REDUCE.format(
         shape="x".join(map(str, shape)),
         kind=kind,
         left=left,
         dim=dim,
-        start=start,
+        start=worst_of(kind, largest),
         better="GT" if largest else "LT",
         tie=tie,
     )
@@ -55,6 +72,12 @@ def arg_reduce(shape: tuple[int, ...], dim: int, kind: str, largest: bool, tie: 
         ((1,), 0, "f32", "ascend910"),
         ((2, 32768), 1, "f32", "ascend910"),
         ((16640,), 0, "f32", "ascend310p"),
+        ((3, 33), 1, "i1", "ascend910"),
+        ((33, 3), 0, "i8", "ascend310"),
+        ((3, 33), 1, "ui8", "ascend910b"),
+        ((2, 17), 1, "ui32", "ascend310p"),
+        ((2, 33), 1, "i64", "ascend910"),
+        ((1, 16640), 1, "i64", "ascend910"),
     ],
 )
 def test_values_and_places(
@@ -63,7 +86,7 @@ def test_values_and_places(
     """Few different values, so that many are equal; also infinite ones and NaN."""
     executable = compile_text(arg_reduce(shape, dim, kind, largest), machine=machine)
     random = np.random.default_rng(sum(shape))
-    x = random.integers(-3, 4, shape).astype(np.float32 if kind == "f32" else np.int32)
+    x = random.integers(-3, 4, shape).astype(INTEGERS.get(kind, np.float32))
     for special in [None, *([np.inf, -np.inf, np.nan] if kind == "f32" else [])]:
         if special is not None:
             x[random.random(shape) < 0.02] = special
@@ -71,10 +94,41 @@ def test_values_and_places(
         best = np.max if largest else np.min
         np.testing.assert_array_equal(value, best(x, dim))
         np.testing.assert_array_equal(place, (np.argmax if largest else np.argmin)(x, dim))
-    lowest = np.full(shape, -np.inf if largest else np.inf, x.dtype) if kind == "f32" else x * 0
+    lowest = (
+        np.full(shape, -np.inf if largest else np.inf, x.dtype)
+        if kind == "f32"
+        else np.zeros_like(x)
+    )
     assert not executable.run(lowest)["out1"].any()
     units = {k["unit"] for k in executable.profile["kernels"]}
     assert units == {"vector" if x.size > 1 else "scalar"}
+
+
+@pytest.mark.parametrize("kind", ["i8", "ui8"])
+def test_bytes_are_reduced_by_the_vector_unit(kind: str) -> None:
+    """Extremes as they are; sums and products keep the low byte."""
+    reductions = {"add": "0", "multiply": "1", "maximum": worst_of(kind, True)}
+    lines, names = [], []
+    for name, start in reductions.items():
+        lines.append(f"""
+          %s_{name} = stablehlo.constant dense<{start}> : tensor<{kind}>
+          %{name} = stablehlo.reduce(%x init: %s_{name}) applies stablehlo.{name}
+            across dimensions = [1] : (tensor<3x37x{kind}>, tensor<{kind}>) -> tensor<3x{kind}>""")
+        names.append(f"%{name}")
+    types = ", ".join(f"tensor<3x{kind}>" for _ in names)
+    text = f"""func.func @main(%x: tensor<3x37x{kind}>) -> ({types}) {{
+      {"".join(lines)}
+      return {", ".join(names)} : {types} }}"""
+    executable = compile_text(text)
+    dtype = INTEGERS[kind]
+    ends = np.iinfo(dtype)
+    x = np.random.default_rng(2).integers(ends.min, ends.max, (3, 37), endpoint=True).astype(dtype)
+    x[1] = 2 * (x[1] // 2) + 1  # odd numbers, whose product is not 0
+    total, product, largest = executable.run(x).values()
+    np.testing.assert_array_equal(total, x.sum(1, dtype=dtype))
+    np.testing.assert_array_equal(product, x.prod(1, dtype=dtype))
+    np.testing.assert_array_equal(largest, x.max(1))
+    assert all(k["unit"] == "vector" for k in executable.profile["kernels"])
 
 
 def test_other_bodies_stay_what_they_are() -> None:
