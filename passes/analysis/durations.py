@@ -16,7 +16,7 @@ from davinci.isa.core import Pipe
 from davinci.isa.strides import merge_dims, split_run
 from davinci.machine import Machine, Vector, prices
 from davinci.mlir import Op, ir
-from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
+from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of, rows_together
 from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
@@ -216,7 +216,8 @@ def _repeats(op: Op, unit: Vector) -> Iterator[tuple[str, str, int, int]]:
         return
     buffers = [buffer_of(value) for value in op.operands if isinstance(value.type, ir.MemRefType)]
     if name in BY_ROWS:
-        yield name, buffers[-1].dtype, 1, buffers[0].shape[0]
+        together = rows_together(buffers[0]) if name == "vector_dup" else 1
+        yield name, buffers[-1].dtype, 1, ceil_div(buffers[0].shape[0], together)
         return
     most = max(buffer.size * buffer.itemsize for buffer in buffers)
     yield name, buffers[-1].dtype, 1, ceil_div(most, unit.repeat_bytes)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce import instructions
-from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.multiply_add import ACCUMULATING
 from davinci.isa.vector_plan import InstructionLimits, Nest, plan_vector
 from davinci.machine import Vector
 from davinci.mlir import Op, ir
 from davinci.passes.pipeline.base import fail
+from davinci.units import REPEAT_BYTES
 
 ROUNDINGS = {
     "none": ("", "r"),
@@ -70,6 +71,12 @@ def nests_of(op: Op, parts: Sequence[AddressedInstruction], unit: Vector) -> lis
     buffers = [buffer_of(op.operands[i]) for part in parts for i in part.operands]
     strides, sizes = [b.strides for b in buffers], [b.itemsize for b in buffers]
     return plan_vector(buffers[0].shape, strides, sizes, _limits(parts, unit))
+
+
+def rows_together(rows: BufferView) -> int:
+    """Rows that lie in one repeat, of those of which `vector_dup` fills some lanes."""
+    row_bytes = rows.strides[0] * rows.itemsize
+    return 1 if REPEAT_BYTES % row_bytes else REPEAT_BYTES // row_bytes
 
 
 def _limits(parts: Sequence[AddressedInstruction], unit: Vector) -> InstructionLimits:

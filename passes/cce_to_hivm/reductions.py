@@ -7,6 +7,7 @@ from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.isa import Instruction
 from davinci.isa.vector_plan import FULL_MASK
 from davinci.mlir import Op
+from davinci.passes.analysis.vector_work import rows_together
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.cce_to_hivm.copies import cut
@@ -28,22 +29,29 @@ def lower_row_reduction(emitter: Emitter, op: Op) -> None:
 
 
 def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Op, bits: int) -> None:
-    """vector_dup with `lanes`; `bits` are those of the scalar."""
+    """vector_dup with `lanes`; `bits` are those of the scalar. A repeat fills as many rows as lie
+    in it."""
     dst = buffer_of(op.operands[1])
     rows, row_bytes = dst.shape[0], dst.strides[0] * dst.itemsize
     most = {f.name: f.limit for f in record.fields}
-    stride = row_bytes // BLOCK_BYTES
+    together = rows_together(dst)
+    stride = together * row_bytes // BLOCK_BYTES
     apart = stride > most["dst_rep_stride"]
-    emitter.set_mask(lanes_mask(op, dst))
-    start = emitter.addresses.of(op.operands[1])
-    for begin, count in cut(rows, 1 if apart else most["repeat"]):
-        fields = {
-            "dst_blk_stride": 1,
-            "dst_rep_stride": REPEAT_BLOCKS if apart else stride,
-            "repeat": count,
-            "value": bits,
-        }
-        emitter.instruction(record, [start.plus(Shift(begin * row_bytes))], fields)
+    start, lanes = emitter.addresses.of(op.operands[1]), lanes_mask(op, dst)
+    whole = rows // together * together
+    for first, last, each in ((0, whole, together), (whole, rows, rows - whole)):
+        if first == last:
+            continue
+        emitter.set_mask(sum(lanes << row * dst.strides[0] for row in range(each)))
+        for begin, count in cut((last - first) // each, 1 if apart else most["repeat"]):
+            fields = {
+                "dst_blk_stride": 1,
+                "dst_rep_stride": REPEAT_BLOCKS if apart else stride,
+                "repeat": count,
+                "value": bits,
+            }
+            shift = Shift((first + begin * each) * row_bytes)
+            emitter.instruction(record, [start.plus(shift)], fields)
 
 
 def lanes_mask(op: Op, rows: BufferView) -> int:

@@ -232,6 +232,20 @@ def test_fill_of_lanes(first: int, lanes: int, rows: int, pitch: int) -> None:
     np.testing.assert_array_equal(run(kernel.text(), [array])[0], expected)
 
 
+@pytest.mark.parametrize(("dtype", "pitch"), [("f16", 16), ("f32", 16), ("f32", 8), ("f32", 24)])
+@pytest.mark.parametrize("rows", [3, 8, 1031])
+def test_fill_of_lanes_of_short_rows(dtype: str, pitch: int, rows: int) -> None:
+    """A repeat fills as many rows as lie in it, the last one those that are left."""
+    kernel, width = Kernel(), 8
+    view = kernel.view(rows * pitch, dtype, [rows, width], [pitch, 1])
+    kernel.lines.append(f"%scalar = arith.constant 2.5 : {dtype}")
+    kernel.op("vector_dup", [("%scalar", dtype), view], "first_lane = 5 : i64, lanes = 3 : i64")
+    array = random(rows * pitch, dtype)
+    expected = array.copy().reshape(rows, pitch)
+    expected[:, 5:8] = 2.5
+    np.testing.assert_array_equal(run(kernel.text(), [array])[0].reshape(rows, pitch), expected)
+
+
 @pytest.mark.parametrize("distance", [8, 255, 256])
 def test_row_sums_apart(distance: int) -> None:
     kernel = Kernel()

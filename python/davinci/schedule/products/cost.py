@@ -276,7 +276,7 @@ class ProductCosts:
             v = self.from_l0c(columns, rows)
             if end.width:
                 v += self._steps(end.packing(columns, rows).packed())
-            v += sum(self.steps_of(end, columns, rows))
+            v += sum(self.steps_of(end, columns, rows)) + self._cleared(end, columns, rows)
             mte3 = sum(self._part(end, x, columns, rows, True) for x in end.program.outputs)
             if self.product.ragged and not end.width:
                 ends = [self._row_ends(end, x, columns, rows) for x in end.program.outputs]
@@ -308,6 +308,20 @@ class ProductCosts:
             each = [strides[i] for i in order], [sizes[i] for i in order]
             cycles = self._vector(step, shape, *each)
             found.append(self.machine.sync.barrier_cycles + cycles)
+        return found
+
+    def _cleared(self, end: Epilogue, columns: int, rows: int) -> float:
+        """V, zeroes in the lanes behind the last column of the outputs, for an average part."""
+        product, found = self.product, 0.0
+        if not end.nz or not (end.changes or product.image):
+            return found
+        for value in end.program.outputs:
+            lanes = end.lanes(value)
+            if product.n % lanes:
+                repeats = rows * SIDE * lanes * DTYPES[value.dtype].itemsize / REPEAT_BYTES
+                each = prices.vector(self.machine, "vector_dup", value.dtype, repeats)
+                parts = ceil_div(product.fractals.n, columns)
+                found += (each + self.machine.sync.barrier_cycles) / parts
         return found
 
     def from_l0c(self, columns: int, rows: int) -> float:
