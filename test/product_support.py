@@ -14,7 +14,7 @@ import numpy.typing as npt
 from davinci.machine import Machine
 from davinci.passes.ascend_to_cce.products import group as product_group
 from davinci.schedule.products.candidates import Candidates, Wanted
-from davinci.schedule.products.cost import footprint
+from davinci.schedule.products.footprint import footprint
 from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import DENSE, Pieces, Product, ProductSchedule
 from davinci.schedule.products.refined import ways_along_k

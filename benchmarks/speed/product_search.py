@@ -39,8 +39,8 @@ from davinci.passes.pipeline import pipelines
 from davinci.schedule.choices import to_data
 from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.choice import MOST_WRITTEN, choose
-from davinci.schedule.products.cost import footprint
 from davinci.schedule.products.estimate import estimate
+from davinci.schedule.products.footprint import footprint
 from davinci.schedule.products.group import read_group
 from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import Product, ProductSchedule, Share, Tile

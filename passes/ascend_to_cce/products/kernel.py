@@ -36,9 +36,9 @@ from davinci.passes.builder import (
     restride,
     viewed,
 )
-from davinci.schedule.products.cost import crossing_bytes, parting_buffers
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad, TurnRows
+from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 

@@ -45,8 +45,8 @@ from davinci.passes.ascend_to_cce.tiles import (
 from davinci.passes.builder import IndexLike, add, as_value, mul, subview
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
-from davinci.schedule.products.cost import crossing_bytes
 from davinci.schedule.products.estimate import shares_of
+from davinci.schedule.products.footprint import crossing_bytes
 from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.laid_out import (
     SLOTS,

@@ -7,8 +7,9 @@ import pytest
 from davinci import machine as machines
 from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.choice import candidates, choose
-from davinci.schedule.products.cost import ProductCosts, footprint
+from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.estimate import estimate_of, least_of
+from davinci.schedule.products.footprint import footprint
 from davinci.schedule.products.product import Product, ProductOperand, ProductResult, Share, Tile
 
 ROWS = ProductOperand(False, 2, False), ProductOperand(False, 2, True)

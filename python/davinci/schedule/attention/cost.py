@@ -26,7 +26,8 @@ from davinci.schedule.attention.fold import (
     scratch_lanes,
     spread_again,
 )
-from davinci.schedule.products.cost import Busy, crossing_bytes
+from davinci.schedule.products.cost import Busy
+from davinci.schedule.products.footprint import crossing_bytes
 from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.schedule.vector.row_packing import unpacking
 from davinci.schedule.vector.row_statistics import KEPT

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from davinci.schedule.attention.attention import Attention
-from davinci.schedule.products.cost import crossing_bytes
 from davinci.schedule.products.dense_rows import (
     WIDE,
     DenseRows,
@@ -14,6 +13,7 @@ from davinci.schedule.products.dense_rows import (
     parting_of,
     scratch_bytes,
 )
+from davinci.schedule.products.footprint import crossing_bytes
 from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE

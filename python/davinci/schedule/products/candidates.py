@@ -9,11 +9,7 @@ from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
-from davinci.schedule.products.cost import (
-    crossing_bytes,
-    footprint,
-    parting_buffers,
-)
+from davinci.schedule.products.footprint import crossing_bytes, footprint, parting_buffers
 from davinci.schedule.products.image import RECTANGLES, windows_cycles
 from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays

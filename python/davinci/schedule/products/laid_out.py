@@ -26,7 +26,8 @@ from davinci.schedule.choices import Choices, Factors, LaidOutChoice, PartChoice
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
-from davinci.schedule.products.cost import Busy, ProductCosts, crossing_bytes, parting_buffers
+from davinci.schedule.products.cost import Busy, ProductCosts
+from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Pieces, Product
 from davinci.schedule.products.split_k import MEETINGS, SplitCores
 from davinci.schedule.vector.space import NoSpace

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from davinci.machine import Machine
-from davinci.schedule.products.cost import footprint
+from davinci.schedule.products.footprint import footprint
 from davinci.schedule.products.product import DENSE, Product, ProductSchedule, Share
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE

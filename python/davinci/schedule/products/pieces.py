@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from davinci.machine import Machine
-from davinci.schedule.products.cost import ProductCosts, parting
+from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.dense_rows import scratch_bytes
+from davinci.schedule.products.footprint import parting
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import Pieces, Product, Tile
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div, even_cut, even_cuts

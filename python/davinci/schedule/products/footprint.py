@@ -1,0 +1,92 @@
+"""Bytes that a product's schedule takes of each memory of a core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from davinci.machine import Machine
+from davinci.schedule.products.dense_rows import (
+    BEGUN_BYTES,
+    TURNED,
+    WIDE,
+    DenseRows,
+    parting_of,
+    scratch_bytes,
+)
+from davinci.schedule.products.product import Pieces, Product, ProductOperand, ProductSchedule
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
+
+SUM_BYTES = 2 * FRACTAL_BYTES
+"""Bytes of a fractal in L0C, whose sums are f32."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of each memory."""
+
+    L1: int
+    L0A: int
+    L0B: int
+    L0C: int
+    UB: int
+
+    def excess(self, machine: Machine) -> str:
+        """The first memory that is too small for this, "" if none."""
+        for name in ("L0A", "L0B", "L0C", "L1", "UB"):
+            if getattr(self, name) > machine.buffer(name).bytes:
+                return name
+        return ""
+
+
+def crossing_bytes(operand: ProductOperand, pieces: Pieces) -> tuple[int, int]:
+    """Bytes in UB of rows that come at once, and of the fractals made of them; 0 of fractals."""
+    if operand.nz or operand.direct:
+        return 0, 0
+    columns = pieces.other if operand.k_rows else pieces.k
+    rows = pieces.rows * SIDE
+    return rows * columns * SIDE * operand.itemsize, columns * (rows + 1) * BLOCK_BYTES
+
+
+def parting(product: Product, name: str, pieces: Pieces, rows: int) -> DenseRows:
+    """How `rows` fractals of dense rows of A or B are parted."""
+    operand = product.operand(name)
+    columns = pieces.other if operand.k_rows else pieces.k
+    return parting_of(rows, columns, product.stored_columns(name), operand.itemsize)
+
+
+def parting_buffers(product: Product, sides: tuple[Pieces, Pieces]) -> dict[str, int]:
+    """Bytes of the buffers in UB in which dense rows are parted and ends of rows moved, those of
+    both operands in turn."""
+    dense = [(n, p) for n, p in zip("ab", sides, strict=True) if p.dense]
+    ended = [n for n, p in zip("ab", sides, strict=True) if not p.dense and product.ends(n)]
+    found = scratch_bytes([parting(product, name, pieces, pieces.rows) for name, pieces in dense])
+    wide = [(product.operand(name), p) for name, p in dense if product.operand(name).itemsize > 2]
+    if wide:
+        found[WIDE] = max(crossing_bytes(operand, pieces)[0] for operand, pieces in wide)
+    if ended:
+        found[TURNED] = max(found.get(TURNED, 0), BEGUN_BYTES)
+    return found
+
+
+def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
+    """Bytes that the buffers of a schedule take."""
+    tile, a, b = schedule.tile, schedule.a, schedule.b
+    sides = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
+    inbox, crossing = (max(size) for size in zip(*sides, strict=True))
+    end = product.end_of(schedule)
+    leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
+    leaving += end.tile_bytes(tile.n, schedule.part[1])
+    leaving += sum(parting_buffers(product, (a, b)).values())
+    if product.direct:
+        leaving = 0
+    l1, l0a, l0b = (
+        end.taken(memory, tile.m, tile.n) + product.cleared for memory in ("L1", "L0A", "L0B")
+    )
+    return Footprint(
+        (a.fractals * a.slots + b.fractals * b.slots + l1) * FRACTAL_BYTES,
+        (schedule.l0a * tile.k * tile.m + l0a) * FRACTAL_BYTES,
+        (schedule.l0b * tile.k * tile.n + l0b) * FRACTAL_BYTES,
+        schedule.l0c * tile.m * tile.n * SUM_BYTES,
+        inbox * schedule.inbox + crossing * schedule.crossing + leaving,
+    )
