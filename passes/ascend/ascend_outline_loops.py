@@ -34,11 +34,19 @@ from davinci.passes.analysis.kernels import UNIT
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
-from davinci.passes.ascend.loop_chains import Chained, chained, chains_of
+from davinci.passes.ascend.loop_chains import (
+    Chained,
+    chained,
+    chains_of,
+    drop,
+    put_in_place,
+    with_rows_multiplied,
+)
 from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, build_kernel, repeat
 from davinci.passes.ascend.tensor_ops import defining_op, definition, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.schedule.loops.choice import schedules_of
+from davinci.schedule.loops.choice import product_in_front, schedules_of
+from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.loops.schedule import LoopSchedule
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div
@@ -101,12 +109,31 @@ class LoopKernels:
         """The calls of loops but for those that hand rows on to each other in one kernel, which are
         replaced."""
         rest: list[Op] = []
-        for chain in chains_of([self.read(call) for call in calls]):
+        loops = [self.multiplying_rows(self.read(call)) for call in calls]
+        for chain in chains_of(loops):
             rest += [loop.call for loop in self.without_parts(chain)]
         if not rest:
             return []
         # Those that were replaced are gone, so that nothing is compared with them.
         return [op.operation for op in rest[0].block.operations if op.operation in rest]
+
+    def multiplying_rows(self, loop: LoopCall) -> LoopCall:
+        """A loop that multiplies rows of an array in its step, where that takes less time than a
+        kernel in front of it; the loop as it is where it does not."""
+        new = with_rows_multiplied(loop) if self.with_cube else None
+        if new is None:
+            return loop
+        try:
+            (before,), (group,) = self.schedules([loop]), self.groups([new])
+            (after,) = schedules_of([group], self.machine, self.cores)
+            in_front = product_in_front(group, self.machine, before.units)
+            if group.rows is None or after.cycles >= before.cycles + in_front:
+                raise NoSpace("rows that take longer in a loop than in front of it")
+        except NoSpace:
+            drop(new)
+            return loop
+        put_in_place(new, loop)
+        return new
 
     def without_parts(self, chain: list[LoopCall]) -> list[LoopCall]:
         """The loops of a chain that are none of a kernel of several: of all of them, or of half of
@@ -149,14 +176,21 @@ class LoopKernels:
         Raises:
             NoSpace: the cores cannot hold them.
         """
+        return schedules_of(self.groups(loops), self.machine, self.cores)
+
+    def groups(self, loops: Sequence[LoopCall]) -> list[LoopGroup]:
+        """Loops side by side as cores compute them.
+
+        Raises:
+            NoSpace: cores cannot.
+        """
         for loop in loops:
             self.require_range(loop)
         kernel = build_kernel([LoopOutliner(loop) for loop in loops], kernels_module(self.root))
         try:
             if not self.with_cube and attribute(kernel, UNIT) == "cube":
                 raise NoSpace("a loop on cores of two kinds")
-            groups = [loop_graph_of(kernel, around).group() for around in loops_of(kernel)]
-            return schedules_of(groups, self.machine, self.cores)
+            return [loop_graph_of(kernel, around).group() for around in loops_of(kernel)]
         finally:
             kernel.erase()
 

@@ -1,4 +1,4 @@
-"""Finds loops of which one takes rows that the other computes, step by step.
+"""Finds loops whose steps can compute what they read of rows: of another loop, or of an array.
 
 before, of a layer of a recurrent network upon another:
     %r:2 = custom_call @ascend.loop(%h0, %gs, %u)                        [10, 1, 256] of states
@@ -11,6 +11,9 @@ after:
 What is computed of the rows of one step only goes into the loop: elementwise operators, products
 with a factor that is the same in all steps, reshapes that leave the rows of a step beside each
 other. Both loops then are parts of one kernel, the second some steps behind the first.
+
+The rows of an array that is there before a loop begins are multiplied in its step, too, where that
+takes less time than a kernel in front: the cube has nothing else to do while cores meet.
 """
 
 from __future__ import annotations
@@ -56,17 +59,30 @@ class Chained:
         """Has the loops as they were before."""
         for old, new in zip(self.before[:0:-1], self.loops[:0:-1], strict=True):
             _take_place(old.call, new.call)
-            operands = list(new.call.operands)
-            new.call.erase()
-            new.function.erase()
-            erase_unused(operands)
+            drop(new)
 
     def finish(self) -> None:
         """Erases what the loops stand for, and what nothing but that needed."""
         for old in self.before[:0:-1]:
-            operands = list(old.call.operands)
-            old.call.erase()
-            erase_unused(operands)
+            _erase_call(old)
+
+
+def drop(loop: LoopCall) -> None:
+    """Erases a loop whose results nobody uses, and what only it needed."""
+    _erase_call(loop)
+    loop.function.erase()
+
+
+def _erase_call(loop: LoopCall) -> None:
+    operands = list(loop.call.operands)
+    loop.call.erase()
+    erase_unused(operands)
+
+
+def put_in_place(new: LoopCall, old: LoopCall) -> None:
+    """Uses a loop instead of another, which is erased."""
+    _take_place(new.call, old.call)
+    _erase_call(old)
 
 
 def chains_of(loops: Sequence[LoopCall]) -> list[list[LoopCall]]:
@@ -166,6 +182,76 @@ def with_rows_of(loop: LoopCall, operand: int, giver: LoopCall, result: int) -> 
 
     The new call stands in front of that of the loop, whose results stay as they are.
     """
+    rows = giver.call.results[result]
+    found = _with_rows(loop, operand, rows, rows)
+    if found is None:
+        return None
+    new, place = found
+    return replace(new, handed=place)
+
+
+def with_rows_multiplied(loop: LoopCall) -> LoopCall | None:
+    """The loop with a product of rows that gives an operand in its step, so that the rows are an
+    operand; None if no product does, or its rows are what other loops compute.
+
+    The new call stands in front of that of the loop, whose results stay as they are.
+    """
+    for operand, role in enumerate(loop.roles):
+        if role not in SLICES:
+            continue
+        for product in _products(loop.call.operands[operand]):
+            rows = product.operands[0]
+            kind = tensor_of(rows.type)
+            if kind.shape[0] % loop.steps or _of_loops(rows):
+                continue
+            with ir.InsertionPoint(loop.call), loop.call.location:
+                shape = (loop.steps, kind.shape[0] // loop.steps, kind.shape[1])
+                array = TensorOps().reshape(rows, shape)
+            found = _with_rows(loop, operand, rows, array)
+            if found is not None:
+                return found[0]
+            erase_unused([array])
+    return None
+
+
+def _products(value: ir.Value) -> list[ir.OpView]:
+    """The products that a value is computed of by elementwise operators and reshapes alone."""
+    waiting, found = [value], list[ir.OpView]()
+    while waiting:
+        op = defining_op(waiting.pop())
+        name = "" if op is None else op.name.removeprefix("ascend.")
+        if op is None or op in found:
+            continue
+        if name == "matmul":
+            found.append(op)
+        elif name == "reshape" or (name in OPERATORS and OPERATORS[name].elementwise):
+            waiting.extend(op.operands)
+    return found
+
+
+def _of_loops(value: ir.Value) -> bool:
+    """Whether a value is computed of what loops compute."""
+    waiting, seen = [value], set[Op]()
+    while waiting:
+        op = defining_op(waiting.pop())
+        if op is None or op.operation in seen:
+            continue
+        if op.name == LOOP:
+            return True
+        seen.add(op.operation)
+        waiting.extend(op.operands)
+    return False
+
+
+def _with_rows(
+    loop: LoopCall, operand: int, rows: ir.Value, array: ir.Value
+) -> tuple[LoopCall, int] | None:
+    """The loop with what leads from rows to an operand in its step, and the place of the operand
+    that the rows are; None if a step needs rows of others.
+
+    Args:
+        array: the rows as [steps, ..].
+    """
     root = root_of(loop.call)
     with ir.InsertionPoint(loop.function), loop.function.location:
         function = loop.function.clone()
@@ -173,8 +259,7 @@ def with_rows_of(loop: LoopCall, operand: int, giver: LoopCall, result: int) -> 
     name = unique(symbol_name(loop.function), taken)
     function.attributes["sym_name"] = ir.StringAttr.get(name)
     block = function.regions[0].blocks[0]
-    rows = giver.call.results[result]
-    inside = _Inside(loop, block, rows, loop.roles[operand])
+    inside = _Inside(loop, block, rows, array, loop.roles[operand])
     try:
         old = block.arguments[operand]
         given = inside.row()
@@ -199,7 +284,7 @@ def with_rows_of(loop: LoopCall, operand: int, giver: LoopCall, result: int) -> 
         call = builder.op(LOOP, operands, types, call_target_name="ascend.loop").operation
     call.attributes["ascend.body"] = ir.FlatSymbolRefAttr.get(name)
     place = given.arg_number
-    return replace(loop, call=call, function=function, roles=tuple(roles), handed=place)
+    return replace(loop, call=call, function=function, roles=tuple(roles)), place
 
 
 def _replace(old: ir.Value, new: ir.Value) -> None:
@@ -225,11 +310,16 @@ class _Inside:
 
     A value of all steps has `steps` times the rows of that of a step: of a matmul's left factor
     [steps * rows, k] a step has [rows, k].
+
+    Attributes:
+        rows: what all is computed of.
+        array: the same as [steps, ..].
     """
 
     loop: LoopCall
     block: ir.Block
     rows: ir.Value
+    array: ir.Value
     role: str
     operands: list[ir.Value] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
@@ -240,9 +330,9 @@ class _Inside:
         self._arguments: dict[ir.Value, ir.BlockArgument] = {}
 
     def row(self) -> ir.BlockArgument:
-        """The argument for the row of the other loop."""
-        kind = tensor_of(self.rows.type)
-        return self._argument(self.rows, Tensor(kind.shape[1:], kind.element), self.role)
+        """The argument for the row of a step."""
+        kind = tensor_of(self.array.type)
+        return self._argument(self.array, Tensor(kind.shape[1:], kind.element), self.role)
 
     def value(self, value: ir.Value) -> ir.Value:
         """What a step has of a value: [rows of a step, ..]."""

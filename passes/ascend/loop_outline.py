@@ -26,7 +26,7 @@ from davinci.passes.ascend.kernel_facts import KernelFacts, facts_of
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps
 from davinci.schedule.graph import Node, Operand, Scalar, Window
-from davinci.schedule.loops.group import CutStep, LoopProduct, cut_step
+from davinci.schedule.loops.cut import CutStep, LoopProduct, cut_step
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import round_up, row_major

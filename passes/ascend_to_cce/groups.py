@@ -66,6 +66,7 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.kernel_cores import cores_of, cores_of_given_loops, cores_of_loops
 from davinci.schedule.loops.choice import schedules_of
+from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
@@ -181,6 +182,29 @@ def count_of(graph: Graph, target: Target) -> CoreCount:
     return cores_of(
         graph, target.machine, target.cores, asked, target.fractalize, price, target.adders
     )
+
+
+def loop_groups(kernel: Op, loops: Sequence[Op]) -> list[LoopGroup]:
+    """The loops of a kernel as they are computed on cores.
+
+    Raises:
+        NoSpace: one cannot stay on a core.
+    """
+    groups, members = list[LoopGroup](), 0
+    for loop in loops:
+        groups.append(loop_graph_of(kernel, loop, members).group())
+        members += len(operators_of(loop))
+    return groups
+
+
+def count_of_loops(groups: Sequence[LoopGroup], target: Target) -> CoreCount:
+    """Weighs loops side by side on several numbers of cores, as `count_of` does a group.
+
+    Raises:
+        NoSpace: they do not fit the cores.
+    """
+    price = LaunchPrice(target.machine, target.phases)
+    return cores_of_loops(groups, target.machine, target.cores, price)
 
 
 def erase(ops: Sequence[Op]) -> None:
@@ -377,11 +401,9 @@ def _build_whole(
 
 def _build_loops(kernel: Op, loops: Sequence[Op], target: Target) -> int:
     """Builds the kernel of loops that stay on a core, side by side."""
-    groups, members, given = [], 0, None
+    given = None
     try:
-        for loop in loops:
-            groups.append(loop_graph_of(kernel, loop, members).group())
-            members += len(operators_of(loop))
+        groups = loop_groups(kernel, loops)
         cores = target.cores
         graphs = [group.graph for group in groups]
         for graph in graphs:
@@ -390,8 +412,8 @@ def _build_loops(kernel: Op, loops: Sequence[Op], target: Target) -> int:
         if given is not None:
             cores = cores_of_given_loops(given, len(groups), cores)
         elif not target.all_cores:
-            price = LaunchPrice(target.machine, target.phases)
-            cores = cores_of_loops(groups, target.machine, cores, price)
+            found = target.counts.get(symbol_name(kernel)) or count_of_loops(groups, target)
+            cores = found.cores
         made = list(zip(groups, schedules_of(groups, target.machine, cores), strict=True))
     except NoSpace as error:
         if given is not None:

@@ -33,7 +33,13 @@ from davinci.passes.analysis.loop_graph import loops_of
 from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.given_choices import given_choices
-from davinci.passes.ascend_to_cce.groups import count_of, group_of, is_group
+from davinci.passes.ascend_to_cce.groups import (
+    count_of,
+    count_of_loops,
+    group_of,
+    is_group,
+    loop_groups,
+)
 from davinci.schedule.core_count import CoreCount
 from davinci.schedule.meetings import LaunchPrice, can_meet
 from davinci.schedule.vector.space import NoSpace
@@ -110,7 +116,7 @@ def phases_pay(
     )
     for name, count in found.items():
         alone = LaunchPrice(phases.seen[name])
-        ways = [(min(n, each.blocks), each.cycles) for n, each in count.tried.items()]
+        ways = [(each.on(n), each.cycles) for n, each in count.tried.items()]
         way = count.tried[chosen[name].cores]
         joined += phases.calls[name] * (way.cycles + way.apart * price.apart(cores))
         many += phases.calls[name] * min(alone.cycles(n) + cycles for n, cycles in ways)
@@ -119,7 +125,7 @@ def phases_pay(
 
 def _blocks(count: CoreCount) -> int:
     """Cores that have work, of those that a kernel takes."""
-    return min(count.cores, count.tried[count.cores].blocks)
+    return count.tried[count.cores].on(count.cores)
 
 
 def phases_of(root: Op, groups: Mapping[str, Any], machine: Machine) -> LaunchPhases:
@@ -174,10 +180,10 @@ def seen(kernel: Op, target: Target) -> Target:
 def weighed(kernel: Op, target: Target) -> CoreCount | None:
     """The cores of a kernel and what it takes on others; None where nothing is to be chosen, or
     where what is wrong is said when it is lowered."""
-    if loops_of(kernel):
-        return None
     fold_numbers(kernel.regions[0].blocks[0])
     try:
+        if loops := loops_of(kernel):
+            return count_of_loops(loop_groups(kernel, loops), target)
         graph = group_of(kernel).graph
         if given_choices(kernel, graph, target) is not None:
             return None
@@ -209,7 +215,7 @@ def shared(found: Mapping[str, CoreCount], phases: LaunchPhases) -> dict[str, Co
 def _numbers(found: Mapping[str, CoreCount], phases: LaunchPhases) -> set[int]:
     """Numbers of cores that a launch may have."""
     numbers = {
-        ceil_div(min(n, each.blocks), phases.share[name])
+        ceil_div(each.on(n), phases.share[name])
         for name, count in found.items()
         for n, each in count.tried.items()
     }

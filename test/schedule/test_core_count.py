@@ -42,6 +42,21 @@ def test_totals_with_two_low_places() -> None:
     assert cheapest(LaunchPrice(MACHINE), 32, weigh).cores > 4
 
 
+def test_work_that_few_numbers_share_evenly() -> None:
+    """A product of 64 columns of blocks takes longer on 12 cores than on 8; 16 are found."""
+    cycles = {32: 3050, 24: 3468, 16: 3445, 12: 5309, 8: 4917, 6: 6375, 4: 6766, 3: 9000, 2: 13000}
+
+    def weigh(count: int, most: float) -> Weighed:
+        return Weighed(cycles[count], count)
+
+    assert cheapest(LaunchPrice(MACHINE, 2), 32, weigh).cores == 16
+
+
+def test_loops_side_by_side_have_their_cores_each() -> None:
+    assert Weighed(1, 64, beside=2).on(16) == 32
+    assert Weighed(1, 24, beside=2).on(16) == 24
+
+
 def test_cores_without_work_cost_nothing() -> None:
     found = cheapest(
         LaunchPrice(MACHINE), 32, lambda count, most: Weighed(1e6 / min(count, 5), min(count, 5))

@@ -42,6 +42,7 @@ from davinci.passes.builder import (
     for_loop,
     mul,
     op,
+    remainder,
     reshaped,
     restride,
 )
@@ -117,6 +118,11 @@ class _Unit(LoopProducts):
         for step in self.program.steps:
             if self.layout.once(step.result):
                 self._step(step, once=True)
+        rows = self.group.rows
+        if rows is not None:
+            self._room_for_row()
+            self._bring_row(self._index(rows.role, as_value(0)))
+            self._row_to_l1()
         if self.meeting is not None:
             self.meeting.wait_before()
         with for_loop(0, self.group.steps) as time:
@@ -206,8 +212,11 @@ class _Unit(LoopProducts):
 
         def multiply(value: Value) -> None:
             if value in factors and factors[value] not in multiplied:
-                multiplied.add(factors[value])
                 self._multiply(factors[value], time)
+                if group.rows is not None and not multiplied:
+                    # While the cube is at it, and before the vector unit is.
+                    self._row_to_l1()
+                multiplied.add(factors[value])
 
         def need(value: Value) -> None:
             if value in results and results[value] not in come:
@@ -217,6 +226,9 @@ class _Unit(LoopProducts):
 
         if HANDED in lefts:
             self._multiply(HANDED, time)
+        if group.rows is not None:
+            following = remainder(add(time, 1), group.steps)
+            self._bring_row(self._index(group.rows.role, as_value(following)))
         for value in program.loads.values():
             if value not in results:
                 multiply(value)

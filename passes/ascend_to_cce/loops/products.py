@@ -13,6 +13,7 @@ from davinci.mlir import ir
 from davinci.operators.vector_program import Value, joined
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.loops.left_factors import Meeting
+from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_rows
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
@@ -174,11 +175,11 @@ class LoopProducts(TileBuilder):
         products = [term for term in terms_of(self.products) if term.a == a]
         if self.meeting is not None and not self.schedule.resident:
             self._load_ahead(products)
-        with serving(*joined(*(product.members for product in products))):
-            if a == HANDED:
-                self._load_handed(time)
-            else:
+        with serving(*self._members_of(a)):
+            if a != HANDED:
                 self._load_left(a, products, time)
+            elif self.group.rows is None:
+                self._load_handed(time)
             self._to_l0(a, ceil_div(products[0].k, SIDE))
         for product in self.products:
             for place, term in enumerate(product.terms):
@@ -217,6 +218,37 @@ class LoopProducts(TileBuilder):
         assert self.meeting is not None, "rows are handed on between cores"
         row = self.meeting.handed(time)
         cce.copy(row, self._in_l1(self.left[HANDED], ir.MemRefType(row.type).shape[0]))
+
+    def _room_for_row(self) -> None:
+        """Room in UB for the rows of a step of the array that is nothing but left factors, as they
+        are and as halves."""
+        assert self.group.rows is not None, "a loop with an array of left factors"
+        shape = [self.rows, next(p.k for p in terms_of(self.products) if p.a == HANDED)]
+        element = ir.MemRefType(self.gm[self.group.rows.role.place].type).element_type
+        self.row = alloc(shape, element, "UB")
+        halves = element == ir.F16Type.get()
+        self.halves = self.row if halves else alloc(shape, ir.F16Type.get(), "UB")
+
+    def _bring_row(self, index: IndexLike) -> None:
+        """The rows of a step of that array to UB."""
+        assert self.group.rows is not None, "a loop with an array of left factors"
+        gm, k = self.gm[self.group.rows.role.place], ir.MemRefType(self.row.type).shape[1]
+        matrix = reshaped(gm, [self.group.steps, elements_of(gm) // self.group.steps // k, k])
+        with serving(*self._members_of(HANDED)):
+            load_rows(MatrixPiece(matrix, index, self.first, 0, self.rows, k), self.row)
+
+    def _row_to_l1(self) -> None:
+        """The rows that `_bring_row` brought to L1, as halves."""
+        k = ir.MemRefType(self.row.type).shape[1]
+        with serving(*self._members_of(HANDED)):
+            if self.halves != self.row:
+                cce.vconv(self.row, self.halves)
+            blocks = restride(self.halves, [k // SIDE, self.rows, SIDE], [SIDE, k, 1])
+            cce.copy_l1(blocks, self._in_l1(self.left[HANDED], k // SIDE))
+
+    def _members_of(self, a: int) -> tuple[int, ...]:
+        """The operators of the kernel that the products with a left factor compute."""
+        return joined(*(term.members for term in terms_of(self.products) if term.a == a))
 
     def _in_l1(self, left: Left, k: int) -> ir.Value:
         """The rows of a left factor in L1, as blocks of 16 columns."""

@@ -28,12 +28,18 @@ class Weighed:
         schedule: of the kernel, where it is all that was looked for; None to look again.
         apart: whether the kernel has a launch of its own where others are phases of one: its
             scalar unit stores to global memory.
+        beside: parts side by side of which each has that number of cores.
     """
 
     cycles: float
     blocks: int
     schedule: object = None
     apart: bool = False
+    beside: int = 1
+
+    def on(self, count: int) -> int:
+        """Cores of the launch that have work if the kernel has that number of them."""
+        return min(count * self.beside, self.blocks)
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class CoreCount:
     def at_most(self, blocks: int, price: LaunchPrice) -> tuple[int, Weighed] | None:
         """The number of cores of fewest cycles, as a phase, among those that were weighed and have
         no more blocks; None if there is none."""
-        ways = [(n, found) for n, found in self.tried.items() if min(n, found.blocks) <= blocks]
+        ways = [(n, found) for n, found in self.tried.items() if found.on(n) <= blocks]
 
         def cycles(way: tuple[int, Weighed]) -> tuple[float, int]:
             return way[1].cycles + way[1].apart * price.apart(blocks), way[0]
@@ -71,7 +77,8 @@ def cheapest(price: LaunchPrice, cores: int, weigh: Weigh, uneven: bool = False)
     """The number of cores, at most `cores`, on which a kernel and its launch take least time.
 
     Totals mostly fall and then rise with the number of cores. All and a quarter of them tell about
-    where they are lowest; from there the search goes on to whichever side is lower.
+    where they are lowest; from there the search goes on to whichever side is lower, and to half and
+    twice as many cores: work that 8 and 16 cores share evenly may leave some of 12 without.
 
     Args:
         price: of launching it.
@@ -112,9 +119,12 @@ class _Search:
         if self._uneven:
             self._try(self._at_most(self._cores / 8))
         while True:
-            place = self._ladder.index(self._best().cores)
+            best = self._best().cores
+            place = self._ladder.index(best)
             beside = self._ladder[max(0, place - 1) : place + 2]
-            new = [count for count in beside if count not in self._totals]
+            doubles = [n for n in self._ladder if n in (best // 2, 2 * best)]
+            ways = ([n for n in found if n not in self._totals] for found in (beside, doubles))
+            new = next(filter(None, ways), [])
             if not new:
                 return self._best()
             for count in new:
@@ -146,7 +156,7 @@ class _Search:
 
     def _note(self, count: int, found: Weighed) -> None:
         self._found[count] = found
-        cores = min(count, found.blocks)
+        cores = found.on(count)
         price = self._price.cycles(cores) + found.apart * self._price.apart(cores)
         self._totals[count] = found.cycles + price
 

@@ -19,7 +19,7 @@ from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import Choices, LoopChoice
 from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
 from davinci.schedule.graph import Graph, KeyedGraph
-from davinci.schedule.loops.choice import schedules_of
+from davinci.schedule.loops.choice import are_chained, schedules_of
 from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
@@ -143,14 +143,15 @@ def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
 
 def cores_of_loops(
     loops: Sequence[LoopGroup], machine: Machine, cores: int, price: LaunchPrice | None = None
-) -> int:
+) -> CoreCount:
     """The same of loops side by side, each on that many cores at most."""
 
     def weigh(count: int, most: float) -> Weighed:
         made = schedules_of(loops, machine, count)
-        return Weighed(max(each.cycles for each in made), sum(each.units for each in made))
+        cycles, units = max(each.cycles for each in made), sum(each.units for each in made)
+        return Weighed(cycles, units, beside=1 if are_chained(loops) else len(loops))
 
-    return cheapest(price or LaunchPrice(machine), cores, weigh).cores
+    return cheapest(price or LaunchPrice(machine), cores, weigh)
 
 
 def cores_of_given_loops(given: Choices, loops: int, cores: int) -> int:

@@ -15,7 +15,7 @@ from davinci.operators import Tensor
 from davinci.passes.ascend.ascend_outline_loops import LoopKernels
 from davinci.reference import check
 from davinci.schedule.graph import Graph, Node
-from davinci.schedule.loops.group import joined_sum
+from davinci.schedule.loops.cut import joined_sum
 from fuzz.group_interleavings import wrong_interleavings
 from fuzz.recorded_kernels import record
 from fuzz.talking_kernels import talking

@@ -87,10 +87,21 @@ def test_a_product_behind_another() -> None:
     on_a_core(model, inputs, cores=2)
 
 
-def test_lstm_of_two_launches() -> None:
-    """The product with the inputs, and the loop; weights larger than L0B."""
-    model, inputs = layer("LSTM", 3, 1, 256, size=256)
-    assert on_a_core(model, inputs) == 2
+@pytest.mark.parametrize(
+    ("kind", "batch", "size", "more", "launches"),
+    [
+        ("LSTM", 1, 256, {}, 1),  # weights larger than L0B
+        ("GRU", 18, 32, {"direction": "reverse"}, 1),
+        ("LSTM", 3, 20, {}, 2),  # no whole blocks
+    ],
+)
+def test_product_with_the_inputs(
+    kind: str, batch: int, size: int, more: dict[str, Any], launches: int
+) -> None:
+    """It is one of each step, or a launch in front of the loop."""
+    hidden = 256 if size == 256 else 32
+    model, inputs = layer(kind, 3, batch, hidden, size=size, **more)
+    assert on_a_core(model, inputs) == launches
 
 
 def test_what_does_not_fit_is_repeated() -> None:

@@ -6,11 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from davinci.machine import Machine
+from davinci.machine import Machine, prices
 from davinci.operators.vector_program import JOIN, PART
-from davinci.schedule.loops.group import HANDED, MOVED_ON, LoopGroup
-from davinci.schedule.loops.schedule import LoopSchedule, schedule_with, terms_of
-from davinci.schedule.meetings import can_meet
+from davinci.schedule.loops.cut import MOVED_ON
+from davinci.schedule.loops.group import HANDED, LoopGroup
+from davinci.schedule.loops.schedule import (
+    FRACTAL_BYTES,
+    LoopSchedule,
+    schedule_with,
+    terms_of,
+)
+from davinci.schedule.meetings import can_meet, meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -23,7 +29,7 @@ def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> l
     Raises:
         NoSpace: the states of a loop, or what they are multiplied by, do not fit a core.
     """
-    if any(group.source is not None for group in groups):
+    if are_chained(groups):
         return _chained(groups, machine, cores)
     ways: list[list[LoopSchedule]] = []
     refused: NoSpace | None = None
@@ -42,6 +48,11 @@ def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> l
     return min(ways, key=lambda way: max(schedule.cycles for schedule in way))
 
 
+def are_chained(groups: Sequence[LoopGroup]) -> bool:
+    """Whether one of several loops hands rows on to another, so that all share the cores."""
+    return any(group.source is not None for group in groups)
+
+
 def schedule_of(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
     """The schedule of a loop.
 
@@ -49,6 +60,20 @@ def schedule_of(group: LoopGroup, machine: Machine, cores: int) -> LoopSchedule:
         NoSpace: its states, or what they are multiplied by, do not fit a core.
     """
     return schedules_of([group], machine, cores)[0]
+
+
+def product_in_front(group: LoopGroup, machine: Machine, cores: int) -> float:
+    """Estimated cycles of the products of a loop's array of rows, if a kernel in front of the loop
+    computes those of all steps: factors come, the cube multiplies, results leave, and the cores
+    meet. So short a kernel hardly does two of them at a time."""
+    terms = [term for term in terms_of(group.products) if term.a == HANDED]
+    axis = row_axis(group)
+    rows = group.steps * (1 if axis is None else group.space.axes[axis].size)
+    fractals = sum(term.fractals for term in terms)
+    moved = fractals * FRACTAL_BYTES + 4 * rows * (terms[0].k + sum(term.n for term in terms))
+    mads = prices.mad(machine, ceil_div(fractals * ceil_div(rows, SIDE), cores))
+    loads = moved / cores / machine.l2.read_bytes_per_cycle
+    return prices.ends(machine) + loads + mads + meeting_cycles(machine, cores)
 
 
 def meetings_of(group: LoopGroup) -> int:

@@ -12,25 +12,23 @@ on, as fractals of [n, k]: [k / 16][n / 16][16][16] is the order in which L0B ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
 from davinci.machine import Machine
-from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import TileStep, Value
-from davinci.schedule.graph import Graph, Node, Scalar, Window
+from davinci.schedule.graph import Graph, Node, Window
+from davinci.schedule.loops.cut import cut_step, left_factors
 from davinci.schedule.loops.short_forms import with_short_forms
 from davinci.schedule.loops.step_form import StepForm, step_form
-from davinci.schedule.vector.regions import regions_of
 from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
 from davinci.schedule.vector.tile_program import TileProgram, program_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
 
-PRODUCT = "matmul"
 APART = 16
 """Elements by which rows of a product's result are said to lie apart: rows and columns of what it
 is combined with stay two axes."""
@@ -38,10 +36,8 @@ is combined with stay two axes."""
 Kind = Literal["state", "fixed", "slice", "product", "last", "handed"]
 
 HANDED = -1
-"""Stands for the row handed on by another loop where a product's left factor is asked for."""
-
-MOVED_ON = frozenset({"copy", "cast", "reshape"})
-"""Operators between a value and the left factor that it is."""
+"""Stands for the row handed on by another loop where a product's left factor is asked for, or for
+that of an array which is nothing but a left factor (`LoopGroup.rows`)."""
 
 
 @dataclass(frozen=True)
@@ -60,194 +56,6 @@ class Role:
     place: int
     backwards: bool = False
     state: int = 0
-
-
-@dataclass(frozen=True)
-class LoopProduct:
-    """C[rows, n] = A[rows, k] B[k, n], by the numbers of A and B in the graph of the step.
-
-    Attributes:
-        turned: whether B is there as [n, k].
-        handed: whether A is a row that is handed on.
-        first: of a product that is added to another one's result, the B of that one, whose A is the
-            row that is handed on.
-    """
-
-    a: int
-    b: int
-    result: int
-    turned: bool
-    members: tuple[int, ...] = ()
-    handed: bool = False
-    first: int | None = None
-
-
-@dataclass(frozen=True)
-class CutStep:
-    """A step without its products.
-
-    Attributes:
-        graph: in regions; its inputs and outputs are windows of those of the step.
-        inputs, outputs: of each, the place among those of the step; behind them follow the results
-            of products, and the left factors.
-        products: in order.
-    """
-
-    graph: Graph
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    products: tuple[LoopProduct, ...]
-
-
-def cut_step(graph: Graph, handed: Set[int] = frozenset()) -> CutStep:
-    """Cuts a step at its products.
-
-    Args:
-        handed: inputs that are nothing but left factors, which are there without the vector unit.
-
-    Raises:
-        NoSpace: a product of something else than a value of the step with an input, or a row that
-            is handed on and something else than a left factor.
-    """
-    products = [node for node in graph.nodes if node.name == PRODUCT]
-    used = {v for node in graph.nodes if node.name != PRODUCT for v in node.values}
-    for node in products:
-        a, b = node.operands
-        if isinstance(a, Scalar) or isinstance(b, Scalar) or b not in graph.inputs:
-            raise NoSpace("a product whose right factor is computed in the loop")
-        if b in used:
-            raise NoSpace("a right factor that is combined with others")
-        if node.attributes.get(TRANSPOSE_A):
-            raise NoSpace("a left factor that is turned")
-    if any(node.name == "batch_matmul" for node in graph.nodes):
-        raise NoSpace("several products at once")
-    passed = _passed_on(graph, handed)
-    right = {node.values[1] for node in products}
-    nodes = [node for node in graph.nodes if node.result not in passed]
-    first: dict[int, Node] = {}
-    for node in products:
-        if node.values[0] in passed:
-            own = [n for n in products if n.values[0] not in passed and n.result not in first]
-            joined = joined_sum(graph, nodes, node.result, [n.result for n in own])
-            if joined is not None:
-                first[joined[0]], nodes = node, joined[1]
-    added = {node.result for node in first.values()}
-    products = [node for node in nodes if node.name == PRODUCT and node.result not in added]
-    factors = list(dict.fromkeys(v for node in products for v in node.values[:1]))
-    factors = [value for value in factors if value not in passed]
-    sums = [node.result for node in products]
-    rest = replace(
-        graph,
-        arrays=list(graph.arrays),
-        nodes=[node for node in nodes if node.name != PRODUCT],
-        inputs=[*(v for v in graph.inputs if v not in right | passed), *sums],
-        outputs=[],
-    )
-    views = {n.result: n.values[0] for n in rest.nodes if n.name == "reshape"}
-    for value in (*graph.outputs, *factors):
-        origin = value
-        while origin in views:
-            origin = views[origin]
-        if value in rest.outputs or origin in rest.inputs:
-            made = rest.add(rest.arrays[value])
-            # As soon as the value is there: other products may depend on this one.
-            results = [node.result for node in rest.nodes]
-            place = results.index(value) + 1 if value in results else 0
-            members = next((n.members for n in rest.nodes if n.result == value), ())
-            rest.nodes.insert(place, Node("copy", (value,), made, members=members))
-            value = made
-        rest.outputs.append(value)
-    kept = [i for i, value in enumerate(graph.inputs) if value not in right | passed]
-    count = len(graph.inputs)
-    places = [*kept, *range(count, count + len(sums))]
-    regions = regions_of(_used(rest))
-    inputs = tuple(places[place] for place in regions.inputs)
-    found = []
-    for node in products:
-        (a, b), before = node.values, first.get(node.result)
-        turned = bool(node.attributes.get(TRANSPOSE_B))
-        product = LoopProduct(a, b, node.result, turned, node.members, a in passed)
-        if before is not None:
-            members = (*before.members, *node.members)
-            product = replace(product, members=members, first=before.values[1])
-        found.append(product)
-    return CutStep(regions.graph, inputs, regions.outputs, tuple(found))
-
-
-def _passed_on(graph: Graph, handed: Set[int]) -> set[int]:
-    """The rows that are handed on, as inputs and as left factors.
-
-    Raises:
-        NoSpace: one is something else than a left factor.
-    """
-    passed = set(handed)
-    for node in graph.nodes:
-        if node.name in MOVED_ON and passed.issuperset(node.values) and node.values:
-            passed.add(node.result)
-    for node in graph.nodes:
-        if node.name != PRODUCT and node.result not in passed and passed & set(node.values):
-            raise NoSpace("a row handed on that is more than a left factor")
-    if passed.intersection(graph.outputs):
-        raise NoSpace("a row handed on that is an output")
-    return passed
-
-
-def joined_sum(
-    graph: Graph, nodes: Sequence[Node], value: int, others: Sequence[int]
-) -> tuple[int, list[Node]] | None:
-    """The one of other values that a value is added to, be it behind other summands, and the
-    operators without this addition, as if that other value were the sum; None if there is none.
-
-        s = x + c, z = s + d    ->    z = c + d'        d' = x + d
-    """
-    sums = _sums_of(graph, nodes, value)
-    for other in others:
-        if graph.arrays[other] != graph.arrays[value] or not sums:
-            continue
-        if not sums & _sums_of(graph, nodes, other):
-            continue
-        (node,) = [node for node in nodes if value in node.values]
-        if node.result in graph.outputs:
-            continue
-        (kept,) = [operand for operand in node.operands if operand != value]
-        assert not isinstance(kept, Scalar), "sums are of arrays"
-        made = []
-        for each in nodes:
-            if each is not node:
-                operands = tuple(kept if x == node.result else x for x in each.operands)
-                made.append(replace(each, operands=operands))
-        return other, made
-    return None
-
-
-def _sums_of(graph: Graph, nodes: Sequence[Node], value: int) -> set[int]:
-    """The sums that a value, and nothing but sums of it, is part of."""
-    found: set[int] = set()
-    while True:
-        readers = [node for node in nodes if value in node.operands]
-        if len(readers) != 1 or value in graph.outputs:
-            return found
-        (node,) = readers
-        whole = len(set(node.values)) == 2 and graph.arrays[node.result] == graph.arrays[value]
-        if node.name != "add" or not whole:
-            return found
-        value = node.result
-        found.add(value)
-
-
-def _used(graph: Graph) -> Graph:
-    """The same without the values that nothing of it has to do with."""
-    values = {v for node in graph.nodes for v in (*node.values, node.result)}
-    values |= {*graph.inputs, *graph.outputs}
-    made, number = Graph(), dict[int, int]()
-    for value in sorted(values):
-        number[value] = made.add(graph.arrays[value])
-    for node in graph.nodes:
-        operands = tuple(x if isinstance(x, Scalar) else number[x] for x in node.operands)
-        made.nodes.append(replace(node, operands=operands, result=number[node.result]))
-    made.inputs = [number[v] for v in graph.inputs]
-    made.outputs = [number[v] for v in graph.outputs]
-    return made
 
 
 @dataclass(frozen=True)
@@ -286,6 +94,19 @@ class StepProduct:
 
 
 @dataclass(frozen=True)
+class RowArray:
+    """An array in GM [steps, rows, k] of which each step multiplies its rows.
+
+    Attributes:
+        role: of the slice, with the array's place among the arguments of the kernel.
+        element: type of its elements.
+    """
+
+    role: Role
+    element: str
+
+
+@dataclass(frozen=True)
 class LoopGroup:
     """A loop on a core.
 
@@ -293,6 +114,8 @@ class LoopGroup:
         graph: what the vector unit computes in a step.
         roles: of its inputs and outputs, by number.
         source: place of the array of rows that another loop hands on to this one, if one does.
+        rows: the array of rows that are nothing but left factors, if there is one; a core brings
+            each to L1 while the step before is computed.
         program: the steps of the graph, each product's result and left factor by itself.
         forms: in which the program has been computed, see `form`.
     """
@@ -302,6 +125,7 @@ class LoopGroup:
     roles: dict[int, Role]
     products: tuple[StepProduct, ...]
     source: int | None = None
+    rows: RowArray | None = None
     space: IterationSpace = field(init=False)
     program: TileProgram = field(init=False)
     forms: dict[tuple[str, bool], StepForm] = field(init=False, default_factory=dict)
@@ -377,7 +201,7 @@ class LoopGroup:
         """Everything that the schedule of a loop depends on."""
         roles = tuple((n, role.kind, role.state) for n, role in sorted(self.roles.items()))
         terms = tuple((t.a, t.c, t.k, t.n) for p in self.products for t in p.terms)
-        return self.graph.key(), self.steps, roles, terms
+        return self.graph.key(), self.steps, roles, terms, self.rows
 
     def form(self, machine: Machine, joined: bool) -> StepForm:
         """The step as it is computed, see `step_form`."""
@@ -417,6 +241,12 @@ def read_loop(
     sources = {role.place for role in inputs if role.kind == "handed"}
     if len(handed) > 1:
         raise NoSpace("rows handed on by several loops")
+    rows = None
+    if not handed:
+        found = left_factors(graph)
+        for value, role in zip(graph.inputs, inputs, strict=True):
+            if role.kind == "slice" and value in found and rows is None:
+                handed, rows = {value}, RowArray(role, graph.arrays[value].element)
     cut = cut_step(graph, handed)
     made = with_short_forms(cut.graph) if cut.products else cut.graph
     read, results = _roles(made, made.inputs, cut.inputs, inputs)
@@ -443,7 +273,7 @@ def read_loop(
             first = places[product.first], graph.arrays[product.first].shape[1]
         place, result = places[product.b], results[index]
         products.append(StepProduct(number, place, result, k, n, product.members, first))
-    return LoopGroup(made, steps, roles, tuple(products), next(iter(sources), None))
+    return LoopGroup(made, steps, roles, tuple(products), next(iter(sources), None), rows)
 
 
 def _roles(

@@ -428,6 +428,10 @@ def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int
     size = sum(b.bytes * (SLOTS if i in slices else 1) for i, b in enumerate(buffers))
     widest = max((term.k for term in terms_of(group.products)), default=0)
     zeros = widest * SIDE * 2 * schedule.fractal_rows
+    if group.rows is not None:
+        shape = (schedule.rows, next(t.k for t in terms_of(group.products) if t.a == HANDED))
+        kinds = {group.rows.element, "f16"}
+        size += sum(TileBuffer(element, shape, once=False).bytes for element in kinds)
     return size + sum(map(layout.scratch_bytes, layout.program.steps)) + zeros
 
 
