@@ -110,8 +110,7 @@ class InstructionForm:
         self.pipe = record.pipe_of(values)
         self.reads, self.writes = reads, writes
         self.scalar = entry.scalar
-        self.chip_ports = _ports_in(reads, False), _ports_in(writes, False)
-        self.far_ports = _ports_in(reads, True), _ports_in(writes, True)
+        self._touch()
         self.names = tuple(operand.name for operand in record.operands)
         self.alignments = entry.alignments
         self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
@@ -129,8 +128,22 @@ class InstructionForm:
         if record.timing in COPIES and reads and writes:
             self.copies = f"{reads[0].space.name}_to_{writes[0].space.name}"
             self.copied_bytes = sum(port.region.size_bytes for port in writes)
-        gm = next((p for p in (*reads, *writes) if p.space == Space.GM), None)
-        self._gm, self._line = gm, machine.gm.line_bytes
+        self._line = machine.gm.line_bytes
+        self._machine = machine
+        self._strided = _strided_operands(record, values, reads, writes)
+        whole = WHOLE_ADDRESS if record.timing == "register" else 0
+        self.strided_places = tuple(
+            (port.word, whole or port.region.high) for port, _ in self._strided
+        )
+        self._layout = BankLayout.of(machine.vector)
+        self._fmatrix = registers.fmatrix
+
+    def _touch(self) -> None:
+        """Finds which of its regions are where."""
+        reads, writes = self.reads, self.writes
+        self.chip_ports = _ports_in(reads, False), _ports_in(writes, False)
+        self.far_ports = _ports_in(reads, True), _ports_in(writes, True)
+        gm = self._gm = next((p for p in (*reads, *writes) if p.space == Space.GM), None)
         self.moves_gm = gm is not None
         self.gm_word = gm.word if gm is not None and gm.word != ABSOLUTE else 0
         self.gm_offset = gm.offset if gm is not None else 0
@@ -140,14 +153,6 @@ class InstructionForm:
             for port in ports
             if port.space == Space.GM and not port.region.empty
         ]
-        self._machine = machine
-        self._strided = _strided_operands(record, values, reads, writes)
-        whole = WHOLE_ADDRESS if record.timing == "register" else 0
-        self.strided_places = tuple(
-            (port.word, whole or port.region.high) for port, _ in self._strided
-        )
-        self._layout = BankLayout.of(machine.vector)
-        self._fmatrix = registers.fmatrix
 
     def fields(self, words: Sequence[int]) -> dict[str, int]:
         """Values of the fields of a record, with those that are data."""
@@ -162,6 +167,15 @@ class InstructionForm:
         form.reads = [*self.reads, *found]
         form.chip_ports = _ports_in(form.reads, False), self.chip_ports[1]
         form.far_ports = _ports_in(form.reads, True), self.far_ports[1]
+        return form
+
+    def summing(
+        self, values: dict[str, int], reads: list[TouchedRegion], writes: list[TouchedRegion]
+    ) -> InstructionForm:
+        """The same summary of scalar accesses, with other values of its fields."""
+        form = copy(self)
+        form.values, form.reads, form.writes = values, reads, writes
+        form._touch()
         return form
 
     def repeated(self, count: int, steps: Mapping[int, int]) -> InstructionForm:
@@ -294,6 +308,10 @@ class _Watched(Registers):
         return super().__getattribute__(name)
 
 
+MOST_SUMMARIES = 1 << 12
+"""Records that sum up scalar accesses whose forms a decoder keeps."""
+
+
 class Decoder:
     """Turns words into forms, for one kind of core of the machine."""
 
@@ -301,6 +319,7 @@ class Decoder:
         self._machine, self._core = machine, core
         self._entries: dict[int, OpcodeForms] = {}
         self._regions: dict[tuple[Any, ...], Region] = {}
+        self._summaries: dict[tuple[int, ...], InstructionForm] = {}
 
     def form(self, words: list[int], registers: Registers) -> tuple[InstructionForm, set[str]]:
         """The form of a record's words (with `ABSOLUTE` appended) under the present registers, and
@@ -312,6 +331,25 @@ class Decoder:
         opcode = words[0] & OPCODE_MASK
         entry = self._entries.get(opcode) or self._entry(opcode)
         return self._build(entry, self._values(entry, words), registers)
+
+    def summary(self, form: InstructionForm, words: list[int]) -> InstructionForm:
+        """The form of a record that sums up scalar accesses, from one of another such record.
+
+        Raises:
+            Problem: an illegal field.
+        """
+        key = tuple(words[form.entry.first : form.entry.end])
+        found = self._summaries.get(key)
+        if found is None:
+            values = self._values(form.entry, words)
+            ports = [
+                [self._port(access, 0) for access in accesses]
+                for accesses in form.record.accesses(values, Registers())
+            ]
+            if len(self._summaries) == MOST_SUMMARIES:
+                self._summaries.clear()
+            found = self._summaries[key] = form.summing(values, *ports)
+        return found
 
     def _entry(self, opcode: int) -> OpcodeForms:
         record = BY_OPCODE.get(opcode)

@@ -159,7 +159,7 @@ class Tables:
     def form_of(self, step: int, words: list[int]) -> InstructionForm:
         """The form of a record that was executed as a step."""
         form = self.forms_of_steps[step]
-        return self._decoder.form(words, Registers())[0] if form.summary else form
+        return self._decoder.summary(form, words) if form.summary else form
 
     def any_unseen(self, steps: Ints) -> bool:
         """Whether any of these steps touches what its record does not tell: it sums up scalar
