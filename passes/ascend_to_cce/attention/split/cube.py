@@ -7,7 +7,9 @@
 
 Mads of scores and of products take turns. A part of K or V of the next step comes as soon
 as that of this one is in L0 for the last time; the last part of V behind the first weights of its
-step, which are needed before it.
+step, which are needed before it. Where there is only one step, scores of half of the rows leave
+before those of the other half; behind the last scores weights are taken half by half, so that
+vector cores make the other half meanwhile.
 """
 
 from __future__ import annotations
@@ -118,9 +120,11 @@ class AttentionCubeCore:
         """Everything."""
         self.prepare()
         self.next_k = self.steps.place(0)
-        self.bring_q(self.next_k, range(self.schedule.quarters))
+        quarters = range(self.schedule.quarters)
+        self.bring_q(self.next_k, quarters[: self.schedule.lanes])
         for part in range(self.schedule.parts):
             self.bring_k(self.next_k, part)
+        self.bring_q(self.next_k, quarters[self.schedule.lanes :])
         self.steps.skewed(self.scores, self.both, self.results, between=self.bring_first_v)
 
     def prepare(self) -> None:
@@ -242,21 +246,25 @@ class AttentionCubeCore:
         """The part of V of a step that comes behind its first weights: the last one, which is
         needed last and whose buffer the step before needs longest; `parts` if there are no
         others."""
-        return max(1, self.schedule.parts - 1)
+        return max(1, self.schedule.parts - (not self.steps.only_one))
 
     @property
     def products(self) -> int:
         """Products with V of a step."""
         return self.schedule.subs * self.schedule.parts * self.cuts
 
-    def begin_products(self, step: IndexLike) -> None:
-        """Brings weights of a step in all buffers but one, which is filled when a product is built,
-        and what is missing of V."""
+    def begin_products(self, step: IndexLike, run: int) -> None:
+        """Brings the first weights of a step and what is missing of V; `run` as of `result`."""
+        self.bring_first_p(step, 0, run)
         self.next_v = self.steps.place(self.steps.following(step))
-        for number in range(min(len(self.p) - 1, self.products)):
-            self.bring_p(step, number)
         for part in range(self.late_v, self.schedule.parts):
             self.bring_v(self.steps.place(step), part)
+
+    def bring_first_p(self, step: IndexLike, first: int, run: int) -> None:
+        """Brings weights of a run of products in all buffers but one, which is filled when one of
+        them is built."""
+        for number in range(first, first + min(len(self.p) - 1, run)):
+            self.bring_p(step, number)
 
     def bring_p(self, step: IndexLike, number: int) -> None:
         """Weights of half of the rows and the keys of a product with V, of those of a step."""
@@ -275,23 +283,31 @@ class AttentionCubeCore:
     # Products.
 
     def scores(self, step: IndexLike) -> None:
-        """Scores of a step, alone."""
+        """Scores of a step, alone. Of the only one half of the rows leaves after the other, as
+        vector cores wait for it; else parts of K make room for those of the next step."""
+        together = self.schedule.lanes if self.steps.only_one else self.schedule.quarters
         self.begin(step)
         for number in range(self.schedule.quarters * self.schedule.parts):
-            self.score(step, number)
+            self.score(step, number, together)
 
     def begin(self, step: IndexLike) -> None:
         """Finds what follows a step."""
         self.next_k = self.steps.place(self.steps.following(step))
 
-    def score(self, step: IndexLike, number: int) -> None:
-        """S^T of a part of the keys and a quarter of the rows."""
-        part, quarter = divmod(number, self.schedule.quarters)
+    def score(self, step: IndexLike, number: int, together: int) -> None:
+        """S^T of a part of the keys and a quarter of the rows.
+
+        Args:
+            together: quarters that take all keys before others do, each part from one load to L0A.
+        """
+        runs, own = divmod(number, together)
+        group, part = divmod(runs, self.schedule.parts)
+        quarter = group * together + own
         rows, keys = self.schedule.rows, self.schedule.part
-        held_k = self.l0a_k[part % len(self.l0a_k)]
+        held_k = self.l0a_k[runs % len(self.l0a_k)]
         k = self.fractals(held_k, keys, self.depth)
         members, zero = self.members, constant_index(0)
-        if quarter == 0:
+        if own == 0:
             # Of rows a key is `depth` pixels of an image of one row; of fractals, one of each.
             pixels = self.depth if self.schedule.windows else 1
             width = keys * SIDE * pixels
@@ -312,42 +328,52 @@ class AttentionCubeCore:
                     pads=(0, 0),
                     element=0,
                 )
-            self.bring_k(self.next_k, part)
+            if quarter + together == self.schedule.quarters and not self.steps.only_one:
+                self.bring_k(self.next_k, part)
         q = self.l0b_q[number % len(self.l0b_q)]
         whole = Block(0, FractalSpan(0, self.depth), FractalSpan(0, rows))
         with serving(*members.q):
             self.q.load(Held(whole, quarter), whole, q, k_first=True)
-        own = keys // self.pieces
+        height = keys // self.pieces
         with serving(*members.scores):
             for piece in range(self.pieces):
-                c = self.fractals(self.l0c_s[self.turn % len(self.l0c_s)], rows, own)
+                c = self.fractals(self.l0c_s[self.turn % len(self.l0c_s)], rows, height)
                 self.turn += 1
+                of_piece = piece * height * self.depth * FRACTAL
                 cce.mad(
-                    self.fractals(held_k, own, self.depth, piece * own * self.depth * FRACTAL),
+                    self.fractals(held_k, height, self.depth, of_piece),
                     self.fractals(q, self.depth, rows),
                     c,
                     flag(True),
                 )
-                first = (part * keys + piece * own) * SIDE
+                first = (part * keys + piece * height) * SIDE
                 start = [self.block, self.steps.in_ring(step), quarter, 0, first, 0]
-                shape = [1, 1, 1, rows, own * SIDE, SIDE]
+                shape = [1, 1, 1, rows, height * SIDE, SIDE]
                 cce.fixpipe(c, subview(self.rings.scores, start, shape, drop=[0, 1, 2]))
         if part == self.schedule.parts - 1 and (quarter + 1) % self.schedule.lanes == 0:
             cce.set_core_flag(pipe="FIX", flag=SCORES)
-        if part == self.schedule.parts - 1:
+        if part == self.schedule.parts - 1 and not self.steps.only_one:
             with only_if(self.next_k.first):
                 self.bring_q(self.next_k, [quarter])
 
     def results(self, step: IndexLike) -> None:
-        """Products with V of a step, alone."""
-        self.begin_products(step)
+        """Products with V of a step, alone: weights of half of the rows are waited for when all
+        products of the other half are told."""
+        run = self.products // self.schedule.subs
+        self.begin_products(step, run)
         for number in range(self.products):
-            self.result(step, number)
+            self.result(step, number, run)
 
-    def result(self, step: IndexLike, number: int) -> None:
-        """P V of half of the rows, and of a part of the keys or one of its cuts."""
-        if (later := number + len(self.p) - 1) < self.products:
-            self.bring_p(step, later)
+    def result(self, step: IndexLike, number: int, run: int) -> None:
+        """P V of half of the rows, and of a part of the keys or one of its cuts.
+
+        Args:
+            run: products of which all weights are there if those of the first are.
+        """
+        if number and number % run == 0:
+            self.bring_first_p(step, number, run)
+        if number % run + len(self.p) - 1 < run:
+            self.bring_p(step, number + len(self.p) - 1)
         sub, part = divmod(number, self.schedule.parts * self.cuts)
         with serving(*self.members.product):
             self._result(step, number, sub, part)
@@ -368,7 +394,7 @@ class AttentionCubeCore:
             place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
             cce.load2d(source, place, transpose=True)
         over = sub == self.schedule.subs - 1 and first == self.cuts - 1
-        if over and part < self.late_v:
+        if over and part < self.late_v and not self.steps.only_one:
             self.bring_v(self.next_v, part)
         last = cut == self.schedule.parts * self.cuts - 1
         rows = self.schedule.rows
@@ -388,9 +414,9 @@ class AttentionCubeCore:
         """Scores of a step and products of an earlier one, in turns."""
         self.begin(ahead)
         scores = self.schedule.quarters * self.schedule.parts
-        self.begin_products(behind)
+        self.begin_products(behind, self.products)
         for number in range(self.products):
             first, stop = (scores * at // self.products for at in (number, number + 1))
             for score in range(first, stop):
-                self.score(ahead, score)
-            self.result(behind, number)
+                self.score(ahead, score, self.schedule.quarters)
+            self.result(behind, number, self.products)

@@ -62,6 +62,7 @@ class FewRowsVectorCore(AttentionVectorCore):
 
     def answer(self) -> None:
         """Flags, for which the cube core waits, and what it takes in later steps."""
+        (rows,) = self.halves
 
         def read(step: IndexLike) -> None:
             if not self.schedule.windows:
@@ -72,16 +73,16 @@ class FewRowsVectorCore(AttentionVectorCore):
 
         def both(ahead: IndexLike, behind: IndexLike) -> None:
             read(ahead)
-            self.wait_for(SCORES)
-            self.wait_for(RESULTS)
-            self.tell_weights()
+            self.wait_for(SCORES, rows)
+            self.wait_for(RESULTS, rows)
+            self.tell_weights(rows)
 
         def weights(step: IndexLike) -> None:
             read(step)
-            self.wait_for(SCORES)
-            self.tell_weights()
+            self.wait_for(SCORES, rows)
+            self.tell_weights(rows)
 
-        self.steps.skewed(weights, both, lambda step: self.wait_for(RESULTS))
+        self.steps.skewed(weights, both, lambda step: self.wait_for(RESULTS, rows))
 
     def touch(self, gm: ir.Value, turn: MatrixTurn, place: StepPlace, columns: int) -> None:
         """Reads a tile of K or V, and does nothing with it."""
@@ -108,17 +109,17 @@ class FewRowsVectorCore(AttentionVectorCore):
 
     # Shares of keys.
 
-    def make_weights(self, step: IndexLike, place: StepPlace) -> None:
+    def make_weights(self, step: IndexLike, place: StepPlace, subs: range) -> None:
         """Makes and stores the weights of a step, and of the last one what maxima its unit had."""
-        super().make_weights(step, place)
+        super().make_weights(step, place, subs)
         if self.schedule.shares > 1:
             with only_if(place.last), serving(*self.members.highest):
                 self.keep_lowest(place)
 
-    def end_results(self, place: StepPlace) -> None:
+    def end_results(self, place: StepPlace, subs: range) -> None:
         """Behind the last tile of a unit rows of O leave, or are kept if keys are shared."""
         if self.schedule.shares == 1:
-            super().end_results(place)
+            super().end_results(place, subs)
             return
         with only_if(place.last):
             self.keep(place)

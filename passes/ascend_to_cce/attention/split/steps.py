@@ -26,6 +26,7 @@ from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.dealing import WIDTHS
 from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.schedule.attention.turn import MatrixTurn
+from davinci.units import ceil_div
 
 SCORES, WEIGHTS, RESULTS, MET = 1, 2, 3, 4
 """Flags: of scores, from the cube core; of weights, from its vector cores; of P V, again from the
@@ -83,6 +84,10 @@ class BlockSteps:
 
     Args:
         blocks: of the launch.
+
+    Attributes:
+        count: how many.
+        only_one: whether every block has one, so that nothing is brought for others.
     """
 
     def __init__(
@@ -93,9 +98,18 @@ class BlockSteps:
         self.tiles = schedule.tiles(attention)
         self._of_unit = self.tiles // schedule.shares
         self._of_matrix = schedule.blocks_of_rows(attention)
-        units = add(schedule.units(attention) + blocks - 1, 0)
-        left = arith.SubIOp(as_value(units), block).result
-        self.count = mul(divided(left, blocks), self._of_unit)
+        units = schedule.units(attention)
+        each: IndexLike = units // blocks
+        if units % blocks:
+            left = arith.SubIOp(constant_index(units + blocks - 1), block).result
+            each = divided(left, blocks)
+        self.count = mul(each, self._of_unit)
+        self.only_one = ceil_div(units, blocks) * self._of_unit == 1
+
+    @property
+    def of_one_tile(self) -> bool:
+        """Whether all keys of a matrix are one tile, so that nothing is put together."""
+        return self.tiles == 1
 
     @property
     def may_begin_at_the_end(self) -> bool:
@@ -194,6 +208,7 @@ class ListedSteps(BlockSteps):
         self._table = table
         self._start = self._read(block)
         end = as_value(self._read(add(block, 1)))
+        self.only_one = False
         self.count = arith.SubIOp(end, as_value(self._start)).result
 
     def _read(self, index: IndexLike) -> IndexLike:

@@ -10,6 +10,8 @@ Of the rows of a quarter, P V as [rows][columns + 16]:
 
     O          times the change, spread to a block for each row, plus P V
     behind the last tile  O / its last columns                                       -> GM
+
+If all keys are one tile, maxima do not change and P V is O.
 """
 
 from __future__ import annotations
@@ -147,50 +149,59 @@ class AttentionVectorCore:
             cce.vector_dup(scalar(self.dtype, self.factor), self.factors)
         self.steps.skewed(self.weights, self.both, self.results, ordered=True)
 
-    def wait_for(self, flag: int) -> None:
-        """Waits until the cube core has told of all rows of a unit."""
-        for _ in range(self.schedule.subs):
+    @property
+    def halves(self) -> list[range]:
+        """The halves of a unit one by one."""
+        return [range(sub, sub + 1) for sub in range(self.schedule.subs)]
+
+    def wait_for(self, flag: int, subs: range) -> None:
+        """Waits until the cube core has told of halves of a unit."""
+        for _ in subs:
             cce.wait_core_flag(flag=flag)
 
     def both(self, ahead: IndexLike, behind: IndexLike) -> None:
         """Weights of a step and results of an earlier one, in one straight line: what pipes do
         ahead ends where flags are."""
         here, there = self.steps.place(ahead), self.steps.place(behind)
+        subs = range(self.schedule.subs)
         self.begin_weights(here)
-        self.begin_results(there)
-        self.make_weights(ahead, here)
-        self.take_results(behind)
-        self.tell_weights()
-        self.end_results(there)
+        self.wait_for(SCORES, subs)
+        self.begin_results(there, subs)
+        self.make_weights(ahead, here, subs)
+        self.take_results(behind, subs)
+        self.tell_weights(subs)
+        self.end_results(there, subs)
 
     # Weights.
 
     def weights(self, step: IndexLike) -> None:
-        """Scores of a step become weights."""
+        """Scores of a step become weights, alone: half of the rows after the other, as the cube
+        core takes them. Branches for what a band hides leave little to interleave in half."""
         place = self.steps.place(step)
         self.begin_weights(place)
-        self.make_weights(step, place)
-        self.tell_weights()
+        for subs in self.halves if self.rings.masks is None else [range(self.schedule.subs)]:
+            self.wait_for(SCORES, subs)
+            self.make_weights(step, place, subs)
+            self.tell_weights(subs)
 
     def begin_weights(self, place: StepPlace) -> None:
-        """Waits for the scores of a step."""
+        """What is done before the scores of a step are there."""
         with only_if(place.first), serving(*self.members.highest):
             for lowest in self.lowest:
                 cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)
         self.masks.bring(place)
-        self.wait_for(SCORES)
 
-    def make_weights(self, step: IndexLike, place: StepPlace) -> None:
+    def make_weights(self, step: IndexLike, place: StepPlace, subs: range) -> None:
         """Makes and stores the weights of a step."""
         if self.rings.masks is None:
-            self.chunks(step, place, banded=False)
+            self.chunks(step, place, subs, banded=False)
         else:
-            clear, banded = (partial(self.chunks, step, place, x) for x in (False, True))
+            clear, banded = (partial(self.chunks, step, place, subs, x) for x in (False, True))
             self.alike(place, clear, banded)
 
-    def tell_weights(self) -> None:
-        """Tells the cube core of the weights of both halves of a unit."""
-        for _ in range(self.schedule.subs):
+    def tell_weights(self, subs: range) -> None:
+        """Tells the cube core of the weights of halves of a unit."""
+        for _ in subs:
             cce.set_core_flag(pipe="MTE3", flag=WEIGHTS)
 
     def alike(
@@ -208,13 +219,13 @@ class AttentionVectorCore:
 
         choose(place.pattern, 0, clear, again, ordered=True)
 
-    def chunks(self, step: IndexLike, place: StepPlace, banded: bool) -> None:
-        """All rows of a unit, in one straight line: what pipes do ahead ends where flags are.
+    def chunks(self, step: IndexLike, place: StepPlace, subs: range, banded: bool) -> None:
+        """Rows of halves of a unit, in one straight line: what pipes do ahead ends where flags are.
 
         Args:
             banded: whether a band hides some scores.
         """
-        for sub in range(self.schedule.subs):
+        for sub in subs:
             first = 0
             for rows in chunks(self.schedule):
                 self.chunk(step, place, sub, first, rows, banded)
@@ -324,21 +335,22 @@ class AttentionVectorCore:
         new, change = self.copies(highest, rows), self.copies(other, rows)
         cce.vmuls(new, scalar(self.dtype, -self.factor), new)
         cce.vmin(new, lowest, new)
-        cce.vsub(new, lowest, change)
-        cce.vadds(new, scalar(self.dtype, 0.0), lowest)
-        kept = subview(
-            self.changes,
-            [self.steps.in_ring(step), sub, first * SIDE],
-            [1, 1, rows * SIDE],
-            drop=[0, 1],
-        )
-        kept = expanded(kept, [rows, SIDE], 0)
-        one = restride(other, [rows, SIDE], [apart, 1])
-        if self.dtype == "f32":
-            cce.vexp(one, kept)
-        else:
-            cce.vexp(one, one)
-            cce.vconv(one, kept)
+        if not self.steps.of_one_tile:
+            cce.vsub(new, lowest, change)
+            cce.vadds(new, scalar(self.dtype, 0.0), lowest)
+            kept = subview(
+                self.changes,
+                [self.steps.in_ring(step), sub, first * SIDE],
+                [1, 1, rows * SIDE],
+                drop=[0, 1],
+            )
+            kept = expanded(kept, [rows, SIDE], 0)
+            one = restride(other, [rows, SIDE], [apart, 1])
+            if self.dtype == "f32":
+                cce.vexp(one, kept)
+            else:
+                cce.vexp(one, one)
+                cce.vconv(one, kept)
         keys, runs = self.schedule.tile * SIDE, self.wide // self.lanes
         shape = [rows, keys * SIDE // apart, runs, self.lanes]
         for half in range(COPIES):
@@ -353,35 +365,42 @@ class AttentionVectorCore:
     # Products with V.
 
     def results(self, step: IndexLike) -> None:
-        """Products with V of a step are taken in."""
+        """Products with V of a step are taken in, alone: each half of the rows when it is there."""
         place = self.steps.place(step)
-        self.begin_results(place)
-        self.take_results(step)
-        self.end_results(place)
+        for subs in self.halves:
+            self.begin_results(place, subs)
+            self.take_results(step, subs)
+            self.end_results(place, subs)
 
-    def begin_results(self, place: StepPlace) -> None:
+    def begin_results(self, place: StepPlace, subs: range) -> None:
         """Waits for the products with V of a step."""
-        with only_if(place.first), serving(*self.members.product):
-            for sums in self.sums:
-                cce.vector_dup(scalar("f32", 0.0), sums)
-        self.wait_for(RESULTS)
+        if not self.steps.of_one_tile:
+            with only_if(place.first), serving(*self.members.product):
+                for sub in subs:
+                    cce.vector_dup(scalar("f32", 0.0), self.sums[sub])
+        self.wait_for(RESULTS, subs)
 
-    def take_results(self, step: IndexLike) -> None:
+    def take_results(self, step: IndexLike, subs: range) -> None:
         """Takes them in."""
-        for sub in range(self.schedule.subs):
+        for sub in subs:
             with serving(*self.members.product):
                 self.take_in(step, sub)
 
-    def end_results(self, place: StepPlace) -> None:
+    def end_results(self, place: StepPlace, subs: range) -> None:
         """Rows of O leave behind the last tile of a unit."""
         with only_if(place.last):
-            for sub in range(self.schedule.subs):
+            for sub in subs:
                 self.leave(place.matrix, place.block, sub)
 
     def take_in(self, step: IndexLike, sub: int) -> None:
         """O of a quarter times the change of its rows' maxima, and what a tile adds to it."""
         rows = self.schedule.rows
         height = rows * SIDE
+        if self.steps.of_one_tile:
+            width = self.columns * SIDE
+            sums = restride(self.sums[sub], [height, width], [width, 1])
+            cce.copy(self.of_results(step, sub, 0, height), sums)
+            return
         kept = subview(
             self.changes, [self.steps.in_ring(step), sub, 0], [1, 1, height], drop=[0, 1]
         )
@@ -397,13 +416,18 @@ class AttentionVectorCore:
         shape = [*ir.MemRefType(numbers.type).shape, F32_BLOCK]
         cce.vbrcb(numbers, restride(self.spread, shape, [REPEAT_BLOCKS * F32_BLOCK, F32_BLOCK, 1]))
 
+    def of_results(self, step: IndexLike, sub: int, start: int, count: int) -> ir.Value:
+        """Some rows of the products with V of a quarter."""
+        first = add(mul(self.row_lane, self.schedule.rows * SIDE), start)
+        at = [self.block, self.steps.in_ring(step), sub, first, 0]
+        shape = [1, 1, 1, count, self.columns * SIDE]
+        return subview(self.rings.results, at, shape, drop=[0, 1, 2])
+
     def take_piece(self, step: IndexLike, sub: int, start: int, count: int) -> None:
         """Some rows."""
         width = self.columns * SIDE
         there = self.pieces.next(count * width, ir.F32Type.get())
-        first = add(mul(self.row_lane, self.schedule.rows * SIDE), start)
-        at = [self.block, self.steps.in_ring(step), sub, first, 0]
-        source = subview(self.rings.results, at, [1, 1, 1, count, width], drop=[0, 1, 2])
+        source = self.of_results(step, sub, start, count)
         cce.copy(source, restride(there, [count, width], [width, 1]))
         wide = [count, width // F32_BLOCK, F32_BLOCK]
         kept = restride(self.sums[sub], wide, [width, F32_BLOCK, 1], start * width)

@@ -300,7 +300,7 @@ def ways_of_scores(
     while others leave it. None is used twice in a row from one step to the next."""
     wide = (attention.fractals.columns + 1) * schedule.lanes * schedule.rows * FRACTAL * 4
     room, (least, most) = machine.buffer("L0C").bytes - wide, L0C_SLOTS
-    found = []
+    found: list[ScoreSlots] = []
     for cuts in cuts_of(schedule):
         size = schedule.rows * schedule.part * FRACTAL * 4 // cuts
         products = schedule.quarters * schedule.parts * cuts
@@ -309,7 +309,7 @@ def ways_of_scores(
             for count in range(min(most, room // size), least - 1, -1)
             if products % count != 1
         ]
-    return found
+    return sorted(found, key=lambda slots: -slots.count)
 
 
 @dataclass(frozen=True)
