@@ -102,6 +102,19 @@ def test_softmax(m: int, n: int) -> None:
     assert len(schedules) == 1 and "pieces" in schedules[0]
 
 
+def test_a_row_that_fills_ub_is_kept() -> None:
+    """The exponentials of 50,257 numbers take the place of these, in 7 pieces, and the pieces that
+    sums are gathered in that of those before: there is room for all, so each is computed once."""
+    executable = compile_text(softmax(2, 50257), cores=2)
+    x = uniform(2, 50257)
+    (found,) = executable.run(x).values()
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=1e-5)
+    (kernel,) = executable.profile["kernels"]
+    assert "7296 in 7 pieces, kept" in kernel["schedule"]
+    assert kernel["gm_read_bytes"] < 1.01 * x.nbytes
+
+
 @pytest.mark.parametrize("cores", [1, 2, 7, 32])
 @pytest.mark.parametrize("n", [32768, 40003])
 def test_cores_share_a_row(cores: int, n: int) -> None:

@@ -66,15 +66,20 @@ class PhasedLayout:
         found = sum(ring.count * ring.buffer.bytes for ring in self.rings)
         values = [*layout.program.constants, *self.statistics]
         found += sum(TileBuffer(v.dtype, layout.shape(v), True).bytes for v in values)
-        for phase in self.phases.phases:
-            found += sum(self.gathering(step).bytes for step in phase.gathered)
-            found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
-            found += sum(map(layout.scratch_bytes, (*phase.statistics, *phase.gathered)))
-        return found + sum(map(layout.scratch_bytes, self.phases.statistics))
+        late = sum(map(layout.scratch_bytes, self.phases.statistics))
+        return found + max(late, *map(self._bytes_of_phase, self.phases.phases))
+
+    def _bytes_of_phase(self, phase: Phase) -> int:
+        """Bytes of UB that a phase takes besides pieces and statistics; the next one has them."""
+        layout = self.layout
+        found = sum(self.gathering(step).bytes for step in phase.gathered)
+        found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
+        return found + sum(map(layout.scratch_bytes, (*phase.statistics, *phase.gathered)))
 
 
 class _RingAssignment:
-    """Gives values rings: a step's result takes over that of an equal source that ends."""
+    """Gives values rings: a step's result takes over that of an equal source that ends; one that is
+    not kept may take that of one that was."""
 
     def __init__(self, layout: TileLayout, phases: Phases) -> None:
         self.layout, self.phases = layout, phases
@@ -121,11 +126,12 @@ class _RingAssignment:
     def _take(self, value: Value, of: dict[Value, int]) -> int:
         keep = value in self.phases.kept
         buffer = TileBuffer(value.dtype, self.layout.shape(value), once=False)
-        numbers = self.free.setdefault((buffer, keep), [])
-        if not numbers:
-            numbers.append(len(self.found))
+        kinds = [(buffer, keep)] if keep else [(buffer, False), (buffer, True)]
+        free = next((self.free[kind] for kind in kinds if self.free.get(kind)), None)
+        if free is None:
+            free = [len(self.found)]
             self.found.append(buffer)
-        of[value] = numbers.pop()
+        of[value] = free.pop()
         if keep:
             self.kept.add(of[value])
             self.of_kept[value] = of[value]
@@ -135,5 +141,5 @@ class _RingAssignment:
         keep = value in self.phases.kept
         if value not in of or (keep and self.end[value] > number):
             return
-        buffer = TileBuffer(value.dtype, self.layout.shape(value), once=False)
-        self.free[buffer, keep].append(of[value])
+        buffer = self.found[of[value]]
+        self.free.setdefault((buffer, of[value] in self.kept), []).append(of[value])
