@@ -232,8 +232,9 @@ def _weighed(way: FractalMove, machine: Machine, cores: int) -> FractalMove:
     parts = 1 + (way.halves and way.columns > 1)
     rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize / parts
     pitch = math.gcd(way.n * way.itemsize, int(width))
-    if way.columns * way.c == way.n and parts == 1:  # whole rows, which follow each other
-        rows, width = 1, rows * width
+    if way.columns * way.c >= way.n and parts == 1 and not way.ragged:
+        # Whole rows, which follow each other.
+        rows, width = 1, rows * way.n * way.itemsize
     read, write = parts * costs.read(rows, width, pitch=pitch), _in_columns(way, costs.write)
     if way.back:
         read, write = _in_columns(way, costs.read), parts * costs.write(rows, width, pitch)

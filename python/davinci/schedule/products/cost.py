@@ -325,6 +325,8 @@ class ProductCosts:
             pitch = FRACTAL_BYTES
         elif end.width:
             runs, run, pitch = 1, height * end.width * itemsize, 0
+        elif pitch % BLOCK_BYTES == 0:
+            run = min(run, pitch)
         move = self._write if written else self._read
         found = move(runs, run, 0 if run == pitch else pitch)
         if not end.nz and pitch % BLOCK_BYTES:
