@@ -276,10 +276,11 @@ class TransferCosts:
         run = together(tile, row, 0 if load else 1)
         port = prices.reading(self.machine) if load else prices.writing(self.machine)
         cycles: float = math.prod(d.size for d in tile[:-1]) * len(widths) * port.issue_cycles
+        beside = any(d.size > 1 and d.strides[0] == transfer.run for d in transfer.dims[:-1])
         for number, width in enumerate(widths):
             bursts, length = (rows, width) if len(widths) > 1 else (rows * row // run, run)
             if load and not number:
-                cycles += self.read(bursts, length * size, shared=run > row)
+                cycles += self.read(bursts, length * size, shared=beside or run > row)
             else:  # the lines of what is left of a row are there by then
                 cycles += self._moved(bursts, length * size, BLOCK_BYTES, load)
         return cycles
