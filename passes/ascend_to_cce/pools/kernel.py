@@ -198,10 +198,13 @@ class PoolTile:
     def build(self) -> None:
         program = self.end.program
         with serving(*self.kernel.members):
-            held = {self.end.sums: self._combined(), **self.kernel.numbers}
-        for extra in self.end.extras:
+            came = self._came()
+        held = dict(self.kernel.numbers)
+        for extra in self.end.extras:  # what they fill is filled while the image comes
             with serving(*program.readers(extra.value)):
                 held[extra.value] = self._row(extra) if extra.row else self._whole(extra)
+        with serving(*self.kernel.members):
+            held[self.end.sums] = self._combined(came)
         made: dict[tuple[str, int], ir.Value] = {}
         for value, slot in self.end.slots().items():
             made.setdefault(slot, self._buffer(value.dtype, moved=False))
@@ -256,11 +259,11 @@ class PoolTile:
         row = add(add(self.row, skipped), phase.above)
         return subview(self.kernel.images[first], [self.plane, row, 0, 0], sizes)
 
-    def _combined(self) -> ir.Value:
+    def _combined(self, came: ir.Value) -> ir.Value:
         """The windows of the tile, [planes][fractals][16][16], as the epilogue takes them."""
         pool, sums = self.pool, self.end.sums
         kind = pool.accumulator
-        source = self._widened(self._came())
+        source = self._widened(came)
         if pool.geometry.kernel[0] > 1:
             source = self._lines(source)
         rounded = sums.dtype != kind
