@@ -15,6 +15,8 @@ TYPES = {
     "f16": np.float16,
     "i32": np.int32,
     "i8": np.int8,
+    "i16": np.int16,
+    "ui16": np.uint16,
     "i64": np.int64,
     "ui32": np.uint32,
     "ui64": np.uint64,

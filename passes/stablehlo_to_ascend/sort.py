@@ -26,7 +26,7 @@ from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.operators.sorting import LARGEST, MOST_NUMBER, NAN, SIGNED, TOTAL
-from davinci.operators.tensors import Tensor, width_of
+from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     constant_array,
@@ -39,7 +39,7 @@ from davinci.schedule.sorts.first_keys import GROUPS, ROWS, FirstKeys, numbers_b
 from davinci.schedule.sorts.keys import LEAST_RANK, Keys
 from davinci.units import ceil_div
 
-NARROW = {"f16": "f32", "i16": "i32", "i8": "i32", "ui8": "i32", "i1": "i32"}
+NARROW = {"f16": "f32", "i8": "i32", "ui8": "i32", "i1": "i32"}
 """Types whose keys are sorted as wider ones."""
 
 WORD_BITS = 32
@@ -62,7 +62,8 @@ def convert_sort(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
         words += words_of(ops, rows.matrix(keys if by.unsigned else before_widening(keys)), by)
     if any(tensor_of(word.matrix.type).element not in ("f32", "i32") for word in words):
         return None
-    found_first = sorted_by(ops, words, machine, kept, len(op.operands) > 1)
+    numbered = len(op.operands) > 1 or words[0].back is None
+    found_first = sorted_by(ops, words, machine, kept, numbered)
     if found_first is None:
         return None
     values, order = found_first
@@ -87,7 +88,8 @@ class KeyWord:
 
     Attributes:
         by: its order.
-        back: makes the operand's elements of sorted ones or of their bits; None of a part of keys.
+        back: makes the operand's elements of sorted ones or of their bits; None where others than
+            these are gathered.
     """
 
     matrix: ir.Value
@@ -123,7 +125,7 @@ def sorted_by(
 
 def words_of(ops: TensorOps, keys: ir.Value, by: Comparator) -> list[KeyWord]:
     """What a matrix of keys is sorted by: a matrix of words, or of 64 bits the upper and the lower
-    ones; of the vector unit's words, which have signs, those without are lower by half the range.
+    ones. Words of the vector unit have signs: those without are lower by half of the range.
     """
     element = tensor_of(keys.type).element
     if element == "i64":
@@ -131,17 +133,19 @@ def words_of(ops: TensorOps, keys: ir.Value, by: Comparator) -> list[KeyWord]:
         low = words_of(ops, ops.cast(keys, "i32"), replace(by, unsigned=True))
         high = words_of(ops, ops.cast(upper, "i32"), by)
         return [replace(word, back=None) for word in (*high, *low)]
+    if element == "i16":  # as the upper half of a word, which only moves it
+        single = ops.emit("from_bfloat", [keys], replace(tensor_of(keys.type), element="f32"))
+        upper = ops.emit("bitcast", [single], replace(tensor_of(keys.type), element="i32"))
+        return [replace(word, back=None) for word in words_of(ops, upper, by)]
     wide = ops.cast(keys, NARROW.get(element, element))
-    if by.unsigned and width_of(element) < WORD_BITS:
-        wide = ops.binary("and", wide, filled(ops, wide, (1 << width_of(element)) - 1))
-    elif by.unsigned:
+    if by.unsigned:
         wide = ops.binary("add", wide, filled(ops, wide, LEAST_RANK))
 
     def back(found: ir.Value) -> ir.Value:
         kind = tensor_of(found.type)
         if kind.element != tensor_of(wide.type).element:
             found = ops.emit("bitcast", [found], Tensor(kind.shape, tensor_of(wide.type).element))
-        if by.unsigned and width_of(element) == WORD_BITS:
+        if by.unsigned:
             return ops.binary("add", found, filled(ops, found, LEAST_RANK))
         return ops.cast(found, element)
 

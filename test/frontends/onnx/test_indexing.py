@@ -195,6 +195,17 @@ def test_more_than_a_few_of_the_largest_are_sorted() -> None:
         assert any("sort" in kernel["op"] for kernel in kernels) == sorts
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.uint32, np.int64])
+def test_the_largest_of_any_integers_are_sorted_on_the_vector_unit(dtype: Any) -> None:
+    x = np.random.default_rng(0).integers(0, 100, (4, 37)).astype(dtype)
+    model, _ = node_model("TopK", x, np.array([5]), known=[1], outputs=2)
+    executable = davinci.compile(model, timing_only=True)
+    executable.run()
+    kernels = executable.profile["kernels"]
+    scalar = sum(kernel["cycles"] for kernel in kernels if kernel["unit"] == "scalar")
+    assert scalar < 5000  # words of 16 and 64 bits are gathered; sorted there they take 200,000
+
+
 def test_experts_of_a_router_are_chosen_on_the_vector_unit() -> None:
     nodes = [
         helper.make_node("TopK", ["x", "two"], ["best", "places"]),

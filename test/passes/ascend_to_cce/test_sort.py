@@ -50,10 +50,17 @@ def test_the_first_keys_take_less(rows: int, planes: int, kept: int) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "form", "kept"),
-    [("i64", "alone", 70), ("ui32", "places", 9), ("ui64", "others", 70), ("f32", "keys", 40)],
+    [
+        ("i64", "alone", 70),
+        ("ui32", "places", 9),
+        ("ui64", "others", 70),
+        ("f32", "keys", 40),
+        ("i16", "places", 70),
+        ("ui16", "alone", 9),
+    ],
 )
 def test_keys_of_several_words(kind: str, form: str, kept: int) -> None:
-    """Integers of 64 bits, without a sign, and several keys are not for the scalar unit to sort."""
+    """Several keys, and integers of 16 or 64 bits or without a sign, are no scalar unit's work."""
     rng = np.random.default_rng(3)
     keys = random_keys(rng, [2, 70], kind)
     keys[0, :35] = keys[1, :35]

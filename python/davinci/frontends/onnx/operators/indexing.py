@@ -30,11 +30,11 @@ FEW = 16
 """Indices along an axis up to which each is compared with all places at once, on the vector unit;
 more of them are sorted or scattered one by one, on the scalar unit."""
 
-SORTED_BY_VECTORS = tuple(map(np.dtype, ("f4", "f2", "i4", "i1", "u1")))
-"""Types that the vector unit sorts."""
+EXTREMES_BY_VECTORS = tuple(map(np.dtype, ("f4", "f2", "i4", "u4", "i1")))
+"""Types of which it finds extremes one after the other; others it sorts."""
 
 MOST_SORTED = 1 << 22
-"""Elements of an axis up to which it does, with their places."""
+"""Elements of an axis up to which it sorts, with their places."""
 
 MOST_EXTREMES = 6
 """Extreme elements up to which it takes less time to look for one after the other than to sort, on
@@ -275,9 +275,8 @@ def lower_top_k(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor]:
     if not 0 <= count <= x.shape[axis]:
         raise BadNode(f"{count} of {x.shape[axis]} elements")
     largest = bool(node.attr("largest", 1))
-    may_sort = x.dtype in SORTED_BY_VECTORS and x.shape[axis] <= MOST_SORTED
-    few = MOST_EXTREMES if may_sort else FEW
-    if 0 < count <= few and x.dtype.itemsize <= 4:  # wider ones have no maxima on the vector unit
+    few = MOST_EXTREMES if x.shape[axis] <= MOST_SORTED else FEW
+    if 0 < count <= few and x.dtype in EXTREMES_BY_VECTORS:
         values, order = extremes(x, axis, count, largest)
         return values, convert(order, np.int64)
     direction = "GT" if largest else "LT"
