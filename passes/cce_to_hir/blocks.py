@@ -143,7 +143,7 @@ def in_words(buffer: ir.Value) -> ir.Value:
     kind, view, owner = ir.MemRefType(buffer.type), buffer_of(buffer), buffer.owner
     if view.itemsize == 2:
         return buffer
-    if isinstance(owner, ir.Block) or owner.name != "hir.pointer_cast":
+    if isinstance(owner, ir.Block) or owner.name not in ("hir.pointer_cast", "memref.view"):
         raise NoCounterpart("words of something else than a buffer")
     count = view.size * view.itemsize // 2
     words = ir.MemRefType.get([count], ir.F16Type.get(), None, kind.memory_space)

@@ -19,9 +19,9 @@ What has no counterpart is an error that lists all such operations of a kernel, 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from davinci import machine as machines
@@ -33,8 +33,9 @@ from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce_to_hir import blocks, choices, cores, cube
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
+from davinci.passes.cce_to_hir.room import GLOBAL, FreeRoom, pointer_cast, space_of
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.units import BLOCK_BYTES, ceil_div, round_up
+from davinci.units import ceil_div
 
 BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")
 WITH_SCALAR = {"vadds": "vadd", "vmuls": "vmul"}
@@ -54,15 +55,7 @@ ROUNDS = {
 }
 """Names of roundings there, by ours."""
 
-GLOBAL = "gm"
-SPACES = {"UB": "ub", "L1": "cbuf", "L0C": "cc"}
-"""Names of memories there, by ours."""
-
 CORES = ("aiv", "aic")
-BITS = {"i1": 1, "i8": 8, "f16": 16, "f32": 32, "i16": 16, "i32": 32}
-"""Bits of elements."""
-
-BYTE_BITS = 8
 VIEWS = ("memref.reinterpret_cast", "memref.subview")
 
 
@@ -183,9 +176,12 @@ def replace_elementwise(op: Op, name: str, operands: Sequence[ir.Value]) -> None
     given = []
     for source in sources:
         if isinstance(source.type, ir.MemRefType):
+            sizes = ir.MemRefType(source.type).shape
             source, dims = without_repeats(source)
-            repeated |= dims
+            repeated |= {i for i in dims if sizes[i] > 1}
         given.append(source)
+    # A step of 0 along one element is none to AscendNPU-IR.
+    target, _ = without_repeats(target)
     attributes = {
         "operandSegmentSizes": f"array<i32: {len(sources)}, 1, 0>",
         "broadcast": f"array<i64: {', '.join(map(str, sorted(repeated)))}>".replace(": >", ">"),
@@ -219,87 +215,6 @@ def replace_multiply_add(op: Op, name: str, operands: Sequence[ir.Value], room: 
     replace_elementwise(op, "vadd", [product, result, result])
 
 
-@dataclass(frozen=True)
-class FreeRoom:
-    """The part of UB behind all buffers of a kernel.
-
-    Attributes:
-        begin, end: addresses in bytes.
-    """
-
-    begin: int
-    end: int
-
-    @staticmethod
-    def of(kernel: Op, ub_bytes: int) -> FreeRoom:
-        """The part of UB behind the last buffer of a kernel."""
-        allocs = operations(kernel, "memref.alloc")
-        ends = [
-            attribute(alloc, "cce.address", 0) + bytes_in(alloc.results[0])
-            for alloc in allocs
-            if space_of(alloc.results[0]) == "ub"
-        ]
-        return FreeRoom(round_up(max(ends, default=0), BLOCK_BYTES), ub_bytes)
-
-    def buffer(self, like: ir.Value) -> ir.Value:
-        """A buffer as large as a view, without its gaps.
-
-        Raises:
-            NoCounterpart: it does not fit.
-        """
-        kind = ir.MemRefType(like.type)
-        dense = ir.MemRefType.get(kind.shape, kind.element_type, None, kind.memory_space)
-        return self.several([dense])[0]
-
-    def elements(self, like: ir.MemRefType, count: int) -> ir.Value:
-        """A buffer of so many elements of a type.
-
-        Raises:
-            NoCounterpart: it does not fit.
-        """
-        return self.several(
-            [ir.MemRefType.get([count], like.element_type, None, like.memory_space)]
-        )[0]
-
-    def words(self, count: int) -> ir.Value:
-        """A buffer of so many words of 16 bits in UB.
-
-        Raises:
-            NoCounterpart: it does not fit.
-        """
-        space = ir.Attribute.parse('#cce.space<"UB">')
-        return self.elements(ir.MemRefType.get([1], ir.F16Type.get(), None, space), count)
-
-    def several(self, kinds: Sequence[ir.MemRefType]) -> list[ir.Value]:
-        """Buffers of these types, one behind the other.
-
-        Raises:
-            NoCounterpart: they do not fit.
-        """
-        places, end = [], self.begin
-        for kind in kinds:
-            places.append(end)
-            bits = math.prod(kind.shape) * BITS[str(kind.element_type)]
-            end += round_up(ceil_div(bits, BYTE_BITS), BLOCK_BYTES)
-        if end > self.end:
-            raise NoCounterpart("an operation of several steps without room for what is between")
-        return [pointer_cast(place, kind) for place, kind in zip(places, kinds, strict=True)]
-
-
-def bytes_in(value: ir.Value) -> int:
-    """Bytes of the elements of a buffer or view of a static shape."""
-    buffer = buffer_of(value)
-    return buffer.size * buffer.itemsize
-
-
-def pointer_cast(address: int, kind: ir.Type) -> ir.Value:
-    """A buffer at an address."""
-    i64 = ir.IntegerType.get_signless(64)
-    at = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, address))
-    sizes = {"operandSegmentSizes": "array<i32: 1, 0>"}
-    return build("pointer_cast", sizes, [at.result], kind).result
-
-
 def seen_as(value: ir.Value, element: ir.Type) -> ir.Value:
     """A view of UB with elements of another type of the same size.
 
@@ -328,7 +243,8 @@ def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
     """A view with one element where it has several at the same place, and these dimensions.
 
     Raises:
-        NoCounterpart: it is made by something else than `memref.reinterpret_cast`.
+        NoCounterpart: it is made by something else than `memref.reinterpret_cast` and parts of all
+            dimensions of one.
     """
     kind = ir.MemRefType(value.type)
     steps, offset = kind.get_strides_and_offset()
@@ -336,6 +252,8 @@ def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
     if not dims:
         return value, dims
     owner = value.owner
+    if not isinstance(owner, ir.Block) and owner.name == "memref.subview":
+        return part_without_repeats(owner), dims
     if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
         raise NoCounterpart("a view with repeats")
     sizes = [1 if i in dims else size for i, size in enumerate(kind.shape)]
@@ -347,6 +265,24 @@ def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
     narrow = ir.MemRefType.get(sizes, kind.element_type, layout, kind.memory_space)
     made = ir.Operation.create(owner.name, [narrow], list(owner.operands), attributes)
     return made.result, dims
+
+
+def part_without_repeats(view: Op) -> ir.Value:
+    """A part of a view with one element where that has several at the same place.
+
+    Raises:
+        NoCounterpart: it has fewer dimensions than the view.
+    """
+    source, *others = view.operands
+    narrow, dims = without_repeats(source)
+    if ir.MemRefType(source.type).rank != ir.MemRefType(view.results[0].type).rank:
+        raise NoCounterpart("a view with repeats")
+    dynamic, given = ir.ShapedType.get_dynamic_size(), iter(others)
+    static = view.attributes["static_offsets"]
+    offsets = [next(given) if offset == dynamic else offset for offset in static]
+    offsets = [0 if i in dims else offset for i, offset in enumerate(offsets)]
+    sizes = [1 if i in dims else n for i, n in enumerate(view.attributes["static_sizes"])]
+    return builder.subview(narrow, offsets, sizes, list(view.attributes["static_strides"]))
 
 
 def flag(op: Op) -> dict[str, str]:
@@ -368,22 +304,25 @@ def flag(op: Op) -> dict[str, str]:
     }
 
 
-def space_of(value: ir.Value) -> str:
-    """The memory of a buffer as AscendNPU-IR names it."""
-    space = ir.MemRefType(value.type).memory_space
-    if space is None:
-        return GLOBAL
-    name = str(space).partition('"')[2].partition('"')[0]
-    return SPACES.get(name, name)
-
-
 def build_transfer(source: ir.Value, target: ir.Value) -> None:
-    """Moves elements between two memories.
+    """Moves elements between two memories. What is repeated on its way from global memory is loaded
+    once for each place.
 
     Raises:
         NoCounterpart: nothing does between these.
     """
-    build(*transfer(source, target))
+    shape = ir.MemRefType(source.type).shape
+    once, repeated = without_repeats(source)
+    if not repeated or space_of(source) != GLOBAL:
+        build(*transfer(source, target))
+        return
+    dims = sorted(repeated)
+    sizes = [1 if i in dims else size for i, size in enumerate(shape)]
+    once = builder.subview(once, [0] * len(shape), sizes, drop=dims)
+    with ExitStack() as loops:
+        numbers = {i: loops.enter_context(builder.for_loop(0, shape[i])) for i in dims}
+        places = [numbers.get(i, 0) for i in range(len(shape))]
+        build(*transfer(once, builder.subview(target, places, sizes, drop=dims)))
 
 
 def transfer(source: ir.Value, target: ir.Value) -> tuple[str, dict[str, str], list[ir.Value]]:
@@ -431,7 +370,11 @@ def whole_blocks(value: ir.Value) -> ir.Value:
 
 
 def filled(op: Op, target: ir.Value) -> ir.Value:
-    """The part of a buffer that `cce.vector_dup` fills."""
+    """The part of a buffer that `cce.vector_dup` fills.
+
+    Raises:
+        NoCounterpart: it begins inside a block.
+    """
     lanes = attribute(op, "lanes", None)
     if lanes is None:
         return target
@@ -440,6 +383,8 @@ def filled(op: Op, target: ir.Value) -> ir.Value:
     rows, wide = kind.shape
     if (first, lanes) == (0, wide):
         return target
+    if first % buffer_of(target).block:
+        raise NoCounterpart("cce.vector_dup from inside a block")
     return builder.subview(target, [0, first], [rows, lanes])
 
 

@@ -290,6 +290,39 @@ def test_what_has_no_counterpart_is_named() -> None:
     assert any("cce.load3d" in reason for reason in found.refused.values())
 
 
+ROWS_AGAIN = {
+    "loaded for each place": ("48xf16", "5x169x48xf16", "2"),
+    "between others": ("3x64xf32", "3x50x64xf32", "0, 2"),
+    "of an odd size": ("7xf32", "100x7xf32", "1"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS_AGAIN)
+def test_rows_that_repeat(name: str) -> None:
+    row, whole, dims = ROWS_AGAIN[name]
+    text = f"""func.func @main(%a: tensor<{row}>) -> tensor<{whole}> {{
+      %r = stablehlo.broadcast_in_dim %a, dims = [{dims}] : (tensor<{row}>) -> tensor<{whole}>
+      return %r : tensor<{whole}> }}"""
+    assert slower(text) < 6
+
+
+def sort(shape: str) -> str:
+    kind = f"tensor<{shape}xf32>"
+    return f"""func.func @main(%a: {kind}) -> {kind} {{
+      %r = "stablehlo.sort"(%a) ({{
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %c = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }}) {{dimension = 1 : i64}} : ({kind}) -> {kind}
+      return %r : {kind} }}"""
+
+
+def test_sorts() -> None:
+    assert slower(sort("3x64")) < 1.6
+    (reason,) = as_hivm(sort("8x500")).refused.values()
+    assert "from inside a block" in reason
+
+
 def test_convolutions_are_products_of_unfolded_windows() -> None:
     kinds = "(tensor<2x3x9x9xf16>, tensor<4x3x3x3xf16>) -> tensor<2x4x5x5xf16>"
     found = as_hivm(
