@@ -56,7 +56,7 @@ from davinci.passes.analysis.meetings import event_of, meetings_in
 from davinci.passes.cce.sync_completion import Resources
 from davinci.passes.cce.sync_memory import ProgramAccesses
 from davinci.passes.cce.sync_plan import Action
-from davinci.passes.cce.sync_program import Program, SyncNode
+from davinci.passes.cce.sync_program import Program, SyncNode, exclusive_branches
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_solver import solve
@@ -88,15 +88,18 @@ def _synchronise(kernel: Op, machine: Machine) -> None:
     pipes, by_hand = _pipes(kernel)
     if by_hand or not pipes or (len(pipes) == 1 and pipes <= sequential):
         return
-    program = Program(kernel)
     meetings = meetings_in(kernel)
     event_ids = event_of(meetings[0], machine) if meetings else machine.sync.event_ids
     resources = Resources(event_ids, _relays(machine, pipes, sequential))
-    solution = solve(Record(program, ProgramAccesses(program, sequential)), resources)
-    for node in solution.plan.nodes():
-        _emit(ir.InsertionPoint(node.op), node, solution.plan.before(node))
-        _emit(ir.InsertionPoint.after(node.op), node, solution.plan.after(node))
-    for name, count in (("merged", solution.merged), ("degraded", solution.degraded)):
+    merged = degraded = 0
+    for part in exclusive_branches(kernel) or [kernel]:
+        program = Program(part)
+        solution = solve(Record(program, ProgramAccesses(program, sequential)), resources)
+        for node in solution.plan.nodes():
+            _emit(ir.InsertionPoint(node.op), node, solution.plan.before(node))
+            _emit(ir.InsertionPoint.after(node.op), node, solution.plan.after(node))
+        merged, degraded = merged + solution.merged, degraded + solution.degraded
+    for name, count in (("merged", merged), ("degraded", degraded)):
         if count:
             kernel.attributes[f"cce.sync_{name}"] = builder.as_attribute(count)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from davinci.dialects.cce.effects import effects_of
-from davinci.mlir import Op, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes.analysis.accesses import Accesses, ByteAccess, hull
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.pipeline.base import fail
+
+BLOCK_INDEX = "cce.get_block_idx"
 
 IGNORED = VIEWS | {"memref.alloc", "memref.dealloc"}
 """Operations on memrefs that touch no bytes."""
@@ -74,8 +76,55 @@ class Branch(SyncNode):
     blocks: list[SyncBlock] = field(default_factory=list)
 
 
+def exclusive_branches(kernel: Op) -> list[Op]:
+    """The branches that a kernel consists of, if each block enters at most one of them; none if it
+    is something else. Each may be synchronised as if it were a kernel.
+
+        %below = arith.cmpi ult, %block - 3, 5      blocks 3 to 7
+        scf.if %below { .. }
+    """
+    forms, found, taken = Forms(), list[Op](), set[int]()
+    for view in kernel.regions[0].blocks[0].operations:
+        op = view.operation
+        if not op.regions:
+            if effects_of(op) is not None or _is_unknown(op):
+                return []
+            continue
+        blocks = _blocks_of(op, forms)
+        if blocks is None or not taken.isdisjoint(blocks):
+            return []
+        taken.update(blocks)
+        found.append(op)
+    return found
+
+
+def _is_unknown(op: Op) -> bool:
+    """Whether an operation without known effects may touch memory."""
+    memory = any(isinstance(value.type, ir.MemRefType) for value in op.operands)
+    return memory and op.name not in IGNORED
+
+
+def _blocks_of(branch: Op, forms: Forms) -> range | None:
+    """The numbers of the blocks that enter an `scf.if` without an else; None if they are not known
+    to be neighbours."""
+    if branch.name != "scf.if" or branch.results or len(branch.regions[1].blocks):
+        return None
+    test = branch.operands[0].owner
+    if isinstance(test, ir.Block) or test.name != "arith.cmpi":
+        return None
+    if ir.IntegerAttr(test.attributes["predicate"]).value != int(arith.CmpIPredicate.ult):
+        return None
+    index, count = map(forms.of, test.operands)
+    if count.terms or len(index.terms) != 1:
+        return None
+    ((block, factor),) = index.terms
+    if isinstance(block.owner, ir.Block) or block.owner.name != BLOCK_INDEX or factor != 1:
+        return None
+    return range(-index.constant, count.constant - index.constant)
+
+
 class Program:
-    """The tree of a kernel.
+    """The tree of a kernel, or of a branch of it.
 
     Attributes:
         body: its outermost block.
@@ -99,9 +148,7 @@ class Program:
                 continue
             effects = effects_of(op)
             if effects is None:
-                if op.name not in IGNORED and any(
-                    isinstance(value.type, ir.MemRefType) for value in op.operands
-                ):
+                if _is_unknown(op):
                     fail(op, "touches memory in a way that insert-sync does not know")
                 continue
             reads: tuple[ByteAccess, ...]
