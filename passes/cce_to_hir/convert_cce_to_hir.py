@@ -243,8 +243,7 @@ def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
     """A view with one element where it has several at the same place, and these dimensions.
 
     Raises:
-        NoCounterpart: it is made by something else than `memref.reinterpret_cast` and parts of all
-            dimensions of one.
+        NoCounterpart: it is made by something else than `memref.reinterpret_cast` and parts of one.
     """
     kind = ir.MemRefType(value.type)
     steps, offset = kind.get_strides_and_offset()
@@ -268,21 +267,29 @@ def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
 
 
 def part_without_repeats(view: Op) -> ir.Value:
-    """A part of a view with one element where that has several at the same place.
-
-    Raises:
-        NoCounterpart: it has fewer dimensions than the view.
-    """
+    """A part of a view with one element where that has several at the same place."""
     source, *others = view.operands
     narrow, dims = without_repeats(source)
-    if ir.MemRefType(source.type).rank != ir.MemRefType(view.results[0].type).rank:
-        raise NoCounterpart("a view with repeats")
     dynamic, given = ir.ShapedType.get_dynamic_size(), iter(others)
     static = view.attributes["static_offsets"]
     offsets = [next(given) if offset == dynamic else offset for offset in static]
     offsets = [0 if i in dims else offset for i, offset in enumerate(offsets)]
     sizes = [1 if i in dims else n for i, n in enumerate(view.attributes["static_sizes"])]
-    return builder.subview(narrow, offsets, sizes, list(view.attributes["static_strides"]))
+    return builder.subview(
+        narrow, offsets, sizes, list(view.attributes["static_strides"]), dropped(view)
+    )
+
+
+def dropped(view: Op) -> list[int]:
+    """Dimensions of one element that a `memref.subview` leaves out."""
+    kept = list(ir.MemRefType(view.results[0].type).shape)
+    found = []
+    for i, size in reversed(list(enumerate(view.attributes["static_sizes"]))):
+        if kept and kept[-1] == size:
+            kept.pop()
+        else:
+            found.append(i)
+    return found
 
 
 def flag(op: Op) -> dict[str, str]:
