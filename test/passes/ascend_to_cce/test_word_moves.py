@@ -146,6 +146,18 @@ def test_pad(
     assert scalar_accesses(found) == 0
 
 
+def test_fewer_rows_where_sixteen_do_not_fit() -> None:
+    """128 points of 225 words and of the 196 that they come from are more than UB holds."""
+    x = counting((528, 14, 14), np.float32)
+    text = f"low = {listed([0] * 3)}, high = {listed([0, 1, 1])}, interior = {listed([0] * 3)}"
+    found = run_operator(
+        "pad", [x, np.array(7, np.float32)], (528, 15, 15), np.float32, text, full={1: "7.0 : f32"}
+    )
+    wanted = np.pad(x, [(0, 0), (0, 1), (0, 1)], constant_values=7)
+    np.testing.assert_array_equal(found.outputs[0], wanted)
+    assert found.profile.cycles < 10_000  # planes one by one take 14,567
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 23), min_size=2, max_size=4),

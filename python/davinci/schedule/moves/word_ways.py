@@ -118,6 +118,8 @@ class _Ways:
         ones = tuple(e for e, n in enumerate(move.shape) if e != carrier and n == 1)
         walked = tuple(sorted((*walked, *ones)))
         way = WordMove(move, carrier, walked, runs, rows, least, tuple(loads), pitch)
+        while not self._fits(way) and way.rows % 4 == 0:  # fewer rows of points that are as many
+            way = replace(way, rows=way.rows // 2)
         return self._sized(way, size, walks)
 
     def _least(self, pitches: Sequence[int], unit: int) -> int:
