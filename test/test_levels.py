@@ -152,7 +152,7 @@ def pass_of(step: str) -> str:
     return step.removeprefix("func.func(").removesuffix(")").partition("{")[0]
 
 
-OUT_OF_IT = {"convert-cce-to-hir", "join-loads-and-products"}
+OUT_OF_IT = {"ascend-unfold-windows", "convert-cce-to-hir", "join-loads-and-products"}
 """Passes that write kernels for other compilers, and are in no pipeline."""
 
 
