@@ -309,7 +309,7 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
             kernel.attributes["ascend.schedule"] = builder.as_attribute(str(met))
             note_choices(kernel, met.choices)
             if isinstance(met, LaidOutProduct):
-                build = build_laid_out if met.first is None else build_beside
+                build = build_beside if met.layers else build_laid_out
                 return build(met, group, graph, gm, kernel, target)
             return build_split(met, group, graph, gm, kernel, target, _build_part)
         if given is None:

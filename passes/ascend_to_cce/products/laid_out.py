@@ -120,7 +120,7 @@ def build_beside(
         gm: as of `build_laid_out`.
     """
     first, (layout,) = laid_out.first, laid_out.layouts
-    assert first is not None and target.adders is not None, "cores that are not apart"
+    assert target.adders is not None, "cores that are not apart"
     cores, product, layers = laid_out.cores, crossing(group.product), laid_out.layers
     i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
     rows, columns = stored_fractals(product, layout.factor)
@@ -130,8 +130,11 @@ def build_beside(
     a, b = (matrices_in(gm, graph, number, 1) for number in group.factors)
     c = matrices_in(gm, graph, group.outputs[0], 1)
     made = kernel.regions[0].blocks[0].arguments[-1]
-    for part, factor, start in ((first, b, 0), (laid_out.product, made, first.m)):
-        if start:
+    parts: list[tuple[Product, ir.Value, int]] = [(laid_out.product, made, 0)]
+    if first is not None:
+        parts = [(first, b, 0), (laid_out.product, made, first.m)]
+    for part, factor, start in parts:
+        if part is laid_out.product:
             cce.wait_core_flag(flag=LAID_OUT)
         schedule = choose(part, target.machine, cores, wanted(target))
         count = min(cores, shares_of(part, schedule))

@@ -13,6 +13,7 @@ import pytest
 import davinci
 from davinci import machine
 from davinci.errors import InputError
+from davinci.schedule.products import laid_out as schedules
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.laid_out import can_be_laid_out, laid_out_in, layout_of
 from davinci.schedule.products.product import Product, ProductOperand, ProductResult
@@ -117,6 +118,7 @@ def test_product(
     assert executable.profile["launches"] == 1
 
 
+@pytest.mark.parametrize("rows", ["before all", "beside the first"])
 @pytest.mark.parametrize(
     ("size", "turned"),
     [
@@ -127,9 +129,16 @@ def test_product(
     ],
 )
 def test_beside_cube_cores(
-    size: tuple[int, int, int], turned: tuple[bool, bool], tmp_path: Path
+    size: tuple[int, int, int],
+    turned: tuple[bool, bool],
+    rows: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Vector cores lay B out while cube cores multiply the first rows of A by it as it is."""
+    """Vector cores lay B out while cube cores wait, or multiply the first rows of A by it as it
+    is."""
+    if rows == "beside the first":
+        monkeypatch.setattr(schedules, "before_all_rows", lambda *_: None)
     text, arrays, wanted = product(*size, turned, template=ROUNDED)
     executable = given(text, tmp_path, "b", machine="ascend910b")
     executable.poison = True
@@ -137,7 +146,16 @@ def test_beside_cube_cores(
         (found,) = executable.run(*arrays).values()
         np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
     kernels = executable.profile["kernels"]
-    assert any("on 6 vector cores beside the first" in kernel["schedule"] for kernel in kernels)
+    assert any(f"on 6 vector cores {rows}" in kernel["schedule"] for kernel in kernels)
+
+
+def test_ragged_rows_are_laid_out_first() -> None:
+    """24,000 cycles where cube cores make fractals of rows that are no whole blocks."""
+    text, _, _ = product(129, 1000, 999, template=ROUNDED)
+    executable = davinci.compile(text, timing_only=True, machine="ascend910b")
+    executable.run()
+    assert "before all rows" in executable.profile["kernels"][0]["schedule"]
+    assert executable.profile["kernels"][0]["cycles"] < 16_000
 
 
 def test_beside_cube_cores_where_it_pays() -> None:

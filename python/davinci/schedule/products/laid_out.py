@@ -106,9 +106,10 @@ class LaidOutProduct:
             f"{' as one run' if each.dense else ''}"
             for each in self.layouts
         )
-        if self.first is None:
+        if not self.layers:
             return f"{blocks} on {self.cores} cores, which meet"
-        return f"{blocks} on {self.layers} vector cores beside the first {self.first.m} rows"
+        where = "before all" if self.first is None else f"beside the first {self.first.m}"
+        return f"{blocks} on {self.layers} vector cores {where} rows"
 
 
 def laid_out_of(
@@ -170,8 +171,8 @@ def can_be_laid_out_beside(product: Product, split_cores: SplitCores) -> bool:
 def beside_in(
     product: Product, split_cores: SplitCores, cores: int, wanted: Wanted, most: float
 ) -> LaidOutProduct | None:
-    """A product whose B vector cores lay out; None if it is estimated to take `most` cycles or
-    more.
+    """A product whose B vector cores lay out, before all of it or beside its first rows; None if it
+    is estimated to take `most` cycles or more.
 
     Raises:
         NoSpace: no block of B fits UB, or no schedule of the product fits.
@@ -182,9 +183,10 @@ def beside_in(
     made = replace(product, b=replace(product.b, nz=True))
     try:
         whole = quickly(made, machine, cores, wanted, most)
-        best: LaidOutProduct | None = None
         if whole is None or whole.cycles >= most:
             return None
+        if best := before_all_rows(made, layout, cores, layers, told + whole.cycles, most):
+            most = best.cycles
         needed = math.ceil(told / whole.cycles * product.fractals.m)
         begin = round_up(max(1, needed), FIRST_ROWS)
         for rows in range(begin, begin + FIRST_WAYS * FIRST_ROWS, FIRST_ROWS):
@@ -202,6 +204,16 @@ def beside_in(
     except CompileError as error:
         raise NoSpace(error.message) from None
     return best
+
+
+def before_all_rows(
+    product: Product, layout: FactorLayout, cores: int, layers: int, cycles: float, most: float
+) -> LaidOutProduct | None:
+    """The way in which cube cores wait for all of B, as where rows of it that are no whole blocks
+    become fractals slowly; None if that takes `most` cycles or more."""
+    if cycles >= most:
+        return None
+    return LaidOutProduct(cores, "b", (layout,), product, cycles, None, layers)
 
 
 def crossing(product: Product) -> Product:
