@@ -150,6 +150,24 @@ def test_concat(a: tuple[int, ...], b: tuple[int, ...], dim: int, dtype: Any) ->
     np.testing.assert_array_equal(found, expected)
 
 
+def test_pieces_share_the_cores() -> None:
+    """A core moves a large part of one of eight arrays, not a small one of each."""
+    pieces = [counting((256, 1, 128), np.float32) + n for n in range(8)]
+    types, names = ", ".join(["tensor<256x1x128xf32>"] * 8), [f"%x{n}" for n in range(8)]
+    signature = ", ".join(f"{name}: tensor<256x1x128xf32>" for name in names)
+    executable = davinci.compile(
+        f"""func.func @main({signature}) -> tensor<256x8x128xf32> {{
+          %r = stablehlo.concatenate {", ".join(names)}, dim = 1
+            : ({types}) -> tensor<256x8x128xf32>
+          return %r : tensor<256x8x128xf32> }}""",
+        core_choice="all",
+    )
+    (found,) = executable.run(*pieces).values()
+    np.testing.assert_array_equal(found, np.concatenate(pieces, axis=1))
+    (kernel,) = executable.profile["kernels"]
+    assert kernel["schedule"] == "runs of 128, 64 a tile; 32 cores"
+
+
 @pytest.mark.parametrize(
     ("shape", "low", "high", "interior"),
     [

@@ -192,6 +192,9 @@ class _MoveChooser:
         """The ways of pieces that take a stretch of the array alone."""
         transfers = [Transfer.of(piece, self.itemsize) for piece in flat]
         found = [tuple(map(self._alone, transfers))]
+        if len(transfers) > 1:
+            total = sum(t.count for t in transfers)
+            found.append(tuple(self._alone(t, t.count / total) for t in transfers))
         first, end = min(t.place for t in transfers), max(t.end for t in transfers)
         if apart and sum(t.count for t in transfers) == end - first:
             moved = self._words(flat, first, end)
@@ -200,10 +203,10 @@ class _MoveChooser:
             found += [(way,) for way in self._painted(transfers)]
         return self._least(found)
 
-    def _alone(self, transfer: Transfer) -> Way:
-        """The best way of a piece by itself."""
+    def _alone(self, transfer: Transfer, part: float = 1.0) -> Way:
+        """The best way of a piece by itself, on a part of the cores."""
         ways: list[Way | None] = [
-            runs_of(transfer, self.machine, self.cores),
+            runs_of(transfer, self.machine, self.cores, part=part),
             squares_of(transfer, self.machine, self.cores),
         ]
         source = 0

@@ -291,34 +291,41 @@ class TransferCosts:
 
 
 def runs_of(
-    transfer: Transfer, machine: Machine, cores: int, walked: int = 0, share: int = 1
+    transfer: Transfer,
+    machine: Machine,
+    cores: int,
+    walked: int = 0,
+    share: int = 1,
+    part: float = 1.0,
 ) -> Runs | None:
     """A transfer by runs; None if they are too short.
 
     Args:
         walked: outer dimensions that a loop around it walks.
         share: transfers that UB is divided among.
+        part: of the cores, that is to move it, while others move what else there is.
     """
     block = machine.vector.block_bytes // transfer.itemsize
     if transfer.run < block:
         return None
-    ways = [_runs(transfer, machine, cores, walked, share, 1, 1)]
-    if share == 1 and not transfer.filled:
-        ways += [_runs(transfer, machine, cores, walked, 1, SLOTS, turns) for turns in TURNS]
-    return min(ways, key=lambda way: way.time(ceil_div(way.units, cores)))
+    taken = max(1, round(cores * part))
+    ways = [_runs(transfer, machine, cores, taken, walked, share)]
+    if share == 1 and part == 1 and not transfer.filled:
+        ways += [_runs(transfer, machine, cores, cores * n, walked, 1, SLOTS) for n in TURNS]
+    return min(ways, key=lambda way: way.time(ceil_div(way.units, taken)))
 
 
 def _runs(
     transfer: Transfer,
     machine: Machine,
     cores: int,
+    tiles: int,
     walked: int,
     share: int,
-    slots: int,
-    turns: int,
+    slots: int = 1,
 ) -> Runs:
-    """A transfer by runs, in tiles of which each core does at least so many `turns`, unless they
-    become too small."""
+    """A transfer by runs, in so many tiles at least, unless they become too small, while `cores`
+    share the memory."""
     itemsize, run = transfer.itemsize, transfer.run
     block = machine.vector.block_bytes // itemsize
     ub_bytes = machine.buffers.UB.bytes
@@ -329,18 +336,18 @@ def _runs(
     pieces = blocks_of_run(run, block)
     row = sum(count for _, count in pieces)
     if not sizes or row > room:
-        portions = cut(run, block, block, room - block, least, cores * turns)
+        portions = cut(run, block, block, room - block, least, tiles)
         tile: tuple[SharedDim, ...] = ()
         widths = [portions.largest, *([block] if portions.tail % block else [])]
         way = Runs(transfer, block, walked, portions, slots=slots)
     else:
-        part = ceil_div(math.prod(sizes), cores * turns)
+        part = ceil_div(math.prod(sizes), tiles)
         level, chunk = tile_of(sizes, max(1, min(room // row, max(part, least // row))))
         outer = transfer.inside(walked).outer
         tile = (SharedDim(chunk, outer[level].strides), *outer[level + 1 :])
         widths = [count for _, count in pieces]
         way = Runs(transfer, block, walked, None, level, chunk, slots)
-    costs = TransferCosts(machine, min(way.units, cores))
+    costs = TransferCosts(machine, min(way.units * max(1, cores // tiles), cores))
     cycles, further = costs.copied(transfer, tile, widths, slots)
     return replace(way, cycles=cycles, further=further)
 
