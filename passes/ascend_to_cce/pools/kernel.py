@@ -298,18 +298,19 @@ class PoolTile:
         return wide
 
     def _combine(self, how: Combination, source: ir.Value, result: ir.Value) -> None:
-        """Adds term by term: sums lie in two buffers by turns, the last one in `result`."""
+        """Adds term by term: sums lie in two buffers by turns if there are two, the last one in
+        `result`."""
         terms = [restride(source, how.sizes, how.source, start) for start in how.starts]
         made = restride(result, how.sizes, how.result)
         if len(terms) == 1:
             cce.vadds(terms[0], scalar(self.pool.accumulator, UNCHANGED), made)
             return
         turns = [made]
-        if len(terms) > 2:
+        if len(terms) > 2 and self.kernel.schedule.turns:
             turns += [restride(self._turn, how.sizes, how.result, how.turn_start(self.pool))]
         so_far = terms[0]
         for left, term in zip(reversed(range(len(terms) - 1)), terms[1:], strict=True):
-            result = turns[left % 2]
+            result = turns[left % len(turns)]
             op(f"cce.{REDUCTIONS[self.pool.kind].step}", [so_far, term, result])
             so_far = result
 

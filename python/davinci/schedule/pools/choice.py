@@ -92,17 +92,19 @@ def _schedule(
         slots: buffers of what moves; 0 for as many as cores with several tiles have use for.
     """
     cut = bands(pool.geometry, rows)
-    tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))
+    tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1, turns=True))
     groups = (pool.whole_blocks // planes, int(pool.blocks > pool.whole_blocks))
     kinds = [pool.images * count * band.count for band in cut for count in groups]
     units = sum(kinds)
     slots = slots or (SLOTS if units > cores else 1)
-    if tile_bytes(pool, planes, tall, slots) > machine.buffers.UB.bytes:
+    room = machine.buffers.UB.bytes
+    turns = tile_bytes(pool, planes, tall, slots, turns=True) <= room
+    if not turns and tile_bytes(pool, planes, tall, slots, turns=False) > room:
         return None
     taken = min(units, cores)
-    tile = PoolTiles.of(pool, planes, tall, machine, taken)
+    tile = PoolTiles.of(pool, planes, tall, turns, machine, taken)
     cycles = longest_share([replace(tile, units=count) for count in kinds], taken)
-    return PoolSchedule(planes, rows, taken, slots, int(cycles))
+    return PoolSchedule(planes, rows, taken, slots, turns, int(cycles))
 
 
 @dataclass(frozen=True)
@@ -115,11 +117,13 @@ class PoolTiles(AlikePieces):
     further: float
 
     @staticmethod
-    def of(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -> PoolTiles:
+    def of(
+        pool: Pool, planes: int, band: Band, turns: bool, machine: Machine, cores: int
+    ) -> PoolTiles:
         """One tile, estimated while so many cores are at work."""
         load = _loads(pool, planes, band, machine, cores) + prices.reading(machine).start_cycles
         store = _stores(pool, planes, band, machine, cores) + prices.writing(machine).start_cycles
-        work = _steps(pool, planes, band, machine)
+        work = _steps(pool, planes, band, turns, machine)
         return PoolTiles(1, load + work + store, max(load, work, store))
 
 
@@ -145,7 +149,7 @@ def _stores(pool: Pool, planes: int, band: Band, machine: Machine, cores: int) -
     return found + min(planes, band.rows) * len(outputs) * prices.writing(machine).issue_cycles
 
 
-def _steps(pool: Pool, planes: int, band: Band, machine: Machine) -> float:
+def _steps(pool: Pool, planes: int, band: Band, turns: bool, machine: Machine) -> float:
     """Cycles of the vector unit for a tile, with the waits for the step before."""
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
     wait = machine.sync.barrier_cycles
@@ -160,42 +164,45 @@ def _steps(pool: Pool, planes: int, band: Band, machine: Machine) -> float:
             work += _planned("vconv", sizes, [(plane, 1)] * 2, (item, wide), machine)
         work += wait
     if pool.geometry.kernel[0] > 1:
-        work += _combined(lines_of(pool, band, planes), pool, machine)
-    work += _combined(columns_of(pool, band, planes), pool, machine)
+        work += _combined(lines_of(pool, band, planes), pool, turns, machine)
+    work += _combined(columns_of(pool, band, planes), pool, turns, machine)
     repeats = planes * tile_fractals(pool, band) * SIDE * SIDE * 4 / REPEAT_BYTES
     each = prices.vector(machine, "vadd", "f32", repeats) + wait
     rounded = pool.end.sums.dtype != pool.accumulator
     return work + (len(pool.end.program.steps) + rounded) * each
 
 
-def _combined(how: Combination, pool: Pool, machine: Machine) -> float:
-    """Cycles in which terms are combined, each sum in a row of banks of its own, where it meets the
-    next term as little as it can."""
+def _combined(how: Combination, pool: Pool, turns: bool, machine: Machine) -> float:
+    """Cycles in which terms are combined: sums that have buffers by turns meet the next term and
+    what is written in the banks as little as they can, others what is written in their place."""
     item, strides = DTYPES[pool.accumulator].itemsize, (how.source, how.source, how.result)
     fixed, each = machine.vector.price("vmax", pool.accumulator)
     layout, half = BankLayout.of(machine.vector), REPEAT_BYTES // BLOCK_BYTES
     limits = limits_of(len(strides), machine.vector, fixed, each)
     nests = plan_vector(how.sizes, strides, (item,) * len(strides), limits)
     first, *terms = (start * item // BLOCK_BYTES for start in how.starts)
-    turn = [layout.row_blocks + how.turn_start(pool) * item // BLOCK_BYTES + i for i in (0, half)]
+    begin, end = layout.row_blocks, 2 * layout.row_blocks
+    turn = begin + how.turn_start(pool) * item // BLOCK_BYTES
+    sums = [turn, turn + half] if turns else [end, end + half]
 
-    def taking(issue: Issue, so_far: Sequence[int], term: int, source: int) -> int:
-        """Cycles of an instruction; `so_far` are the places where what is combined may begin."""
+    def taking(issue: Issue, so_far: int, term: int, source: int) -> int:
+        """Cycles of an instruction on what begins at these blocks."""
 
         def operand(block: int, number: int) -> OperandBlocks:
             return OperandBlocks(block, half, issue.blk_stride[number], issue.rep_stride[number])
 
-        written, depth = (operand(2 * layout.row_blocks, 2),), fixed - machine.vector.head_cycles
-        read = [(operand(begin, source), operand(term, 1)) for begin in so_far]
-        return fixed + min(
-            repeats_cycles(each_read, written, issue.repeat, each, depth, layout)
-            for each_read in read
-        )
+        read = operand(so_far, source), operand(term, 1)
+        written = (operand(end if turns else max(so_far, end), 2),)
+        depth = fixed - machine.vector.head_cycles
+        return fixed + repeats_cycles(read, written, issue.repeat, each, depth, layout)
 
     found = 0.0
     for number, term in enumerate(terms or [first]):
-        so_far, source = (turn, 2) if number else ([first], 0)
-        found += sum(nest.count * taking(nest.issue, so_far, term, source) for nest in nests)
+        places, source = (sums, 2) if number else ([first], 0)
+        found += min(
+            sum(nest.count * taking(nest.issue, place, term, source) for nest in nests)
+            for place in places
+        )
     return found + max(1, len(terms)) * machine.sync.barrier_cycles
 
 

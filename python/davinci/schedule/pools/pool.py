@@ -197,6 +197,8 @@ class PoolSchedule:
         rows: of windows of a tile; the last has those that are left.
         cores: blocks of the launch.
         slots: buffers of what moves.
+        turns: whether sums of more than two terms lie in two buffers by turns, as where UB has room
+            for both.
         cycles: estimated.
     """
 
@@ -204,6 +206,7 @@ class PoolSchedule:
     rows: int
     cores: int
     slots: int
+    turns: bool
     cycles: int
 
     def __str__(self) -> str:
@@ -261,8 +264,8 @@ def turn_pixels(pool: Pool, band: Band) -> int:
     return most and most + REPEAT_BYTES // (SIDE * DTYPES[pool.accumulator].itemsize)
 
 
-def tile_bytes(pool: Pool, planes: int, band: Band, slots: int) -> int:
-    """Bytes in UB of a tile, with `slots` buffers for what moves."""
+def tile_bytes(pool: Pool, planes: int, band: Band, slots: int, turns: bool) -> int:
+    """Bytes in UB of a tile, with `slots` buffers for what moves; `turns` as of a schedule."""
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
     pixels = came_pixels(pool, band)
     came = planes * pixels * SIDE * item * slots
@@ -270,7 +273,7 @@ def tile_bytes(pool: Pool, planes: int, band: Band, slots: int) -> int:
     high = pool.geometry.kernel[0]
     lines = planes * line_pixels(pool, band) * SIDE * wide if high > 1 else 0
     fractals = tile_fractals(pool, band)
-    turn = planes * turn_pixels(pool, band) * SIDE * wide
+    turn = planes * turn_pixels(pool, band) * SIDE * wide if turns else 0
     rounded = pool.end.sums.dtype != pool.accumulator
     sums = planes * fractals * SIDE * SIDE * wide if rounded else 0
     end = pool.end.part_bytes(planes, fractals, slots, slots) + pool.end.tile_bytes(planes)
