@@ -196,7 +196,8 @@ def test_k_back_and_forth_and_from_other_places(way: int) -> None:
         require_legal(product, found, machine)
         return found
 
-    whole = patch.object(groups, "split_of", lambda *_: None)  # its k is not split over the cores
+    # Neither is its k split over the cores nor does B come laid out.
+    whole = patch.multiple(groups, split_of=lambda *_: None, laid_out_beside=lambda *_: None)
     with patch.object(product_group, "choose", chosen), whole:
         made = davinci.compile(TEXT, machine="ascend910b", cores=2)
     (found,) = made.run(a, b).values()
