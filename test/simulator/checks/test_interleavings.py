@@ -174,8 +174,9 @@ def test_kernels_of_groups_end_with_the_same_bytes() -> None:
 def test_kernels_of_cube_and_vector_cores_end_with_the_same_bytes(name: str) -> None:
     """Kernels run as they were compiled, through all phases of a launch, on all cores."""
     executable, inputs = made(name)
-    for launch in record_launches(name, lambda: executable.run(inputs)):
-        assert len(launch.streams) >= 4
+    launches = record_launches(name, lambda: executable.run(inputs))
+    assert max(len(launch.streams) for launch in launches) >= 4
+    for launch in launches:
         assert wrong_interleavings(launch, runs=3, seed=1) == []
 
 
