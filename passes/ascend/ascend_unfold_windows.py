@@ -1,7 +1,8 @@
 """ascend-unfold-windows: convolutions as products of what their windows hold.
 
 before:
-    %y = "ascend.conv"(%x, %w) {image = array<i64: 8, 8>, kernel = array<i64: 3, 3>, pads = array<i64: 1, 1, 1, 1>, ..}
+    %y = "ascend.conv"(%x, %w) {image = array<i64: 8, 8>, kernel = array<i64: 3, 3>,
+                                pads = array<i64: 1, 1, 1, 1>, ..}
         : (tensor<1x64x16xf32>, tensor<1x144x32xf32>) -> tensor<1x64x32xf32>
 after:
     %p = "ascend.pad"(..) : (tensor<1x8x8x16xf32>, tensor<f32>) -> tensor<1x10x10x16xf32>
@@ -9,13 +10,13 @@ after:
     %u = "ascend.concat"(..) {dim = 3} : .. -> tensor<1x8x8x144xf32>
     %y = "ascend.matmul"(%u', %w') : (tensor<64x144xf32>, tensor<144x32xf32>) -> tensor<64x32xf32>
 
-For targets without loads of windows, such as text of AscendNPU-IR (`davinci.hivm_out`). What windows
-hold is written to memory, where it takes as many times the bytes of the image as the kernel has
-elements. Several groups are a batch of products. Rows of the weights, which follow load3d's order,
-are put into that of the unfolded windows, at compile time where weights are known.
+For targets without loads of windows, such as text of AscendNPU-IR (`davinci.hivm_out`). What
+windows hold is written to memory, where it takes as many times the bytes of the image as the kernel
+has elements. Several groups are a batch of products. Rows of the weights, which follow load3d's
+order, are put into that of the unfolded windows, at compile time where weights are known.
 
 Windows that are the pixels of the image stay, for they need no such loads, and so do bytes.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def _products(value: ir.Value) -> list[ir.OpView]:
 
 
 def _of_loops(value: ir.Value) -> bool:
-    """Whether a value is computed of what loops compute."""
+    """Whether a value depends on a result of a loop."""
     waiting, seen = [value], set[Op]()
     while waiting:
         op = defining_op(waiting.pop())

@@ -10,7 +10,7 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.mlir import Op, arith, ir, operations
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
-from davinci.units import BLOCK_BYTES, ceil_div, round_up
+from davinci.units import BLOCK_BYTES, BYTE_BITS, ceil_div, round_up
 
 GLOBAL = "gm"
 SPACES = {"UB": "ub", "L1": "cbuf", "L0C": "cc"}
@@ -18,8 +18,6 @@ SPACES = {"UB": "ub", "L1": "cbuf", "L0C": "cc"}
 
 BITS = {"i1": 1, "i8": 8, "f16": 16, "f32": 32, "i16": 16, "i32": 32}
 """Bits of elements."""
-
-BYTE_BITS = 8
 
 
 @dataclass(frozen=True)

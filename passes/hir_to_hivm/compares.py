@@ -15,8 +15,8 @@ from davinci.passes.hir_to_hivm import lowering
 from davinci.passes.hir_to_hivm.control import word
 from davinci.passes.hir_to_hivm.elementwise import bits_of, block_of, merged
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported
-from davinci.passes.hir_to_hivm.views import BYTE_BITS, MemrefView, as_integer
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BLOCKS, REPEAT_BYTES
+from davinci.passes.hir_to_hivm.views import MemrefView, as_integer
+from davinci.units import BLOCK_BYTES, BYTE_BITS, MAX_REPEAT, REPEAT_BLOCKS, REPEAT_BYTES
 
 FLOATS = {2: "f16", 4: "f32"}
 """Types by whose bits selects choose."""

@@ -17,7 +17,8 @@ from davinci.passes import builder
 from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported
-from davinci.passes.hir_to_hivm.views import BYTE_BITS, MemrefView, distance
+from davinci.passes.hir_to_hivm.views import MemrefView, distance
+from davinci.units import BYTE_BITS
 
 Indices = Sequence[IndexLike]
 

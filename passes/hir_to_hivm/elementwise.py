@@ -20,8 +20,8 @@ from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.vector import emit_nest, raw_bits, stride_fields
 from davinci.passes.hir_to_hivm import lowering
 from davinci.passes.hir_to_hivm.translator import Translator, Unsupported, minimum, subtract
-from davinci.passes.hir_to_hivm.views import BYTE_BITS, MemrefView, dense, field
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BLOCKS, REPEAT_BYTES, ceil_div
+from davinci.passes.hir_to_hivm.views import MemrefView, dense, field
+from davinci.units import BLOCK_BYTES, BYTE_BITS, MAX_REPEAT, REPEAT_BLOCKS, REPEAT_BYTES, ceil_div
 
 BINARY = {name: name for name in ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")}
 WITH_SCALAR = {
@@ -417,6 +417,6 @@ def lower_bitwise(translator: Translator, op: Op) -> None:
     if not all(translator.is_array(value) for value in values):
         raise Unsupported(f"{op.name.removeprefix('hir.')} by a scalar")
     dst, *given = [translator.view(op, value) for value in values]
-    # Of a row that is broadcast the same words are read again.
+    # Each row of the result reads the words of a broadcast row again.
     views = [as_words(view) for view in (dst, *(along(view, dst.sizes) for view in given))]
     issue(translator, translator.record(op.name.removeprefix("hir."), "s16"), views)

@@ -17,6 +17,7 @@ from davinci.passes import builder
 from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64, scaled
 from davinci.passes.pipeline.base import fail
+from davinci.units import BYTE_BITS
 
 DYNAMIC = -(1 << 63)
 """What stands for an operand among static offsets, sizes and strides."""
@@ -34,8 +35,6 @@ SPACES = {
 KINDS = {"i8": "s8", "i16": "s16", "i32": "s32", "i64": "s64", "f16": "f16", "f32": "f32",
          "bf16": "bf16", "i1": "i1"}  # fmt: skip
 """Element types of MLIR as instructions name them; integers without sign count as signed."""
-
-BYTE_BITS = 8
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     full_value,
 )
-from davinci.passes.stablehlo_to_ascend.reduced_values import reduced_by
+from davinci.passes.stablehlo_to_ascend.reduced_values import neutral, reduced_by
 
 LONG = 16384
 """Elements of a row above which it is cut."""
@@ -88,7 +88,7 @@ def extreme_and_place(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     if value is None or begins is None or int(begins) != 0:
         return None
     for kind, dtype in itertools.product(("max", "min"), orders_of(value.dtype)):
-        if value.view(dtype) == worst(kind, dtype) and chooses(op, kind, value.dtype, dtype):
+        if value.view(dtype) == neutral(kind, dtype) and chooses(op, kind, value.dtype, dtype):
             keys = moved(x, ops) if dtype != value.dtype else x
             keys = ops.cast(keys, "i32") if found.element in NARROW else keys
             best, number = _found(keys, places, dims[0], kind, ops)
@@ -108,15 +108,6 @@ def moved(x: ir.Value, ops: TensorOps) -> ir.Value:
     found = tensor_of(x.type)
     half = np.iinfo(f"i{width_of(found.element) // 8}").min
     return ops.binary("add", x, ops.full(found.shape, found.element, half))
-
-
-def worst(kind: str, dtype: np.dtype[Any]) -> float | int:
-    """The value that no other one is worse than."""
-    if dtype.kind == "f":
-        return -np.inf if kind == "max" else np.inf
-    if dtype.kind == "b":
-        return kind == "min"
-    return int(np.iinfo(dtype).min if kind == "max" else np.iinfo(dtype).max)
 
 
 def tried(dtype: np.dtype[Any]) -> Array:

@@ -43,14 +43,16 @@ def comparators_of(region: ir.Region) -> list[Comparator]:
 
 
 def orders_of(value: ir.Value, block: ir.Block) -> list[Comparator]:
-    """The same of a truth value in a comparator: one comparison, or
+    """The orders that a truth value in a comparator stands for; none if it is another function.
 
-    first or (equal and rest)
-    equal ? rest : first
+    A truth value is one comparison, or combines that of the first operand with those of the rest:
+
+        first or (equal and rest)
+        equal ? rest : first
     """
-    op = value.owner
-    if isinstance(op, ir.Block):
+    if is_argument(value):
         return []
+    op = value.owner
     if op.name == "stablehlo.compare":
         found = comparison_of(op, block)
         return [found.by] if found is not None and found.direction in ("LT", "GT") else []
@@ -59,7 +61,7 @@ def orders_of(value: ir.Value, block: ir.Block) -> list[Comparator]:
         equal, rest, first = op.operands
         ways.append((first, equal, rest))
     for first, both in itertools.permutations(op.operands) if op.name == "stablehlo.or" else ():
-        if not isinstance(both.owner, ir.Block) and both.owner.name == "stablehlo.and":
+        if not is_argument(both) and both.owner.name == "stablehlo.and":
             ways += [(first, *pair) for pair in itertools.permutations(both.owner.operands)]
     for first, equal, rest in ways:
         before, after = orders_of(first, block), orders_of(rest, block)
@@ -70,7 +72,7 @@ def orders_of(value: ir.Value, block: ir.Block) -> list[Comparator]:
 
 def is_equality(value: ir.Value, by: Comparator, block: ir.Block) -> bool:
     """Whether a truth value in a comparator says that neither of two elements comes first."""
-    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.compare":
+    if is_argument(value) or value.owner.name != "stablehlo.compare":
         return False
     found = comparison_of(value.owner, block)
     alike = found is not None and (found.by.operand, found.by.order) == (by.operand, by.order)
@@ -108,6 +110,7 @@ def comparison_of(op: Op, block: ir.Block) -> ComparedPair | None:
 
 
 def is_argument(value: ir.Value) -> bool:
+    """Whether a value is an argument of the comparator, not what an operation computes."""
     return isinstance(value.owner, ir.Block)
 
 
@@ -134,9 +137,9 @@ def stripped(value: ir.Value) -> Stripped:
     alike = False
     while not is_argument(value) and value.owner.name == "stablehlo.select":
         choice, x, y = value.owner.operands
-        compare = choice.owner
-        if isinstance(compare, ir.Block) or compare.name != "stablehlo.compare":
+        if is_argument(choice) or choice.owner.name != "stablehlo.compare":
             break
+        compare = choice.owner
         number = constant_of(x)
         direction = str(compare.attributes["comparison_direction"])
         a, b = compare.operands
@@ -151,7 +154,7 @@ def stripped(value: ir.Value) -> Stripped:
 
 def constant_of(value: ir.Value) -> float | None:
     """The number that a constant is, converted already or not."""
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         return None
     if value.owner.name == "stablehlo.constant":
         return float(elements.to_array(value.owner.attributes["value"]).ravel()[0])

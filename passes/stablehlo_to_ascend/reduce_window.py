@@ -38,7 +38,8 @@ from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.padding import edges_of, padded
-from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body, neutral
+from davinci.passes.stablehlo_to_ascend.reduced_values import neutral
+from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 from davinci.units import FRACTAL_SIDE
 
 

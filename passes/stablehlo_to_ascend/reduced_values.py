@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir
@@ -84,6 +87,7 @@ def masked(word: ir.Value, ops: TensorOps) -> ir.Value:
 
 
 def shifted(value: ir.Value, direction: str, count: int, ops: TensorOps) -> ir.Value:
+    """Integers with their bits shifted, `direction` being "left", "right" or "right_logical"."""
     found = tensor_of(value.type)
     return ops.binary(f"shift_{direction}", value, ops.full(found.shape, found.element, count))
 
@@ -112,3 +116,14 @@ def long_extreme(operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorO
     low = ops.cast(ops.binary("add", low, ops.full(left, "i32", lowest)), "i64")
     low = ops.binary("and", low, ops.full(left, "i64", (1 << 32) - 1))
     return ops.binary("or", shifted(ops.cast(best, "i64"), "left", 32, ops), low)
+
+
+def neutral(kind: str, dtype: np.dtype[Any]) -> float | int:
+    """The value that a reduction starts from."""
+    if kind in ("add", "mul"):
+        return int(kind == "mul")
+    if dtype.kind == "b":
+        return kind == "min"
+    if dtype.kind == "f":
+        return np.inf if kind == "min" else -np.inf
+    return np.iinfo(dtype).max if kind == "min" else np.iinfo(dtype).min

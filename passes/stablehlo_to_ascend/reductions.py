@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
@@ -14,7 +11,7 @@ from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.arg_reduce import extreme_and_place
 from davinci.passes.stablehlo_to_ascend.elementwise import BOOLEAN
-from davinci.passes.stablehlo_to_ascend.reduced_values import reduced_by
+from davinci.passes.stablehlo_to_ascend.reduced_values import neutral, reduced_by
 
 REDUCTIONS = {
     "stablehlo.add": "add",
@@ -72,14 +69,3 @@ def kind_of_body(op: Op) -> str | None:
     elif name in ("stablehlo.and", "stablehlo.or"):
         return None
     return REDUCTIONS.get(name)
-
-
-def neutral(kind: str, dtype: np.dtype[Any]) -> float | int:
-    """The value that a reduction starts from."""
-    if kind in ("add", "mul"):
-        return int(kind == "mul")
-    if dtype.kind == "b":
-        return kind == "min"
-    if dtype.kind == "f":
-        return np.inf if kind == "min" else -np.inf
-    return np.iinfo(dtype).max if kind == "min" else np.iinfo(dtype).min

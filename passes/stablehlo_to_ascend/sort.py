@@ -35,6 +35,7 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
+from davinci.passes.stablehlo_to_ascend.reduced_values import shifted
 from davinci.schedule.sorts.first_keys import GROUPS, ROWS, FirstKeys, numbers_below, way_of
 from davinci.schedule.sorts.keys import LEAST_RANK, Keys
 from davinci.units import ceil_div
@@ -129,7 +130,7 @@ def words_of(ops: TensorOps, keys: ir.Value, by: Comparator) -> list[KeyWord]:
     """
     element = tensor_of(keys.type).element
     if element == "i64":
-        upper = ops.binary("shift_right", keys, filled(ops, keys, WORD_BITS))
+        upper = shifted(keys, "right", WORD_BITS, ops)
         low = words_of(ops, ops.cast(keys, "i32"), replace(by, unsigned=True))
         high = words_of(ops, ops.cast(upper, "i32"), by)
         return [replace(word, back=None) for word in (*high, *low)]

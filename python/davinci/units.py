@@ -18,6 +18,7 @@ REPEAT_BLOCKS = 8
 """Blocks of one operand that a vector instruction handles in a repeat."""
 
 REPEAT_BYTES = REPEAT_BLOCKS * BLOCK_BYTES
+BYTE_BITS = 8
 """One repeat of a vector instruction, its mask all set."""
 
 MAX_REPEAT = 255

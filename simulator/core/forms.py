@@ -172,7 +172,7 @@ class InstructionForm:
     def summing(
         self, values: dict[str, int], reads: list[TouchedRegion], writes: list[TouchedRegion]
     ) -> InstructionForm:
-        """The same summary of scalar accesses, with other values of its fields."""
+        """This record of many scalar accesses with the fields and the regions of other ones."""
         form = copy(self)
         form.values, form.reads, form.writes = values, reads, writes
         form._touch()

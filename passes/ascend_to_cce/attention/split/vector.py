@@ -185,7 +185,8 @@ class AttentionVectorCore:
             self.tell_weights(subs)
 
     def begin_weights(self, place: StepPlace) -> None:
-        """What is done before the scores of a step are there."""
+        """Begins the maxima of a unit at the lowest number, and brings masks, while the cube core
+        is at the scores of a step."""
         with only_if(place.first), serving(*self.members.highest):
             for lowest in self.lowest:
                 cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)

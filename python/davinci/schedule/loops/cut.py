@@ -193,7 +193,7 @@ def _sums_of(graph: Graph, nodes: Sequence[Node], value: int) -> set[int]:
 
 
 def _used(graph: Graph) -> Graph:
-    """The same without the values that nothing of it has to do with."""
+    """The graph without the arrays that no operator, input or output of it names."""
     values = {v for node in graph.nodes for v in (*node.values, node.result)}
     values |= {*graph.inputs, *graph.outputs}
     made, number = Graph(), dict[int, int]()

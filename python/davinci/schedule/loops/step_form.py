@@ -203,7 +203,7 @@ def _is_power_of_two(number: float) -> bool:
 
 
 def _is_less(step: TileStep | None) -> bool:
-    """Whether a step exists and subtracts 1."""
+    """Whether the operation that a value comes from, None if it has none, subtracts 1."""
     return step is not None and (step.name, step.scalar) == ("vadds", -1.0)
 
 

@@ -347,6 +347,7 @@ def _runs(
         tile = (SharedDim(chunk, outer[level].strides), *outer[level + 1 :])
         widths = [count for _, count in pieces]
         way = Runs(transfer, block, walked, None, level, chunk, slots)
+    # Cores beyond these tiles move other pieces meanwhile.
     costs = TransferCosts(machine, min(way.units * max(1, cores // tiles), cores))
     cycles, further = costs.copied(transfer, tile, widths, slots)
     return replace(way, cycles=cycles, further=further)

@@ -49,7 +49,8 @@ def crossing_bytes(operand: ProductOperand, pieces: Pieces) -> tuple[int, int]:
 
 
 def parting(product: Product, name: str, pieces: Pieces, rows: int) -> DenseRows:
-    """How `rows` fractals of dense rows of A or B are parted."""
+    """The steps in UB that turn `rows` fractals of rows of A or B, which came as one run of memory,
+    into fractals."""
     operand = product.operand(name)
     columns = pieces.other if operand.k_rows else pieces.k
     return parting_of(rows, columns, product.stored_columns(name), operand.itemsize)
