@@ -9,7 +9,7 @@ from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 from davinci.schedule.loops.schedule import barriers_of, layout_of
-from davinci.schedule.loops.step_form import multiply_numerators
+from davinci.schedule.loops.step_form import divide_factors, multiply_numerators
 from davinci.schedule.vector.tile_program import TileProgram
 
 CHIP = load("ascend910")
@@ -167,6 +167,53 @@ def test_a_gate_that_a_late_tanh_is_multiplied_by_comes_twice_as_large() -> None
     assert row.scalar == -0.5
     assert [s.sources[0] for s in steps if s.result == quotient] == [gate]
     assert not [step for step in steps if (step.name, step.scalar) == ("vmuls", 2.0)]
+
+
+def test_the_cell_is_divided_with_the_gates() -> None:
+    """f c = c / (1 + e): the cell lies beside the numbers that are divided for other gates, and is
+    brought there while the cores still wait; without other gates beside it is divided itself."""
+    group = lstm_cell()
+    cell = group.program.loads[1]
+    joined, apart = (group.form(CHIP, together).program.steps for together in (True, False))
+    for steps in (joined, apart):
+        assert not [step for step in steps if step.name == "vmul"]
+    (copy,) = (step for step in joined if cell in step.sources)
+    assert (copy.name, copy.scalar) == ("vmuls", 1.0)
+    places = {step.result: place for place, step in enumerate(joined)}
+    (gate,) = (step for step in joined if copy.result in step.sources)
+    products = {group.program.loads[product.c] for product in group.products}
+    first = min(place for place, s in enumerate(joined) if products.intersection(s.sources))
+    cast = max(place for place, s in enumerate(joined) if s.name == "vconv")
+    assert gate.name == "vdiv" and cast < places[copy.result] < first
+    (quotient,) = (step for step in apart if cell in step.sources)
+    assert quotient.name == "vdiv"
+
+
+def test_what_is_late_shared_or_summed_is_multiplied() -> None:
+    """A value that is no earlier than the divisor, a quotient that others read, and a product that
+    a sum takes in stay products."""
+    program, kinds = TileProgram(lane=0), ("f32", (0,))
+    x, y, z = (program.load(*kinds) for _ in range(3))
+
+    def logistic(value: Value) -> Value:
+        e = program.unary("vexp", program.mul(value, -1.0))
+        return program.unary("vrec", program.add(e, 1.0))
+
+    def root(value: Value) -> Value:
+        return program.unary("vsqrt", program.unary("vabs", value))
+
+    shared = logistic(x)
+    values = [
+        program.mul(logistic(y), z),
+        program.mul(shared, y),
+        program.add(program.mul(logistic(z), x), y),
+        program.mul(logistic(program.add(x, y)), root(root(program.add(y, z)))),
+    ]
+    values[1] = program.add(values[1], root(shared))
+    program.stores = {number: program.store(value, (0,)) for number, value in enumerate(values)}
+    divide_factors(program)
+    divided = [step for step in program.steps if step.name == "vdiv"]
+    assert [(step.result, step.sources[0]) for step in divided] == [(values[0], z)]
 
 
 def test_barriers_stand_between_steps_that_wait() -> None:

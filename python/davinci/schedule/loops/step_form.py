@@ -1,7 +1,7 @@
 """The vector program of a loop's step in the form in which it is computed.
 
 A step takes as long as its longest chain of instructions that wait for each other, and each of them
-takes as long for the lanes of several gates as for those of one. Six things shorten the chain:
+takes as long for the lanes of several gates as for those of one. Seven things shorten the chain:
 
     s = x + c,  z = -2 s     ->  y = -2 x,  z = y - 2 c          y before the product c is there
     z = y - c,  w = v - 2 d  ->  [z w] = [y v] + [c d] [-1 -2]   one vmla
@@ -9,6 +9,7 @@ takes as long for the lanes of several gates as for those of one. Six things sho
     q = 2 / d,  r = y (q - 1) -> z = 2 y,  r = z / d - y         y before d is there
     y = 1 / d,  z = 2 y       -> z = 2 / d,  y where it is subtracted is z / 2
     s' = f s + i (q - 1),  e = exp(-2 s')   ->  e = exp s' of a state s that is -2 times as large
+    i = 1 / d,  f = 1 / e,  r = f s         ->  [i r] = [1 s] / [d e]
     t = a b,    r = t + u    ->  r = u + a b                     a vmadd or vmla
 
 x is a slice, c and d are results of products of one left factor that are used alike: they lie
@@ -68,6 +69,7 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     _scale_early(program, group, machine)
     scaled = scale_states(program, group.following)
     double_quotients(program, machine)
+    divide_factors(program)
     rows: list[Beside] = []
     if joined:
         rows = _join(program, group, machine)
@@ -100,6 +102,11 @@ def _readers(program: TileProgram) -> dict[Value, list[TileStep]]:
     return found
 
 
+def _makers(program: TileProgram) -> dict[Value, TileStep]:
+    """The step that computes each value."""
+    return {step.result: step for step in program.steps}
+
+
 def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> None:
     """Scales what is added to the result of a product before that is there, where the scale is a
     power of two, which loses no bit."""
@@ -110,7 +117,7 @@ def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> No
             late.add(step.result)
     readers = _readers(program)
     stored = set(program.stores.values())
-    made = {step.result: step for step in program.steps}
+    made = _makers(program)
     for step in list(program.steps):
         total = made.get(step.sources[0]) if step.name == "vmuls" else None
         if total is None or total.name != "vadd" or "vaxpy" not in machine.intrinsics:
@@ -151,7 +158,7 @@ def scale_states(program: TileProgram, following: Mapping[Value, Value]) -> dict
 
 def _scale_state(program: TileProgram, state: Value, new: Value) -> float | None:
     """Has a state be a multiple of itself, where that is possible; by which number."""
-    readers, made = _readers(program), {step.result: step for step in program.steps}
+    readers, made = _readers(program), _makers(program)
     multiple, kept = _only(readers, new), _only(readers, state)
     total = None if kept is None else _only(readers, kept.result)
     if multiple is None or kept is None or total is None or total.result != new:
@@ -230,7 +237,7 @@ def double_quotients(program: TileProgram, machine: Machine) -> None:
     """Has a quotient y = m / e that is only multiplied by n / d - 1 be n m / e: the product is that
     over d, less 1 / n of it. Where y takes fewer steps than d, its quotient waits for nothing."""
     for product in list(program.steps):
-        readers, made = _readers(program), {step.result: step for step in program.steps}
+        readers, made = _readers(program), _makers(program)
         places = {step.result: place for place, step in enumerate(program.steps)}
         if product.name != "vmul" or product.result.dtype not in machine.intrinsics.get(
             "vaxpy", ()
@@ -270,6 +277,34 @@ def double_quotients(program: TileProgram, machine: Machine) -> None:
             break
 
 
+def divide_factors(program: TileProgram) -> None:
+    """Has products of a value with a reciprocal be quotients of the value, which is there before
+    the divisor. A product that is added to something else than another product is one instruction
+    with the sum, and stays."""
+    for product in list(program.steps):
+        if product.name != "vmul":
+            continue
+        readers, made, depths = _readers(program), _makers(program), _depths(program)
+        total = _only(readers, product.result)
+        if total is not None and total.name in ("vadd", "vsub"):
+            others = [made.get(value) for value in total.sources if value != product.result]
+            if not any(other is not None and other.name == "vmul" for other in others):
+                continue
+        for value, factor in (product.sources, product.sources[::-1]):
+            quotient = made.get(value)
+            if quotient is None or quotient.name != "vrec" or value in program.stores.values():
+                continue
+            (divisor,) = quotient.sources
+            alike = {program.forms[v] for v in (factor, divisor, product.result)}
+            early = depths.get(factor, 0) < depths.get(divisor, 0)
+            if not early or len(readers[value]) > 1 or len(alike) > 1 or value == factor:
+                continue
+            whole = replace(quotient, name="vdiv", sources=(factor, divisor), result=product.result)
+            program.steps[program.steps.index(quotient)] = whole
+            program.steps.remove(product)
+            break
+
+
 def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
     """Has products of a value with a quotient less one, tanh say, be quotients of multiples of the
     value, which are computed before the divisor is there. A product that is added to something is
@@ -279,7 +314,7 @@ def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
         kept: values that stay as they are.
     """
     readers = _readers(program)
-    made = {step.result: step for step in program.steps}
+    made = _makers(program)
     numbers = {value: number for number, value in _numbers(program)}
     for product in list(program.steps):
         summed = any(step.name in ("vadd", "vsub") for step in readers[product.result])
@@ -344,6 +379,7 @@ def _make_alike(program: TileProgram, row: Sequence[Value], machine: Machine) ->
     """Goes along the steps on the values of a row, as long as each does what those on the others
     do, and has numbers in which they differ be arrays."""
     stored = set(program.stores.values())
+    first = row[0]
     while stored.isdisjoint(row):
         readers = _readers(program)
         if any(len(readers[value]) != 1 for value in row):
@@ -351,7 +387,7 @@ def _make_alike(program: TileProgram, row: Sequence[Value], machine: Machine) ->
         steps = [readers[value][0] for value in row]
         if len(set(map(id, steps))) < len(steps):
             return
-        made = _with_arrays(program, row, steps, machine)
+        made = _with_arrays(program, row, steps, machine, first)
         if made is None:
             return
         for old, new in zip(steps, made, strict=True):
@@ -360,10 +396,18 @@ def _make_alike(program: TileProgram, row: Sequence[Value], machine: Machine) ->
 
 
 def _with_arrays(
-    program: TileProgram, row: Sequence[Value], steps: Sequence[TileStep], machine: Machine
+    program: TileProgram,
+    row: Sequence[Value],
+    steps: Sequence[TileStep],
+    machine: Machine,
+    first: Value,
 ) -> list[TileStep] | None:
     """Steps on the values of a row that differ in numbers at most, with arrays of these where they
-    do; None if they differ otherwise."""
+    do; None if they differ otherwise.
+
+    Args:
+        first: the result of a product that the first value is computed of.
+    """
     names = {step.name for step in steps}
     numbers = {number: value for value, number in _numbers(program)}
     kinds = {(step.result.dtype, program.forms[step.result]) for step in steps}
@@ -371,10 +415,10 @@ def _with_arrays(
         return None
     if names <= {"vrec", "vdiv"} and "vdiv" in names:
         above = [_numerator(step, value, numbers) for step, value in zip(steps, row, strict=True)]
-        if None in above:
+        if None in above or all(isinstance(x, Value) for x in above):
             return None
         return [
-            replace(step, name="vdiv", sources=(program.filled(step.result.dtype, x), value))
+            replace(step, name="vdiv", sources=(_array_of(program, x, step.result, first), value))
             for step, value, x in zip(steps, row, above, strict=True)
             if x is not None
         ]
@@ -400,12 +444,27 @@ def _numbers(program: TileProgram) -> Iterator[tuple[float, Value]]:
     return ((number, value) for value, number in program.constants.items())
 
 
-def _numerator(step: TileStep, value: Value, numbers: dict[Value, float]) -> float | None:
-    """The number that a step divides by a value; None if it does something else."""
+def _numerator(step: TileStep, value: Value, numbers: dict[Value, float]) -> float | Value | None:
+    """What a step divides by a value, a number or a value of the same axes as its result; None if
+    it does something else."""
     if step.name == "vrec":
         return 1.0
     above, below = step.sources
-    return numbers.get(above) if below is value else None
+    return numbers.get(above, above) if below is value else None
+
+
+def _array_of(program: TileProgram, x: float | Value, like: Value, first: Value) -> Value:
+    """A row of its own that holds a number, or a value; that is copied when it is there, but not
+    before the steps that do not wait for the product whose result is `first`: these are behind the
+    cube's left factor."""
+    if not isinstance(x, Value):
+        return program.filled(like.dtype, x)
+    copy = program.copy(x)
+    step = program.steps.pop()
+    places = {other.result: place for place, other in enumerate(program.steps)}
+    reader = next(i for i, other in enumerate(program.steps) if first in other.sources)
+    program.steps.insert(max(places.get(x, -1) + 1, reader), step)
+    return copy
 
 
 def _arrivals(group: LoopGroup, rows: Iterable[Beside]) -> Iterator[tuple[StepProduct, ...]]:
