@@ -358,7 +358,7 @@ def defined(case: Case, found: Array, wanted: Array) -> Array | bool:
         return ~np.isneginf(case.inputs[0])
     if case.name in ZEROS:
         return (found != 0) | (wanted != 0)
-    if case.name != "cast" or case.result.element not in ("i64", "i32", "i8"):
+    if case.name != "cast" or case.result.element not in ("i64", "i32", "i16", "i8"):
         return True
     limits = np.iinfo(dtype_of(case.result.element))
     with np.errstate(all="ignore"):

@@ -9,7 +9,8 @@ after:
     %p = ascend.reduce(select(x == v or x != x, places, most)) {kind = "min", dims = [1]}
 
 Which body means that is not read off its spelling: it is computed for pairs of all kinds of values.
-Bytes and booleans are compared as i32, integers without a sign lower by half of their range.
+Integers of 16 bits and fewer are compared as i32, others without a sign lower by half of their
+range.
 A long row is cut in parts: where the largest value lies is asked only of the part that has it.
 
     parts = reduce(%x as [rows, parts, length], "max"); %part = place(parts)
@@ -39,6 +40,7 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
 )
 from davinci.passes.stablehlo_to_ascend.reduced_values import neutral, reduced_by
+from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits
 
 LONG = 16384
 """Elements of a row above which it is cut."""
@@ -50,7 +52,7 @@ FLOATS = (np.nan, -np.inf, -1.5, 0.0, 2.0, np.inf)
 PLACES = (0, 3, 7)
 """Values and places of the pairs that a body is tried with."""
 
-NARROW = ("i1", "i8", "ui8")
+NARROW = ("i1", "i8", "ui8", "i16")
 TYPES = ("f32", "f16", "i32", "i64", *NARROW)
 
 COMPARED: dict[str, Callable[..., Array]] = {
@@ -89,12 +91,24 @@ def extreme_and_place(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
         return None
     for kind, dtype in itertools.product(("max", "min"), orders_of(value.dtype)):
         if value.view(dtype) == neutral(kind, dtype) and chooses(op, kind, value.dtype, dtype):
-            keys = moved(x, ops) if dtype != value.dtype else x
-            keys = ops.cast(keys, "i32") if found.element in NARROW else keys
-            best, number = _found(keys, places, dims[0], kind, ops)
-            best = moved(best, ops) if dtype != value.dtype else best
-            return [ops.cast(best, found.element), number]
+            best, number = _found(keys_of(x, dtype, ops), places, dims[0], kind, ops)
+            unsigned = dtype != value.dtype and found.element not in NARROW
+            best = moved(best, ops) if unsigned else best
+            return [low_bits(best, found.element, ops), number]
     return None
+
+
+def keys_of(x: ir.Value, order: np.dtype[Any], ops: TensorOps) -> ir.Value:
+    """What has the order of values compared as a NumPy type, on the vector unit."""
+    element = tensor_of(x.type).element
+    unsigned = order.kind == "u" and element[0] == "i"
+    if element not in NARROW:
+        return moved(x, ops) if unsigned else x
+    word = ops.cast(x, "i32")
+    if not unsigned:
+        return word
+    shape = tensor_of(x.type).shape
+    return ops.binary("and", word, ops.full(shape, "i32", (1 << width_of(element)) - 1))
 
 
 def orders_of(stored: np.dtype[Any]) -> list[np.dtype[Any]]:
@@ -193,7 +207,7 @@ def _found(x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps) -
     if length:
         value, place = _in_parts(x, length, kind, ops)
     else:
-        value, place = _whole(x, ops.cast(places, "i32"), dim, kind, ops)
+        value, place = extreme(x, ops.cast(places, "i32"), shape[dim], dim, kind, ops)
     return [value, ops.cast(place, element)]
 
 
@@ -233,22 +247,31 @@ def _counted(x: ir.Value, kind: str, ops: TensorOps) -> tuple[ir.Value, ir.Value
     found = tensor_of(x.type)
     size = found.shape[1]
     numbers = ops.array(np.arange(size, dtype=np.int32), Tensor((size,), "i32"))
-    return _whole(x, ops.broadcast(numbers, found.shape, [1]), 1, kind, ops)
+    return extreme(x, ops.broadcast(numbers, found.shape, [1]), size, 1, kind, ops)
 
 
-def _whole(
-    x: ir.Value, places: ir.Value, dim: int, kind: str, ops: TensorOps
+def extreme(
+    x: ir.Value, places: ir.Value, behind: int, dim: int, kind: str, ops: TensorOps
 ) -> tuple[ir.Value, ir.Value]:
-    """The values along a dimension, and their places, of i32."""
+    """The extreme values along a dimension, NaN where there is one, and their least places.
+
+    Args:
+        places: of all values, of i32.
+        behind: what all places are less than.
+    """
     found, numbers = tensor_of(x.type), tensor_of(places.type)
     value = reduced_by(x, kind, [dim], ops)
     assert value is not None, "there are extremes of every type"
-    spread = ops.broadcast(value, found.shape, [d for d in range(found.rank) if d != dim])
-    hits = compared("EQ", x, spread, ops)
+    hits = compared("EQ", x, spread_along(value, dim, found.shape, ops), ops)
     if found.element[0] == "f":
         hits = ops.binary("or", hits, compared("NE", x, x, ops))
-    behind = ops.full(found.shape, "i32", found.shape[dim])
-    return value, ops.reduce(ops.emit("select", [hits, places, behind], numbers), "min", [dim])
+    none = ops.full(found.shape, "i32", behind)
+    return value, ops.reduce(ops.emit("select", [hits, places, none], numbers), "min", [dim])
+
+
+def spread_along(x: ir.Value, dim: int, shape: Sequence[int], ops: TensorOps) -> ir.Value:
+    """An array that lacks a dimension of a shape, repeated along it."""
+    return ops.broadcast(x, shape, [d for d in range(len(shape)) if d != dim])
 
 
 def compared(predicate: str, a: ir.Value, b: ir.Value, ops: TensorOps) -> ir.Value:

@@ -1,6 +1,8 @@
-"""Whether a function of scalars is associative, by trying it on random numbers."""
+"""Whether a function of scalars is associative, or commutative, by trying it on random numbers."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
@@ -31,6 +33,16 @@ def is_associative(region: ir.Region) -> bool:
     Args:
         region: of elementwise operations on scalars, with twice as many arguments as results.
     """
+    return can_be_tried(region) and _agree(region, _both_orders)
+
+
+def is_commutative(region: ir.Region) -> bool:
+    """Whether f(a, b) is f(b, a) but for rounding, of a function as `is_associative` takes it."""
+    return can_be_tried(region) and _agree(region, _both_sides)
+
+
+def can_be_tried(region: ir.Region) -> bool:
+    """Whether StableHLO's interpreter computes a function of random numbers."""
     block = region.blocks[0]
     kinds = [argument.type.element_type for argument in block.arguments]
     if not all(isinstance(kind, ir.FloatType | ir.IntegerType) for kind in kinds):
@@ -44,23 +56,37 @@ def is_associative(region: ir.Region) -> bool:
         inside.update(view.results)
         if not all(v in inside or is_constant(v) for v in view.operands):
             return False
-    kinds = kinds[: len(kinds) // 2]
-    left, right = _both_orders(region, kinds)
-    return all(_near(a, b) for a, b in zip(left, right, strict=True))
+    return True
 
 
-def _both_orders(region: ir.Region, kinds: list[ir.Type]) -> tuple[list[Array], list[Array]]:
+Tried = Callable[[ir.Region, "list[list[ir.Value]]"], "list[ir.Value]"]
+"""The results of a function applied in one way to three tuples of numbers, then in another."""
+
+
+def _agree(region: ir.Region, tried: Tried) -> bool:
+    """Whether both ways give the same for random numbers."""
+    arguments = list(region.blocks[0].arguments)
+    kinds = [argument.type.element_type for argument in arguments[: len(arguments) // 2]]
     rng = np.random.default_rng(0)
     tensors = [ir.RankedTensorType.get([TRIALS], kind) for kind in kinds]
 
     def both() -> list[ir.Value]:
-        a, b, c = ([_numbers(kind, rng) for kind in kinds] for _ in range(3))
-        left = applied(region, [*applied(region, [*a, *b]), *c])
-        right = applied(region, [*a, *applied(region, [*b, *c])])
-        return [*left, *right]
+        return tried(region, [[_numbers(kind, rng) for kind in kinds] for _ in range(3)])
 
     found = evaluated(both, tensors * 2)
-    return found[: len(kinds)], found[len(kinds) :]
+    pairs = zip(found[: len(kinds)], found[len(kinds) :], strict=True)
+    return all(_near(a, b) for a, b in pairs)
+
+
+def _both_orders(region: ir.Region, tuples: list[list[ir.Value]]) -> list[ir.Value]:
+    a, b, c = tuples
+    left = applied(region, [*applied(region, [*a, *b]), *c])
+    return [*left, *applied(region, [*a, *applied(region, [*b, *c])])]
+
+
+def _both_sides(region: ir.Region, tuples: list[list[ir.Value]]) -> list[ir.Value]:
+    a, b, _ = tuples
+    return [*applied(region, [*a, *b]), *applied(region, [*b, *a])]
 
 
 def _numbers(kind: ir.Type, rng: np.random.Generator) -> ir.Value:

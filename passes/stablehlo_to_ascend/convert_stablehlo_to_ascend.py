@@ -9,14 +9,15 @@ after:
     func.func private @reduce_precision_0(%a: tensor<8x4xf32>) -> tensor<8x4xf32> { .. }
 
 Needs static shapes, and calls inlined. An operation that has no ascend operator, or one that the
-vector unit has no instructions for on these types, becomes a call of a function for the scalar
-unit. Operations on small constants are computed at once.
+vector unit has no instructions for on these types, nor on wider ones (`wider_integers`), becomes a
+call of a function for the scalar unit. Operations on small constants are computed at once.
 """
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from functools import partial
 
 from davinci import machine as machines
 from davinci.dialects.ascend import call_of, record_of
@@ -36,6 +37,7 @@ from davinci.passes.stablehlo_to_ascend.index_wrapping import unwrap_indices
 from davinci.passes.stablehlo_to_ascend.refusals import refuse_by_name, refuse_target
 from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 from davinci.passes.stablehlo_to_ascend.stablehlo_outline_loops import TARGET as LOOP
+from davinci.passes.stablehlo_to_ascend.wider_integers import in_words
 
 FAMILIES = (
     *("elementwise", "movement", "reductions", "blocks", "sort", "reduce_window", "dot_general"),
@@ -111,6 +113,24 @@ def convert(op: Op, calls: ScalarCalls, machine: Machine | None) -> list[ir.Valu
         name = "constant"
     refuse_by_name(op)
     require_static(op)
+    results = by_operators(op, name, machine)
+    if results is None:
+        results = in_words(op, partial(by_operators, name=name, machine=machine), machine)
+    if results is not None:
+        return results
+    if op.name == "stablehlo.custom_call":
+        refuse_target(op)
+    if not op.name.startswith("stablehlo."):
+        fail(op, "cannot be converted to ascend", expected="StableHLO operations on tensors")
+    return calls.call(op)
+
+
+def by_operators(op: Op, name: str, machine: Machine | None) -> list[ir.Value] | None:
+    """The results of `op` by operators that need no scalar kernel; None if there are none.
+
+    Args:
+        name: what the conversion is registered for.
+    """
     pattern = CONVERSIONS.get(name)
     ops = TensorOps(machine)
     results = pattern(op, ops) if pattern else None
@@ -118,11 +138,7 @@ def convert(op: Op, calls: ScalarCalls, machine: Machine | None) -> list[ir.Valu
         return list(results)
     for built in reversed(ops.built):
         built.erase()
-    if op.name == "stablehlo.custom_call":
-        refuse_target(op)
-    if not op.name.startswith("stablehlo."):
-        fail(op, "cannot be converted to ascend", expected="StableHLO operations on tensors")
-    return calls.call(op)
+    return None
 
 
 def is_legal(built: Op) -> bool:

@@ -12,6 +12,7 @@ from davinci.operators import OPERATORS
 from davinci.operators.tensors import Tensor, is_float, is_integer
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits
 
 BINARY = {
     "add": "add",
@@ -130,9 +131,8 @@ def convert_convert(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
         if source.bytes_each != target.bytes_each or "i1" in (source.element, target.element):
             return None
         return [ops.emit("bitcast", [op.operands[0]], target)]
-    integers = is_integer(source.element) and is_integer(target.element)
-    if integers and target.bytes_each == 1 and target.element != "i1":
-        return None  # it keeps the low byte; the vector unit's conversions saturate
+    if is_integer(source.element) and is_integer(target.element) and target.element != "i1":
+        return [low_bits(op.operands[0], target.element, ops)]
     return [ops.cast(op.operands[0], target.element)]
 
 

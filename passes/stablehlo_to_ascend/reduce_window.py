@@ -105,15 +105,17 @@ class WindowShape:
 
 @conversion("reduce_window")
 def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
-    """Converts reductions over windows of one operand that is no boolean, which begin with the
-    neutral value and whose body is one operation."""
+    """Converts reductions over windows of one operand that is no boolean, whose body is one
+    operation. Sums and products begin with the neutral value; extremes with any, which is compared
+    with those of windows."""
     kind = kind_of_body(op)
     operand, start = op.operands[0], op.operands[-1]
     found, result = tensor_of(operand.type), tensor_of(op.results[0].type)
     value = full_value(start)
     if kind is None or value is None or found.element == "i1" or not result.count:
         return None
-    if value != neutral(kind, value.dtype) or not found.count:
+    begins = value != neutral(kind, value.dtype)
+    if (begins and kind not in KINDS_OF_ORDER) or not found.count:
         return None
     windows = WindowShape.of(op)
     wide = found.element == "f16" and kind in ("add", "mul")
@@ -130,7 +132,13 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     else:
         x = ops.cast(x, "f32") if wide else x
         made = by_dimension(x, start, windows, kind, result, ops)
-    return [ops.cast(made, found.element)]
+    made = ops.cast(made, found.element)
+    return [
+        ops.binary(kind, made, ops.full(result.shape, found.element, value)) if begins else made
+    ]
+
+
+KINDS_OF_ORDER = ("max", "min")
 
 
 def by_dimension(

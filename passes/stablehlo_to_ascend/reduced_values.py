@@ -17,6 +17,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps
+from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits
 
 BYTES = ("i8", "ui8")
 
@@ -30,9 +31,8 @@ def reduced_by(
         return ops.cast(ops.reduce(ops.cast(operand, "f16"), kind, dims), "i1")
     if found.element in BYTES:
         wide = ops.reduce(ops.cast(operand, "i32"), kind, dims)
-        return ops.cast(
-            wide if kind in ("max", "min") else low_byte(wide, found, ops), found.element
-        )
+        extreme = kind in ("max", "min")
+        return ops.cast(wide, found.element) if extreme else low_bits(wide, found.element, ops)
     if found.element != "i64":
         return ops.reduce(operand, kind, dims)
     return (
@@ -40,14 +40,6 @@ def reduced_by(
         if kind in ("max", "min")
         else (long_sum(operand, dims, ops) if kind == "add" else None)
     )
-
-
-def low_byte(word: ir.Value, like: Tensor, ops: TensorOps) -> ir.Value:
-    """The low byte of i32, with the sign that it has in an array of bytes."""
-    shape = tensor_of(word.type).shape
-    half = ops.full(shape, "i32", 128 if like.element == "i8" else 0)
-    byte = ops.binary("and", ops.binary("add", word, half), ops.full(shape, "i32", 255))
-    return ops.binary("sub", byte, half)
 
 
 DIGIT_BITS = 16

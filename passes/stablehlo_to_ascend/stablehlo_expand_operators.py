@@ -10,8 +10,8 @@ So the cube and the vector unit compute them. These are the batch normalisations
 `unary_einsum`, `torch_index_select`, transposed convolutions, those of more than two spatial
 dimensions (`deep_convolution`), those whose windows are out of reach or that have groups of the
 batch (`far_convolution`), `reverse`, gradients of maxima over windows (`window_selection`), windows
-with any function (`window_scans`), rounding to fewer bits (`reduced_precision`), and `real` and
-`imag` of real numbers.
+with any function (`window_scans`), reductions with any (`halved_reductions`), rounding to fewer
+bits (`reduced_precision`), and `real` and `imag` of real numbers.
 Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
@@ -27,6 +27,7 @@ from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.deep_convolution import expand_deep
 from davinci.passes.stablehlo_to_ascend.far_convolution import expand_far
+from davinci.passes.stablehlo_to_ascend.halved_reductions import expand_reduce
 from davinci.passes.stablehlo_to_ascend.reduced_precision import expand_reduce_precision
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import (
     expand_transposed,
@@ -266,6 +267,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "einsum": expand_einsum,
     "imag": expand_imag,
     "real": expand_real,
+    "reduce": expand_reduce,
     "reduce_precision": expand_reduce_precision,
     "reduce_window": expand_reduce_window,
     "reverse": expand_reverse,

@@ -49,6 +49,8 @@ SAME_BITS = frozenset(
 ORDERED = {f"stablehlo.{name}" for name in ("maximum", "minimum", "clamp")}
 """Operations that choose among their operands by order."""
 
+REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
+
 INDICES = {
     "stablehlo.dynamic_slice": slice(1, None),
     "stablehlo.dynamic_update_slice": slice(2, None),
@@ -134,7 +136,7 @@ class Unsigned:
             self._compare(op)
         elif op.name in ORDERED:
             self._order(op)
-        elif op.name == "stablehlo.reduce" and (kind := order_of_body(op)):
+        elif op.name in REDUCTIONS and (kind := order_of_body(op)):
             for i in range(len(op.operands)):
                 op.operands[i] = moved(op.operands[i])
             block = op.regions[0].blocks[0]

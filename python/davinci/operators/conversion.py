@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from davinci.operators.formulas import to_byte, whole
 from davinci.operators.long_integers import HALF_RANGE, long_as_float
 from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Value, VectorProgram
+from davinci.operators.words import HALF_WIDTH, shifted_right
 
 
 def converted(x: Array, *, result: Tensor) -> Any:
@@ -24,7 +26,7 @@ def converted(x: Array, *, result: Tensor) -> Any:
     dtype = dtype_of(result.element)
     if dtype == np.bool_:
         return x != 0
-    if x.dtype in (np.int32, np.int64) and dtype == np.int8:
+    if x.dtype in (np.int16, np.int32, np.int64) and dtype == np.int8:
         return x.clip(-128, 127).astype(dtype)
     if x.dtype.kind == "f" and dtype.kind in "iu":
         return saturated(x.astype(np.float64), dtype)
@@ -44,16 +46,24 @@ BYTES = ("s8", "u8")
 
 
 @elementwise(
-    values=converted, types=NUMBERS | {"i1", "i8", "ui8", "i64"}, constraints=(same_shape,)
+    values=converted, types=NUMBERS | {"i1", "i8", "ui8", "i16", "i64"}, constraints=(same_shape,)
 )
 def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     """a in another type; to integers it truncates and saturates, to a boolean it asks for != 0.
 
-    NaN gives 0. i64 to i32 keeps the low half. Integers to bytes saturate: StableHLO's `convert`,
-    which keeps the low byte, becomes a scalar kernel. i64 to f32 is within a unit in the last place
-    beyond 2^31. Conversions that the machine has no instruction for are chains.
+    NaN gives 0. i64 to i32 keeps the low half, as i32 to i16 does. Integers to bytes saturate:
+    what keeps the low byte takes it first. i64 to f32 is within a unit in the last place beyond
+    2^31. Conversions that the machine has no instruction for are chains.
     """
     dtype = DTYPE_OF[result.element]
+    if a.dtype == dtype == "s16":
+        return a
+    if a.dtype == "s16":
+        word = shifted_right(p, p.join(0, a, "s32"), HALF_WIDTH)
+        found: Value = cast(p, word, result=result)
+        return found
+    if dtype == "s16":
+        return to_half(p, a, result)
     if a.dtype == "s64" != dtype:
         return from_long(p, a, result)
     if result.element == "i1":
@@ -72,6 +82,14 @@ def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
         whole = p.convert(p.convert(a, "s32", "trunc"), "f32")
         return p.convert(p.convert(whole, "f16"), dtype)  # which saturates
     return p.convert(p.convert(a, "f32"), dtype)
+
+
+def to_half(p: VectorProgram, a: Value, result: Tensor) -> Value:
+    """Numbers as i16: the low half of integers, floats saturated."""
+    if a.dtype in ("f16", "f32"):
+        a = p.min(p.max(p.convert(a, "f32"), -32768.0), 32767.0)
+    word = cast(p, a, result=replace(result, element="i32"))
+    return p.halves(word)[0]
 
 
 def from_long(p: VectorProgram, a: Value, result: Tensor) -> Value:

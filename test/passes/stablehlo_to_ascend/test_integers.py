@@ -31,6 +31,7 @@ def pairs(kind: str) -> tuple[Array, Array]:
 
 
 ELEMENT = {"uint32": "ui32", "uint64": "ui64", "int32": "i32", "int64": "i64"}
+NARROW = {"int8": "i8", "uint8": "ui8", "int16": "i16", "uint16": "ui16"}
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add,
@@ -42,10 +43,10 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("kind", ELEMENT)
+@pytest.mark.parametrize("kind", ELEMENT | NARROW)
 def test_binary_operations(kind: str, machine: str) -> None:
     """All in one program, on the vector unit alone."""
-    element, (a, b) = ELEMENT[kind], pairs(kind)
+    element, (a, b) = (ELEMENT | NARROW)[kind], pairs(kind)
     shaped = f"tensor<{a.size}x{element}>"
     names = [f"%{name}" for name in OPERATIONS]
     lines = [f"%{name} = stablehlo.{name} %a, %b : {shaped}" for name in OPERATIONS]

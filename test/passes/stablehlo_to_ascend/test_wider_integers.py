@@ -1,0 +1,138 @@
+"""Integers of 8 and 16 bits computed in words, and reductions by halves, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import davinci
+from operator_cases import Array
+
+RANDOM = np.random.default_rng(16)
+SHAPE = (3, 40)
+ELEMENT = {"int8": "i8", "uint8": "ui8", "int16": "i16", "uint16": "ui16"}
+
+
+def numbers(kind: str) -> Array:
+    """Random numbers, and in each row the ends of the range."""
+    limits = np.iinfo(kind)
+    found = RANDOM.integers(limits.min, limits.max, SHAPE, dtype=kind, endpoint=True)
+    found[:, 3:5] = limits.min, limits.max
+    return found
+
+
+def ran(text: str, *inputs: Array, machine: str = "ascend910") -> list[Array]:
+    """The results of a program, none of it by the scalar unit."""
+    executable = davinci.compile(text, machine=machine)
+    results = list(executable.run(*inputs).values())
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} <= {"vector", "cube"}
+    return results
+
+
+def body(name: str, element: str) -> str:
+    scalar = f"tensor<{element}>"
+    return f"""({{ ^bb0(%p: {scalar}, %q: {scalar}):
+      %r = stablehlo.{name} %p, %q : {scalar}
+      stablehlo.return %r : {scalar} }})"""
+
+
+RUNNING: dict[str, tuple[np.ufunc, Callable[[Any], int]]] = {
+    "add": (np.add, lambda limits: 0),
+    "multiply": (np.multiply, lambda limits: 1),
+    "maximum": (np.maximum, lambda limits: limits.min),
+    "minimum": (np.minimum, lambda limits: limits.max),
+}
+
+
+@pytest.mark.parametrize("kind", ELEMENT)
+def test_running_reductions(kind: str) -> None:
+    """Sums and products wrap around; all in one program."""
+    element, x, (rows, size) = ELEMENT[kind], numbers(kind), SHAPE
+    shaped, lines = f"tensor<{rows}x{size}x{element}>", []
+    for name, (_, first) in RUNNING.items():
+        start = first(np.iinfo(kind))
+        lines.append(f"""%c_{name} = stablehlo.constant dense<{start}> : tensor<{element}>
+    %{name} = "stablehlo.reduce_window"(%x, %c_{name}) <{{
+      window_dimensions = array<i64: 1, {size}>,
+      padding = dense<[[0, 0], [{size - 1}, 0]]> : tensor<2x2xi64> }}>
+      {body(name, element)} : ({shaped}, tensor<{element}>) -> {shaped}""")
+    names, kinds = ", ".join(f"%{n}" for n in RUNNING), ", ".join([shaped] * len(RUNNING))
+    text = f"func.func @main(%x: {shaped}) -> ({kinds}) {{\n" + "\n".join(lines)
+    found = ran(text + f"\nreturn {names} : {kinds}\n}}", x)
+    for (name, (combine, _)), array in zip(RUNNING.items(), found, strict=True):
+        np.testing.assert_array_equal(array, combine.accumulate(x, 1, x.dtype), name)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16"])
+def test_windows_that_lie_in_padding_only(kind: str) -> None:
+    """A dilated maximum: windows outside of the array have what it begins with."""
+    element, x, (rows, size) = ELEMENT[kind], numbers(kind), SHAPE
+    least = np.iinfo(kind).min
+    made = f"tensor<{rows}x{size + 2}x{element}>"
+    text = f"""func.func @main(%x: tensor<{rows}x{size}x{element}>) -> {made} {{
+    %c = stablehlo.constant dense<{least}> : tensor<{element}>
+    %0 = "stablehlo.reduce_window"(%x, %c) <{{ window_dimensions = array<i64: 1, 2>,
+      window_dilations = array<i64: 1, 2>, padding = dense<[[0, 0], [4, 0]]> : tensor<2x2xi64> }}>
+      {body("maximum", element)} : (tensor<{rows}x{size}x{element}>, tensor<{element}>) -> {made}
+    return %0 : {made} }}"""
+    wide = np.pad(x, ((0, 0), (4, 0)), constant_values=least)
+    (found,) = ran(text, x)
+    np.testing.assert_array_equal(found, np.maximum(wide[:, :-2], wide[:, 2:]))
+
+
+def test_extremes_that_begin_with_a_number() -> None:
+    """A maximum over windows that begins with 0 is that of the windows and 0."""
+    x = RANDOM.normal(0, 1, (5, 19)).astype("f4")
+    text = f"""func.func @main(%x: tensor<5x19xf32>) -> tensor<5x17xf32> {{
+    %c = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = "stablehlo.reduce_window"(%x, %c) <{{ window_dimensions = array<i64: 1, 3> }}>
+      {body("maximum", "f32")} : (tensor<5x19xf32>, tensor<f32>) -> tensor<5x17xf32>
+    return %0 : tensor<5x17xf32> }}"""
+    (found,) = ran(text, x)
+    windows = np.lib.stride_tricks.sliding_window_view(x, 3, axis=1)
+    np.testing.assert_array_equal(found, np.maximum(windows.max(2), 0))
+
+
+BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64"])
+@pytest.mark.parametrize("dims", [[1], [0, 1]])
+def test_reductions_of_bits(kind: str, dims: list[int]) -> None:
+    """They begin with a number whose bits count, too."""
+    element, x = (ELEMENT | {"int32": "i32", "int64": "i64"})[kind], numbers(kind)
+    rows, size = SHAPE
+    made = f"tensor<{element}>" if len(dims) > 1 else f"tensor<{rows}x{element}>"
+    lines = [
+        f"""%{name} = "stablehlo.reduce"(%x, %c) <{{ dimensions = array<i64: {str(dims)[1:-1]}> }}>
+      {body(name, element)} : (tensor<{rows}x{size}x{element}>, tensor<{element}>) -> {made}"""
+        for name in BITS
+    ]
+    head = f"""func.func @main(%x: tensor<{rows}x{size}x{element}>) -> ({made}, {made}, {made}) {{
+    %c = stablehlo.constant dense<5> : tensor<{element}>\n"""
+    text = head + "\n".join(lines) + f"\nreturn %and, %or, %xor : {made}, {made}, {made} }}"
+    for combine, array in zip(BITS.values(), ran(text, x), strict=True):
+        wanted = combine(combine.reduce(x, tuple(dims)), x.dtype.type(5))
+        np.testing.assert_array_equal(array, wanted)
+
+
+@pytest.mark.parametrize("machine", ["ascend910", "ascend310p"])
+@pytest.mark.parametrize("kind", ELEMENT)
+def test_bits_in_front(kind: str, machine: str) -> None:
+    """Shifts to the right and set bits see the sign, or zeros, in front of a number."""
+    element, x, (rows, size) = ELEMENT[kind], numbers(kind), SHAPE
+    counts = RANDOM.integers(0, x.dtype.itemsize * 8, SHAPE).astype(kind)
+    shaped, names = f"tensor<{rows}x{size}x{element}>", ("%0", "%1", "%2")
+    text = f"""func.func @main(%x: {shaped}, %n: {shaped}) -> ({shaped}, {shaped}, {shaped}) {{
+    %0 = stablehlo.shift_right_logical %x, %n : {shaped}
+    %1 = stablehlo.shift_right_arithmetic %x, %n : {shaped}
+    %2 = stablehlo.popcnt %x : {shaped}
+    return {", ".join(names)} : {shaped}, {shaped}, {shaped} }}"""
+    logical, arithmetic, ones = ran(text, x, counts, machine=machine)
+    bits, signs = kind.replace("uint", "int"), kind if kind[0] == "u" else f"u{kind}"
+    np.testing.assert_array_equal(logical, (x.view(signs) >> counts.view(signs)).view(kind))
+    np.testing.assert_array_equal(arithmetic, (x.view(bits) >> counts.view(bits)).view(kind))
+    np.testing.assert_array_equal(ones, np.bitwise_count(x.view(signs)))
