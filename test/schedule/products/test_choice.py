@@ -8,7 +8,7 @@ from davinci import machine as machines
 from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.choice import candidates, choose
 from davinci.schedule.products.cost import ProductCosts
-from davinci.schedule.products.estimate import estimate_of, least_of
+from davinci.schedule.products.estimate import LeastCycles, estimate_of, least_on
 from davinci.schedule.products.footprint import footprint
 from davinci.schedule.products.product import Product, ProductOperand, ProductResult, Share, Tile
 
@@ -67,7 +67,8 @@ def test_what_is_left_out_early_is_not_among_the_best(cores: int) -> None:
     given = Product(1, 768, 640, 512, *ROWS, ProductResult(False, 2))
     costs, every = ProductCosts(given, machine), Candidates(given, machine, cores, Wanted()).all()
     cycles = {schedule: estimate_of(costs, schedule, cores) for schedule in every}
-    assert all(least_of(costs, each, cores) <= found for each, found in cycles.items())
+    least = LeastCycles(costs, cores)
+    assert all(least_on(costs, cores) <= least.of(each) <= cycles[each] for each in cycles)
     all_of_them, _ = candidates(given, machine, cores, Wanted(), len(cycles))
     few, _ = candidates(given, machine, cores, Wanted(), 8)
     assert len(few) < len(all_of_them)

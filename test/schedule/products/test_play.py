@@ -73,15 +73,35 @@ def with_residual(m: int, k: int, n: int) -> Product:
     return Product(1, m, k, n, *operands, ProductResult(True, 2), epilogue=end)
 
 
-@pytest.mark.parametrize("given", [product(40, 700, 300), with_residual(200, 64, 256)])
-def test_nothing_is_over_before_it_is_expected_at_the_earliest(given: Product) -> None:
-    ways, count = candidates(given, ASCEND910, 2, Wanted(), 16)
+def direct(m: int, k: int, n: int) -> Product:
+    """Of rows of f16 that become fractals on their way to L1."""
+    plain = product(m, k, n)
+    a, b = (replace(operand, direct=True) for operand in (plain.a, plain.b))
+    return replace(plain, a=a, b=b)
+
+
+ASCEND910B = machine.load("ascend910b")
+
+
+@pytest.mark.parametrize(
+    ("given", "on"),
+    [
+        (product(40, 700, 300), ASCEND910),
+        (with_residual(200, 64, 256), ASCEND910),
+        (direct(3000, 128, 128), ASCEND910B),
+        (direct(200, 600, 320), ASCEND910B),
+    ],
+)
+def test_nothing_is_over_before_it_is_expected_at_the_earliest(
+    given: Product, on: machine.Machine
+) -> None:
+    ways, count = candidates(given, on, 2, Wanted(), 16)
     for schedule in ways[:count]:
         tiles = tiles_of(given, schedule)
-        player = Player(schedule, traffic_of(ProductCosts(given, ASCEND910), schedule, 2, tiles))
+        player = Player(schedule, traffic_of(ProductCosts(given, on), schedule, 2, tiles))
         work = order(schedule.share, given, schedule)
         player.expect(work)
-        least = 0.0
+        least = player.least
         for step in work.steps:
             player.play(step)
             least = max(least, player.least)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
@@ -21,17 +22,12 @@ from davinci.schedule.products.product import (
     Share,
     Tile,
 )
+from davinci.schedule.products.rough import BESIDE, Rough
 from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 MOST_MADS = 2048
 """Mads of a share."""
-
-BESIDE = (1, 1), (2, 1), (1, 2), (4, 1), (1, 4)
-"""Rows and columns of tiles that take turns."""
-
-MOST_TURNS = max(down for down, _ in BESIDE)
-"""Tiles of different rows that may take turns."""
 
 AHEAD = 4
 """Steps that fills come ahead; half as many more where two tiles take turns."""
@@ -46,10 +42,6 @@ FEW_STEPS = 2
 PARTS = 2, 4
 """How many times larger the parts of C are with which the fastest one is played as well."""
 
-ENDS_OF_SHARE = 2
-"""How many times the latencies of global memory pass until a share's first pieces came, went
-through all pipes and its last part left."""
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -59,6 +51,21 @@ class Wanted:
     m: int = 0
     k: int = 0
     n: int = 0
+
+
+class TimedTile(NamedTuple):
+    """A tile with about the cycles of a share that is cut into such.
+
+    Attributes:
+        fits_twice: whether L0C holds two of them, or all that there are.
+        alone, shared: cycles where each mad loads both of its blocks, and where tiles that take
+            turns load what they have in common once.
+    """
+
+    tile: Tile
+    fits_twice: bool
+    alone: float
+    shared: float
 
 
 FEW = 4
@@ -75,6 +82,7 @@ class Candidates:
         shares_kept, tiles_kept: shares of C, and tiles of each, that are looked at closely.
         lean_times: how many times as many if `lean`.
         hopeless: whether a schedule is left out, whatever its slots are.
+        fits: whether the memories have room for one, left out or not.
 
     Args:
         shallow: whether a mad takes no more of k than rows of an operand that UB has room for; for
@@ -97,6 +105,7 @@ class Candidates:
         self.product, self.machine, self.cores, self.wanted = product, machine, cores, wanted
         self.shallow, self.lean = shallow, lean
         self.hopeless: Callable[[ProductSchedule], bool] = lambda schedule: False
+        self.fits = False
         self.whole = product.fractals
         self.rooms = {
             name: machine.buffer(name).bytes // FRACTAL_BYTES for name in ("L0A", "L0B", "L1")
@@ -111,6 +120,7 @@ class Candidates:
             self.staged = min(self.staged, machine.buffer("L1").bytes // 4)
         self.together = product.end.columns_together
         self.ways = PieceWays(product, machine, self.staged)
+        self._pieces: dict[tuple[str, int, int], Sequence[Pieces]] = {}
         self._parts: dict[tuple[object, ...], tuple[int, int]] = {}
         # What is on its way between two pipes has a flag of its own, so there is no more of it.
         self.turns = machine.sync.event_ids
@@ -124,7 +134,7 @@ class Candidates:
 
     def shares(self) -> list[Share]:
         """Shares of C, those that keep the busiest core's pipes busy for the shortest time."""
-        rough = Rough(self)
+        rough = Rough(self.ways, self.cores)
         sizes = itertools.product(
             even_cuts(self.product.batch, self.product.batch),
             self.cuts(self.whole.m, self.wanted.m, "is"),
@@ -174,11 +184,20 @@ class Candidates:
         Straight out of L0C a tile leaves in a part of the time that its mads take, so it may have
         all of it to itself.
         """
-        ways = [self._tiles(share, alone) for alone in (False, True)[: 1 + self.product.direct]]
-        return list(dict.fromkeys(tile for found in ways for tile in found))
+        found = list(self._timed_tiles(share))
+        ways = [self._best([timed for timed in found if timed.fits_twice])]
+        if self.product.direct:
+            ways.append(self._best(found))
+        return list(dict.fromkeys(tile for way in ways for tile in way))
 
-    def _tiles(self, share: Share, alone: bool) -> list[Tile]:
-        """Tiles that keep the cube busiest; `alone`: L0C need not hold two of them."""
+    def _best(self, found: Sequence[TimedTile]) -> list[Tile]:
+        """Tiles that keep the cube busiest, alone and beside others."""
+        alone = sorted(found, key=lambda timed: timed.alone)[: self.tiles_kept]
+        shared = sorted(found, key=lambda timed: timed.shared)[: self.tiles_shared]
+        return [timed.tile for timed in (*alone, *shared)]
+
+    def _timed_tiles(self, share: Share) -> Iterator[TimedTile]:
+        """Tiles of a share that fit L0C, and their cycles."""
         wanted, k = self.wanted, self.whole.k
         rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
         columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
@@ -187,27 +206,23 @@ class Candidates:
         if self.lean:  # narrow columns are slow, and better than none
             whole = [n for n in whole if n <= min(self.room("L0B", n), self.sums)]
         columns = whole or columns
-        found: list[tuple[float, Tile]] = []
-        shared: list[tuple[float, Tile]] = []
         for m in rows:
             for n in columns:
                 tiles = ceil_div(share.m, m) * ceil_div(share.n, n) * share.batch
-                if m * n * (1 if alone else min(2, tiles)) > self.sums:
+                twice = m * n * min(2, tiles) <= self.sums
+                if not twice and (not self.product.direct or m * n > self.sums):
                     continue
                 ways = self.beside(share, m, n)
                 for depth in self.depths(m, n):
-                    tile, mads = Tile(m, depth, n), tiles * ceil_div(k, depth)
+                    mads = tiles * ceil_div(k, depth)
                     a, b = self.loads(m, n, depth)
                     waits = a * (2 * m * depth > self.room("L0A", m))
                     waits += b * (2 * n * depth > self.room("L0B", n))
                     mad = prices.mad(self.machine, m * n * depth) + waits
-                    found.append((mads * max(mad, a + b), tile))
                     least = min(a / across + b / down for down, across in ways)
-                    shared.append((mads * max(mad, least), tile))
-        for ways_found in (found, shared):
-            ways_found.sort(key=lambda item: item[0])
-        kept = [*found[: self.tiles_kept], *shared[: self.tiles_shared]]
-        return list(dict.fromkeys(tile for _, tile in kept))
+                    yield TimedTile(
+                        Tile(m, depth, n), twice, mads * max(mad, a + b), mads * max(mad, least)
+                    )
 
     def beside(self, share: Share, m: int, n: int) -> list[tuple[int, int]]:
         """Rows and columns of tiles of m x n fractals that may be in L0C together."""
@@ -271,10 +286,12 @@ class Candidates:
     ) -> Iterator[ProductSchedule]:
         """Pieces, buffers and parts for a share and its tiles."""
         for ragged in self.ways_out(tile):
-            for a, b in itertools.product(self.ways.pieces("a", tile), self.ways.pieces("b", tile)):
+            for a, b in itertools.product(self.pieces("a", tile), self.pieces("b", tile)):
                 plain = self.schedule(share, tile, outer, beside, (a, b), ragged)
                 # It is the same with all slots for which L1 has room.
-                if self.hopeless(plain) or footprint(self.product, plain).excess(self.machine):
+                if self.hopeless(plain) and (self.fits or self.has_room(plain)):
+                    continue
+                if not self.has_room(plain):
                     continue
                 # A mad may take parts of several pieces of an image, all of which are in L1.
                 most = min(ceil_div(self.whole.k, a.k), (tile.k + a.k - 2) // a.k + 1)
@@ -282,6 +299,19 @@ class Candidates:
                     if a.held and slots[0] < most:
                         continue
                     yield replace(plain, a=a.with_slots(slots[0]), b=b.with_slots(slots[1]))
+
+    def pieces(self, name: str, tile: Tile) -> Sequence[Pieces]:
+        """Ways in which L1 holds an operand."""
+        key = name, tile.k, tile.m if name == "a" else tile.n
+        if key not in self._pieces:
+            self._pieces[key] = tuple(self.ways.pieces(name, tile))
+        return self._pieces[key]
+
+    def has_room(self, schedule: ProductSchedule) -> bool:
+        """Whether the memories have room for a schedule; notes that they have for one."""
+        room = not footprint(self.product, schedule).excess(self.machine)
+        self.fits |= room
+        return room
 
     def ways_out(self, tile: Tile) -> list[str]:
         """How rows of C that are no whole blocks may leave."""
@@ -442,50 +472,3 @@ class FewCandidates(Candidates):
     most, and is found three times as fast."""
 
     shares_kept = 2
-
-
-class Rough:
-    """What a share costs by its size alone.
-
-    Attributes:
-        loads: MTE1 for a fractal of A and of B, what an instruction takes besides left out.
-        around: cycles in which a share's first pieces come and its last part leaves.
-    """
-
-    def __init__(self, candidates: Candidates) -> None:
-        self.candidates = candidates
-        self._known: dict[tuple[str, int], tuple[float, ...]] = {}
-        machine, image = candidates.machine, candidates.product.image
-        load = prices.load2d(machine, "L0A", FRACTAL_BYTES, 0)
-        if image is not None:
-            load = windows_cycles(image, machine, 1, 2) - windows_cycles(image, machine, 1, 1)
-        self.loads = load, prices.load2d(machine, "L0B", FRACTAL_BYTES, 0)
-        self.around = ENDS_OF_SHARE * prices.ends(machine)
-
-    def cycles(self, share: Share) -> float:
-        whole, product = self.candidates.whole, self.candidates.product
-        shares = ceil_div(product.batch, share.batch)
-        shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
-        a, b = self._each("a", share.m), self._each("b", share.n)
-        pipes = [x * share.m + y * share.n for x, y in zip(a, b, strict=True)]
-        load_a, load_b = self.loads
-        # Tiles of several matrices that take turns load what they have in common once.
-        turns = min(share.batch, MOST_TURNS) if product.matrices == 1 else 1
-        loads = load_a * share.m + load_b * share.n / turns
-        work = share.batch * whole.k * max(*pipes, loads, share.m * share.n)
-        leaving = share.batch * share.m * share.n * FRACTAL_BYTES * product.c.itemsize / 2
-        work += leaving / prices.writing(self.candidates.machine).bytes_per_cycle / 2
-        return ceil_div(shares, self.candidates.cores) * (work + self.around)
-
-    def _each(self, name: str, other: int) -> tuple[float, ...]:
-        """MTE2, V and MTE3 for a fractal of an operand of which the core takes `other`."""
-        key = name, min(other, 16)
-        if key not in self._known:
-            k = min(4, self.candidates.whole.k)
-            tile = Tile(key[1], k, key[1])
-            pieces = next(self.candidates.ways.pieces(name, tile))
-            k_rows = self.candidates.product.operand(name).k_rows
-            size = (pieces.rows, key[1]) if k_rows else (pieces.k, pieces.rows)
-            busy = self.candidates.ways.costs.fill(name, pieces, *size)
-            self._known[key] = tuple(x / size[0] / size[1] for x in (busy.mte2, busy.v, busy.mte3))
-        return self._known[key]

@@ -13,8 +13,9 @@ from davinci.schedule.products.candidates import Candidates, FewCandidates, Want
 from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.estimate import (
     Fewest,
+    LeastCycles,
     estimate_of,
-    least_of,
+    least_on,
     shares_of,
     tiles_of,
     traffic_of,
@@ -125,6 +126,9 @@ def quick_schedule(
     Raises:
         CompileError: as of `choose`.
     """
+    costs = ProductCosts(product, machine)
+    if least_on(costs, cores) > most:
+        return None
     try:
         ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED, most, FewCandidates)
     except CompileError:
@@ -132,7 +136,7 @@ def quick_schedule(
             return None
         # None of the few fits, as where L1 is very small.
         ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED)
-    best, least, costs = ways[0], math.inf, ProductCosts(product, machine)
+    best, least = ways[0], math.inf
     for schedule in ways[:QUICKLY_PLAYED]:
         cycles = played(product, schedule, machine, cores, least, costs)
         if cycles < least:
@@ -166,12 +170,14 @@ def candidates(
         )
     found: list[tuple[float, ProductSchedule]] = []
     costs, fewest = ProductCosts(product, machine), Fewest(kept, 2 / ALIKE, FAR)
+    least = LeastCycles(costs, cores)
+    ways: Candidates | None = None
     for shallow, lean in ((False, False), (True, False), (True, True)):
         # Where schedules are too slow for `most`, room is not what is missing.
-        if found or (lean and most < math.inf):
+        if found or (most < math.inf and (lean or (ways and ways.fits))):
             break
         ways = kind(product, machine, cores, wanted, shallow, lean)
-        ways.hopeless = lambda schedule: least_of(costs, schedule, cores) > min(most, fewest.limit)
+        ways.hopeless = lambda schedule: least.of(schedule) > min(most, fewest.limit)
         for schedule in ways.all():
             cycles = estimate_of(costs, schedule, cores)
             found.append((cycles, schedule))

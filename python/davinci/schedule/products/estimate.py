@@ -164,28 +164,57 @@ def estimate_of(plain: ProductCosts, schedule: ProductSchedule, cores: int) -> f
     return traffic.cycles(first + (traffic.turns - 1) * more)
 
 
-def least_of(costs: ProductCosts, schedule: ProductSchedule, cores: int) -> float:
-    """What no estimate of it is below, whatever L1 has room for: of loads and mads, and what comes
-    before the first and behind the last.
+def least_on(costs: ProductCosts, cores: int) -> float:
+    """What no estimate of a product is below on so many cores, whatever its schedule: of mads that
+    they share evenly.
 
     Args:
         costs: of the product on one core alone.
     """
-    product, machine, tile = costs.product, costs.machine, schedule.tile
-    steps = ceil_div(product.fractals.k, tile.k)
-    shares = shares_of(product, schedule)
-    mad, a, b = costs.mad(tile), costs.load(schedule, "a"), costs.load(schedule, "b")
-    m = mte1 = 0.0
-    for kind in tiles_of(product, schedule):
-        m += mad.m * steps * kind.count
-        mte1 += (a.mte1 * kind.loads[0] + b.mte1 * kind.loads[1]) * steps * kind.count
-    part, (columns, height) = costs.leave(schedule), schedule.part
-    leaving = part * (ceil_div(tile.n, columns) * ceil_div(tile.m, height))
-    ends = prices.ends(machine) + prices.mad_latency(machine)
-    around = ends + leaving.most + part.sum - part.most
-    once = around + max(a.mte1 + b.mte1 + m, mte1 + mad.m) + CROWDED * min(m, mte1)
-    once *= 1 + TURNS * (math.prod(schedule.beside) - 1)
-    return once + (ceil_div(shares, min(cores, shares)) - 1) * max(m, mte1)
+    product, machine = costs.product, costs.machine
+    mads = product.batch * costs.mad(product.fractals).m
+    return prices.ends(machine) + prices.mad_latency(machine) + mads / cores
+
+
+class LeastCycles:
+    """What no estimate of a schedule is below, whatever L1 has room for: of loads and mads, and
+    what comes before the first and behind the last.
+
+    Args:
+        costs: of the product on one core alone.
+    """
+
+    def __init__(self, costs: ProductCosts, cores: int) -> None:
+        self._costs, self._cores = costs, cores
+        self._known: dict[tuple[object, ...], float] = {}
+
+    def of(self, schedule: ProductSchedule) -> float:
+        """The cycles of one; of all that differ in nothing that they follow from once."""
+        a, b = schedule.a, schedule.b
+        loops = schedule.share, schedule.tile, schedule.outer, schedule.beside
+        pieces = a.together, b.together, self._costs.product.image and a.k
+        key = loops, pieces, schedule.part, schedule.ragged
+        if key not in self._known:
+            self._known[key] = self._of(schedule)
+        return self._known[key]
+
+    def _of(self, schedule: ProductSchedule) -> float:
+        costs, cores, tile = self._costs, self._cores, schedule.tile
+        product, machine = costs.product, costs.machine
+        steps = ceil_div(product.fractals.k, tile.k)
+        shares = shares_of(product, schedule)
+        mad, a, b = costs.mad(tile), costs.load(schedule, "a"), costs.load(schedule, "b")
+        m = mte1 = 0.0
+        for kind in tiles_of(product, schedule):
+            m += mad.m * steps * kind.count
+            mte1 += (a.mte1 * kind.loads[0] + b.mte1 * kind.loads[1]) * steps * kind.count
+        part, (columns, height) = costs.leave(schedule), schedule.part
+        leaving = part * (ceil_div(tile.n, columns) * ceil_div(tile.m, height))
+        ends = prices.ends(machine) + prices.mad_latency(machine)
+        around = ends + leaving.most + part.sum - part.most
+        once = around + max(a.mte1 + b.mte1 + m, mte1 + mad.m) + CROWDED * min(m, mte1)
+        once *= 1 + TURNS * (math.prod(schedule.beside) - 1)
+        return once + (ceil_div(shares, min(cores, shares)) - 1) * max(m, mte1)
 
 
 class Fewest:

@@ -27,6 +27,7 @@ from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.cost import Busy, ProductCosts
+from davinci.schedule.products.estimate import least_on
 from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Pieces, Product
 from davinci.schedule.products.split_k import MEETINGS, SplitCores
@@ -193,11 +194,15 @@ def beside_in(
             if rows >= product.fractals.m:
                 break
             first, rest = rows_of(product, 0, rows), rows_of(made, rows, product.fractals.m)
-            before = quickly(first, machine, cores, wanted, most)
-            after = quickly(rest, machine, cores, wanted, most)
-            if before is None or after is None:
+            least = least_on(ProductCosts(rest, machine), cores)
+            before = quickly(first, machine, cores, wanted, most - least)
+            if before is None:
                 continue
-            cycles = max(before.cycles, told) + after.cycles
+            begun = max(before.cycles, told)
+            after = quickly(rest, machine, cores, wanted, most - begun)
+            if after is None:
+                continue
+            cycles = begun + after.cycles
             if cycles < most:
                 most = cycles
                 best = LaidOutProduct(cores, "b", (layout,), rest, cycles, first, layers)

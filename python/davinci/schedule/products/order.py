@@ -84,6 +84,11 @@ class MadStep(NamedTuple):
     a: Block
     b: Block
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Fractals along m, k and n."""
+        return self.tile.m.size, self.k.size, self.tile.n.size
+
 
 def groups_of(share: Share, product: Product, schedule: ProductSchedule) -> list[list[TileOfC]]:
     """The tiles of a share, those that take turns together, in their order."""
@@ -143,14 +148,15 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
 
 
 class IssueOrder:
-    """What is done for a share of C, in the order of issue.
+    """What is done for a share of C, in the order of issue; how often is known before the order."""
 
-    Attributes:
-        steps: what comes before the first mad, what goes with each one, and what follows the last.
-    """
+    def __init__(self, plan: _Plan) -> None:
+        self._plan = plan
 
-    def __init__(self, steps: list[list[Event]]) -> None:
-        self.steps = steps
+    @cached_property
+    def steps(self) -> list[list[Event]]:
+        """What comes before the first mad, what goes with each one, and what follows the last."""
+        return self._plan.events()
 
     @property
     def events(self) -> Iterator[Event]:
@@ -159,30 +165,28 @@ class IssueOrder:
     @cached_property
     def fills(self) -> Counter[tuple[str, int, int]]:
         """How many there are of each shape; so of others."""
-        return Counter(event.shape for event in self.events if isinstance(event, Fill))
+        return sum((feed.fill_shapes for feed in self._plan.feeds), Counter())
 
     @cached_property
     def loads(self) -> Counter[tuple[str, int, int, int]]:
-        return Counter(event.shape for event in self.events if isinstance(event, Load))
+        return sum((feed.load_shapes for feed in self._plan.feeds), Counter())
 
     @cached_property
     def mads(self) -> Counter[tuple[int, int, int]]:
-        return Counter(event.shape for event in self.events if isinstance(event, Mad))
+        return Counter(step.shape for step in self._plan.steps)
 
     @cached_property
     def leaves(self) -> Counter[tuple[int, int]]:
-        return Counter(event.shape for event in self.events if isinstance(event, Leave))
+        return Counter(leave.shape for leave in self._plan.leaves)
 
     @cached_property
-    def end(self) -> tuple[Load, Mad, list[Leave]]:
-        """The last load, the last mad, and the parts in which its tile leaves."""
-        load = next(each for each in self._backwards() if isinstance(each, Load))
-        mad = next(each for each in self._backwards() if isinstance(each, Mad))
-        leaves = [each for each in self.events if isinstance(each, Leave)]
-        return load, mad, [each for each in leaves if each.tile == mad.tile]
-
-    def _backwards(self) -> Iterator[Event]:
-        return (event for step in reversed(self.steps) for event in reversed(step))
+    def end(self) -> tuple[list[Load], MadStep, list[Leave]]:
+        """The loads of the last step that has any, the last mad, and the parts in which its tile
+        leaves."""
+        plan = self._plan
+        loads = next(found for n in range(len(plan.steps)) if (found := plan.loads(-1 - n)))
+        mad = plan.steps[-1]
+        return loads, mad, [leave for leave in plan.leaves if leave.tile == mad.tile]
 
 
 def order(share: Share, product: Product, schedule: ProductSchedule) -> IssueOrder:
@@ -219,7 +223,7 @@ def _order(work: _Work, sides: tuple[_Side, _Side], ends: Ends) -> IssueOrder:
     tiles, steps = _steps(work)
     plan = _Plan(steps, [_feed(work, side) for side in sides])
     plan.leave(tiles, work.schedule.l0c, ends)
-    return IssueOrder(plan.events())
+    return IssueOrder(plan)
 
 
 @lru_cache(ORDERS_KEPT)
@@ -271,6 +275,16 @@ class _Feed:
     loads: list[list[Load]]
     buffers: list[int]
     fills: dict[int, list[_Wanted]]
+
+    @cached_property
+    def fill_shapes(self) -> Counter[tuple[str, int, int]]:
+        """How many fills there are of each shape."""
+        return Counter(each.fill.shape for wanted in self.fills.values() for each in wanted)
+
+    @cached_property
+    def load_shapes(self) -> Counter[tuple[str, int, int, int]]:
+        """How many loads there are of each shape."""
+        return Counter(load.shape for loads in self.loads for load in loads)
 
 
 @lru_cache(ORDERS_KEPT)
@@ -342,6 +356,15 @@ class _Plan:
         ]
         self._ends = after_tiles(tiles, mads, ends)
 
+    @cached_property
+    def leaves(self) -> list[Leave]:
+        """The parts in which tiles leave."""
+        return [event for _, event in self._ends if isinstance(event, Leave)]
+
+    def loads(self, number: int) -> list[Load]:
+        """The loads of a step."""
+        return [load for feed in self.feeds for load in feed.loads[number]]
+
     def events(self) -> list[list[Event]]:
         """The events of each step: parts of C that leave, loads, fills for later steps, its mad.
 
@@ -363,7 +386,7 @@ class _Plan:
         found: list[list[Event]] = [list(bring(-1))]
         begun: set[TileOfC] = set()
         for number, step in enumerate(self.steps):
-            loads = [load for feed in self.feeds for load in feed.loads[number]]
+            loads = self.loads(number)
             loads.sort(key=lambda load: -came[load.operand, load.held])
             a, b = (feed.buffers[number] for feed in self.feeds)
             begins = step.tile not in begun

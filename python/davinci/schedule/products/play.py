@@ -29,7 +29,7 @@ from davinci.schedule.products.events import (
     TurnRows,
 )
 from davinci.schedule.products.image import windows_cycles
-from davinci.schedule.products.order import IssueOrder, order
+from davinci.schedule.products.order import IssueOrder, MadStep, order
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
 
@@ -81,6 +81,8 @@ def played(
     player = Player(schedule, traffic)
     work = order(schedule.share, product, schedule)
     player.expect(work)
+    if (least := traffic.cycles(player.least)) > limit * CERTAIN:
+        return least
     for step in work.steps:
         player.play(step)
         if (least := traffic.cycles(player.least)) > limit * CERTAIN:
@@ -241,15 +243,17 @@ class Player:
         busy.m += sum(self._mad(*mad) * count for mad, count in work.mads.items())
         self.ahead, self.lane_ahead, self.after = busy, lane, self._after(*work.end)
 
-    def _after(self, load: Load, mad: Mad, parts: Sequence[Leave]) -> Busy:
-        """What follows the last work of each pipe at least: a load, a mad, and the parts in which
-        its tile leaves."""
+    def _after(self, loads: Sequence[Load], mad: MadStep, parts: Sequence[Leave]) -> Busy:
+        """What follows the last work of each pipe at least: one of the last loads, a mad, and the
+        parts in which its tile leaves."""
         leaves = [self._leave(*part.shape) for part in parts]
         mte3 = self.write_latency
-        v = self.flag + leaves[-1].mte3 + mte3
+        v = leaves[-1].mte3 + mte3 + (0 if self.product.direct else self.flag)
         m = self.drain + self.flag + sum(leave.v for leave in leaves) + v
         mte1 = self.flag + self._mad(*mad.shape) + m
-        mte2 = self.read_latency + self.flag + self._load(*load.shape) + mte1
+        # See `fill`: of rows that become fractals on their way nothing comes later.
+        latency = 0 if any(self.in_rows.values()) else self.read_latency
+        mte2 = latency + self.flag + min(self._load(*load.shape) for load in loads) + mte1
         return Busy(mte2, v, mte3, mte1, m)
 
     @property
