@@ -298,6 +298,13 @@ def fixpipe_to_ub(work: UnitWork) -> PipeCycles:
     return PipeCycles(cycles, cycles)
 
 
+def fixpipe_to_l1(work: UnitWork) -> PipeCycles:
+    """From L0C to L1: elements at the rate of the conversion."""
+    (_, region) = work.writes[0]
+    cycles = math.ceil(prices.fixpipe_to_l1(work.machine, int(np.prod(region.shape))))
+    return PipeCycles(cycles, cycles)
+
+
 def vector_function(work: UnitWork) -> PipeCycles:
     """The vector unit is told which instructions to fetch; what they take is known at the last."""
     return PipeCycles(0, 0, event=work.values["count"])
@@ -347,6 +354,7 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "l0c_to_ub": l0c_to_ub,
     "fixpipe": fixpipe,
     "fixpipe_to_ub": fixpipe_to_ub,
+    "fixpipe_to_l1": fixpipe_to_l1,
     "nd2nz": nd2nz,
     "l1_fill": l1_fill,
     "flag": nothing,
@@ -373,6 +381,7 @@ COPIES = frozenset(
         "l0c_to_ub",
         "fixpipe",
         "fixpipe_to_ub",
+        "fixpipe_to_l1",
     ]
 )
 """Timing rules of copies between memories."""

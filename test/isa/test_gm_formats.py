@@ -67,6 +67,37 @@ def test_fixpipe_limits(fields, message):
         INSTRUCTIONS["fixpipe.f32"].encode({"dst": 0, "src": 0, **legal, **fields})
 
 
+@pytest.mark.parametrize(("types", "dst"), [("f322f16", "f16"), ("f322bf16", "bf16")])
+@given(m=st.integers(0, 40), n1=st.integers(0, 4), rows=st.integers(0, 5), gap=st.integers(0, 7))
+@pytest.mark.parametrize("relu", [0, 1])
+def test_results_to_l1(make_bench, types, dst, m, n1, rows, gap, relu):
+    bench = make_bench()
+    data = (np.random.default_rng(3).normal(size=(n1, m + rows, 16)) * 100).astype(np.float32)
+    bench.put(Space.L0C, 128, data)
+    expected = bench.memory[Space.L1].copy()
+    result = (np.maximum(data, 0) if relu else data).astype(DTYPES[dst])
+    for j in range(n1):
+        place = 64 + j * (m + gap) * 32
+        np.ndarray((m, 16), DTYPES[dst], expected.data, place)[:] = result[j, :m]
+    sizes = {"n_size": 16 * n1, "m_size": m, "dst_stride": m + gap, "src_stride": m + rows}
+    bench.run(f"fixpipe_to_l1.{types}", dst=64, src=128, relu=relu, **sizes)
+    assert np.array_equal(bench.memory[Space.L1], expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"n_size": 24}, "on the way to L1: found 24, expected a multiple of 16"),
+        ({"dst_stride": 15}, "columns in L1 overlap: found dst_stride 15"),
+        ({"src_stride": 15}, "columns in L0C overlap: found src_stride 15"),
+    ],
+)
+def test_limits_of_results_to_l1(fields, message):
+    legal = {"n_size": 32, "m_size": 16, "dst_stride": 16, "src_stride": 16, "relu": 0}
+    with pytest.raises(InputError, match=message):
+        INSTRUCTIONS["fixpipe_to_l1.f322f16"].encode({"dst": 0, "src": 0, **legal, **fields})
+
+
 @pytest.mark.parametrize("dtype", ["b8", "b16", "b32"])
 @given(
     count=st.integers(0, 3),

@@ -31,6 +31,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     cube_950,
     direct_paths,
     mx,
+    results_to_l1,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -90,6 +91,7 @@ __all__ = [
     "mx",
     "reduce",
     "registers",
+    "results_to_l1",
     "sort",
     "transpose",
     "vector",

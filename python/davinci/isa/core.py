@@ -88,6 +88,7 @@ TIMING_RULES: dict[str, str] = {
     "l0c_to_ub": "fractals from L0C to UB, on the vector pipe",
     "fixpipe": "results from L0C to GM",
     "fixpipe_to_ub": "results from L0C to UB of vector cores",
+    "fixpipe_to_l1": "results from L0C to L1",
     "nd2nz": "rows from GM that become fractals in L1",
     "l1_fill": "numbers into L1",
     "flag": "set_flag and wait_flag",

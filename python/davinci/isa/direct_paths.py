@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from davinci.isa.core import (
     DTYPES,
     Access,
@@ -26,8 +24,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.fixpipe import FIELDS, FIXPIPE_TYPES, read_region
-from davinci.isa.halves import converted
+from davinci.isa.fixpipe import FIELDS, FIXPIPE_TYPES, read_region, stored
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -90,13 +87,9 @@ def to_ub(src_type: str, dst_type: str) -> Regions:
 
 def rows_of_halves(dst_type: str) -> Compute:
     """`compute`: relu, then the type, then rows for each vector core."""
-    dst: np.dtype[np.generic] = DTYPES[dst_type]
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        (blocks,) = arrays
-        if values["relu"]:
-            blocks = np.maximum(blocks, blocks.dtype.type(0))
-        blocks = blocks if blocks.dtype == dst else converted(blocks, dst)
+        blocks = stored(arrays[0], values, dst_type)
         n1, m, _ = blocks.shape
         cores, rows, columns = halves_of(values)
         whole = blocks.transpose(1, 0, 2).reshape(m, n1 * SIDE)

@@ -78,21 +78,33 @@ def read_region(src_type: str, values: Values) -> Access:
     return Access(Space.L0C, values["src"], dims, SIDE, src)
 
 
+def column_blocks(space: Space, dst_type: str, values: Values) -> Access:
+    """What is written elsewhere: blocks of 16 columns, `dst_stride` 32-byte blocks apart."""
+    m, n1 = values["m_size"], ceil_div(values["n_size"], SIDE)
+    dims = ((n1 if m else 0, values["dst_stride"] * BLOCK_BYTES),)
+    return Access(space, values["dst"], dims, m * SIDE, DTYPES[dst_type])
+
+
+def stored(blocks: Array, values: Values, dst_type: str) -> Array:
+    """What becomes of sums on the way out of L0C: relu, then the type."""
+    dst = DTYPES[dst_type]
+    if values["relu"]:
+        blocks = np.maximum(blocks, blocks.dtype.type(0))
+    return blocks if blocks.dtype == dst else converted(blocks, dst)
+
+
 def regions(src_type: str, dst_type: str) -> Regions:
     """L0C is read in blocks of 16 columns; GM gets rows, or the blocks one after the other."""
     dst = DTYPES[dst_type]
 
     def accesses(values: Values, registers: Registers) -> Accesses:
         m, n = values["m_size"], values["n_size"]
-        n1 = ceil_div(n, SIDE) if m else 0
         read = read_region(src_type, values)
-        stride = values["dst_stride"]
         if values["nz2nd"]:
-            rows = ((m, stride * dst.itemsize),)
+            rows = ((m, values["dst_stride"] * dst.itemsize),)
             written = Access(Space.GM, values["dst"], rows, n if m else 0, dst)
         else:
-            blocks = ((n1, stride * BLOCK_BYTES),)
-            written = Access(Space.GM, values["dst"], blocks, m * SIDE, dst)
+            written = column_blocks(Space.GM, dst_type, values)
         kind = added_in(registers)
         if not kind:
             return [read], [written]
@@ -105,13 +117,10 @@ def regions(src_type: str, dst_type: str) -> Regions:
 
 def convert(dst_type: str) -> Compute:
     """`compute`: relu, then the type, then the layout, then the addition if there is one."""
-    dst: np.dtype[np.generic] = DTYPES[dst_type]
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
         blocks, *there = arrays
-        if values["relu"]:
-            blocks = np.maximum(blocks, blocks.dtype.type(0))
-        blocks = blocks if blocks.dtype == dst else converted(blocks, dst)
+        blocks = stored(blocks, values, dst_type)
         n1, m, _ = blocks.shape
         if values["nz2nd"]:
             found = blocks.transpose(1, 0, 2).reshape(m, n1 * SIDE)[:, : values["n_size"]]

@@ -16,6 +16,7 @@ KINDS = {"coupled": ["AICORE"], "split": ["AIC", "AIV"]}
 NEEDS = (
     ("fixpipe", "fixpipe", ""),
     ("fixpipe_to_ub", "fixpipe", "to_ub_bytes_per_cycle"),
+    ("fixpipe_to_l1", "fixpipe", ""),
     ("ffts_cross_core_sync", "cross_core", ""),
     ("wait_flag_dev", "cross_core", ""),
     ("copy_matrix_cc_to_ubuf", "l0c", ""),

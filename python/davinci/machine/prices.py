@@ -282,6 +282,13 @@ def fixpipe_to_ub(machine: Machine, elements: float, size_bytes: float) -> float
     return unit.fixed_cycles + moving
 
 
+def fixpipe_to_l1(machine: Machine, elements: float) -> float:
+    """FIX, L0C to L1 as numbers of 16 bits."""
+    unit = machine.fixpipe
+    assert unit is not None, f"{machine.name} has no pipe from L0C to L1"
+    return unit.fixed_cycles + elements / unit.elements_per_cycle
+
+
 def nd2nz(
     machine: Machine,
     rows: int,
