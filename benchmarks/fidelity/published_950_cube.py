@@ -72,13 +72,16 @@ FITTED = {
 """Keys of the machine file, and the rows that were in view when they were set."""
 
 WAITS = (
-    "what the fixpipe column holds besides writing, as on the 910B: in C4 and C5 it is the time of "
-    "the bytes, in C0 to C2, where every step waits, 4 to 8 times as long for the same bytes, and "
-    "with the unit flag waits count"
+    "what the fixpipe column holds besides writing, as on the 910B: in C4 and C5 it is the time "
+    "of the bytes, in C0 to C2 3.0 to 3.2 steps along k more for each block, whose steps take "
+    "863, 1,644 and 1,730 cycles, so waits count from when the scalar unit has issued it (below: "
+    "with as many instructions a step as here they would be 35 to 41 % too long), and with the "
+    "unit flag all waits do"
 )
 SHORT = (
     "what rows of 256 bytes cost: C4 differs from C5 by two steps of A a transfer, not four, and "
-    "takes 31 % longer in MTE2; rows and transfers as C0 and C1 have them explain 14 %"
+    "takes 31 % longer in MTE2; rows and transfers as C0 and C1 have them explain 14 %. See "
+    "products of MX formats for what else differs"
 )
 LACKS = {(name, "fixpipe"): WAITS for name, *_ in PRODUCTS} | {
     ("C4, large transfers", "MTE2"): SHORT
@@ -122,8 +125,12 @@ The other versions and sizes of both publications are kept aside."""
 MX_LACKS = {
     "MTE1": "what loads of scales take besides the official 30 cycles and 32 bytes a cycle: 16 "
     "more each for blocks of 256 x 256 x 256, none for those of 128 x 256 x 128",
-    "MTE2": "how transfers to fractals that follow each other hide their start: the 280 cycles of "
-    "each come from C0 and C1, where every transfer is waited for; here 187 would do",
+    "MTE2": "what rows cost by how far they lie apart: transfers of 256 rows of 256 bytes are 16 "
+    "% too long here, where rows are 4 KB apart, and of 512 bytes 13 % at 6 KB, but those of C4 "
+    "of the product of f16, where A has the same rows 16 KB apart, 16 % too short. That transfers "
+    "which follow each other hide their start is not it: 187 cycles, not 280, would put both "
+    "formats within 4 %, but C4 and C5 of the product 23 and 10 % short (below). Two distances "
+    "are no form of a cost",
     "task": "as MTE2, which bounds the task here",
 }
 
