@@ -13,9 +13,8 @@ from davinci.schedule.side_by_side import parts_of
 from davinci.schedule.vector.chunks import ChunkLayout, part_of
 from davinci.schedule.vector.phases import phases_of
 from davinci.schedule.vector.prepared import prepared
-from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.step_costs import step_cycles
-from davinci.schedule.vector.tile_layout import TileLayout, tile_of
+from davinci.schedule.vector.tile_layout import tile_of
 
 MACHINE = load("ascend910")
 
@@ -53,16 +52,23 @@ def tanh() -> Graph:
 def test_steps_of_a_kind_take_equally_long(graph: Graph, rows: int) -> None:
     (part,) = parts_of(graph)
     each = prepared(part.graph, MACHINE)[0]
-    tile, _ = tile_of(each.space, each.program, (*(rows,) * each.program.lane, 64))
-    block = each.program.lane_block
-    for tables in (frozenset(), frozenset(each.program.inputs[-1:])):
-        beside = in_tile(each.beside, tile, each.space.axes[-1].size, block, tables)
-        layout = TileLayout(each.space, each.program, tile, MACHINE, frozenset(tables), beside)
-        one_by_one = sum(step_cycles(step, layout) for step in each.program.steps)
+    tiling = each.tiles.of((*(rows,) * each.program.lane, 64))
+    assert tiling is not None
+    for tile in tiling.held(2):
+        one_by_one = sum(step_cycles(step, tile.layout) for step in each.program.steps)
         assert one_by_one > 0
-        by_kinds = sum(count * step_cycles(step, layout) for step, count in each.alike)
+        by_kinds = sum(count * step_cycles(step, tile.layout) for step, count in each.alike)
         assert by_kinds == one_by_one
     assert sum(count for _, count in each.alike) == len(each.program.steps)
+
+
+def test_a_tile_is_made_once() -> None:
+    """Kernels are weighed on one number of cores after the other, mostly in the same tiles."""
+    tiles = prepared(tanh(), MACHINE)[0].tiles
+    first, again = tiles.of((8, 64)), prepared(tanh(), MACHINE)[0].tiles.of((8, 64))
+    assert first is not None and first is again
+    assert first.held(2) is first.held(2)
+    assert [(tile.slots, tile.chains) for tile in first.held(1)] == [(1, 1)]
 
 
 def test_few_kinds() -> None:

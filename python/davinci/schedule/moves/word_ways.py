@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from davinci.isa.strides import SharedDim
 from davinci.isa.transpose import ROWS
@@ -24,6 +25,9 @@ SPARSE = 4
 MOST_MIXED = 4
 """Pieces of which each may be loaded in a way of its own."""
 
+MOVES_KEPT = 256
+"""Moves whose ways are kept: each is weighed on several numbers of cores, alone and in groups."""
+
 
 def word_move(move: RowsOfPieces, machine: Machine, cores: int, whole: bool) -> WordMove | None:
     """The way that takes least time; None if there is none.
@@ -31,22 +35,33 @@ def word_move(move: RowsOfPieces, machine: Machine, cores: int, whole: bool) -> 
     Args:
         whole: whether the result is all of an array in GM: then it may be stored in whole blocks.
     """
+    sizing = _Sizing(machine, cores)
+    found = map(sizing.of, _ways(move, machine, whole))
+    return min(found, key=lambda way: way.time(ceil_div(way.units, cores)), default=None)
+
+
+@lru_cache(maxsize=MOVES_KEPT)
+def _ways(move: RowsOfPieces, machine: Machine, whole: bool) -> tuple[WordMove, ...]:
+    """All ways that fit UB, in their smallest tiles: the same for any number of cores."""
     count = len(move.pieces)
     some = (True,) * count, (False,) * count
     every = list(itertools.product((True, False), repeat=count)) if count <= MOST_MIXED else some
     arrays = {piece.source for piece in move.pieces}
-    found = [
-        way
+    found = dict.fromkeys(
+        _WayOfCarrier(move, machine, carrier, dense, shared).least()
         for carrier in (*([None] if whole else []), *range(len(move.shape)))
         for dense in every
         for shared in (False, True)[: 1 + (len(arrays) < count)]
-        if (way := _Ways(move, machine, cores, carrier, dense, shared).best()) is not None
-    ]
-    return min(found, key=lambda way: way.time(ceil_div(way.units, cores)), default=None)
+    )
+    return tuple(way for way in found if way is not None and _fits(way, machine))
 
 
-class _Ways:
-    """The ways that one carrier gives.
+def _fits(way: WordMove, machine: Machine) -> bool:
+    return way.bytes <= machine.buffers.UB.bytes
+
+
+class _WayOfCarrier:
+    """The way that one carrier gives.
 
     Args:
         dense: of each piece, whether its points are loaded with what lies between them.
@@ -58,17 +73,17 @@ class _Ways:
         self,
         move: RowsOfPieces,
         machine: Machine,
-        cores: int,
         carrier: int | None,
         dense: tuple[bool, ...],
         shared: bool,
     ) -> None:
-        self.move, self.machine, self.cores, self.carrier = move, machine, cores, carrier
+        self.move, self.machine, self.carrier = move, machine, carrier
         self.dense, self.shared = dense, shared
         self.unit = 2 * ROWS if move.itemsize == 1 else ROWS
         """Words that a row is a multiple of."""
 
-    def best(self) -> WordMove | None:
+    def least(self) -> WordMove | None:
+        """The way in its smallest tiles; None if there is none."""
         return self._whole() if self.carrier is None else self._carried(self.carrier)
 
     def _whole(self) -> WordMove | None:
@@ -83,8 +98,7 @@ class _Ways:
             for piece, total in zip(move.pieces, move.totals, strict=True)
         )
         pitch = round_up(math.prod(move.shape) * words, self.unit) // words
-        way = WordMove(move, None, (), (), 1, 1, loads, pitch)
-        return self._weighed(way) if self._fits(way) else None
+        return WordMove(move, None, (), (), 1, 1, loads, pitch)
 
     def _carried(self, carrier: int) -> WordMove | None:
         move = self.move
@@ -114,13 +128,12 @@ class _Ways:
             rows, least = (rows - 1, least) if rows > 1 else (1, self._least(pitches, self.unit))
         if not rows or rows * least > size - apart:
             return None
-        walks = math.prod(move.shape[e] for e in walked)
         ones = tuple(e for e, n in enumerate(move.shape) if e != carrier and n == 1)
         walked = tuple(sorted((*walked, *ones)))
         way = WordMove(move, carrier, walked, runs, rows, least, tuple(loads), pitch)
-        while not self._fits(way) and way.rows % 4 == 0:  # fewer rows of points that are as many
+        while not _fits(way, self.machine) and way.rows % 4 == 0:  # fewer rows, as many points
             way = replace(way, rows=way.rows // 2)
-        return self._sized(way, size, walks)
+        return way
 
     def _least(self, pitches: Sequence[int], unit: int) -> int:
         """The fewest points that are whole units of words on all sides."""
@@ -150,14 +163,21 @@ class _Ways:
             return None
         return WordLoad(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
 
-    def _fits(self, way: WordMove) -> bool:
-        return way.bytes <= self.machine.buffers.UB.bytes
 
-    def _sized(self, way: WordMove, size: int, walks: int) -> WordMove | None:
+class _Sizing:
+    """Gives ways tiles for a number of cores, and weighs them."""
+
+    def __init__(self, machine: Machine, cores: int) -> None:
+        self.machine, self.cores = machine, cores
+
+    def of(self, way: WordMove) -> WordMove:
+        """A way that fits UB, with the tiles that are best on these cores, and its cycles."""
+        return self._weighed(way if way.carrier is None else self._sized(way, way.carrier))
+
+    def _sized(self, way: WordMove, carrier: int) -> WordMove:
         """The tile as large as UB and the number of cores allow."""
-        least = way.points
-        if not self._fits(way):
-            return None
+        size, least = way.move.shape[carrier], way.points
+        walks = math.prod(way.move.shape[e] for e in way.walked)
         each = way.bytes
         most = max(1, self.machine.buffers.UB.bytes // (SLOTS * each))
         share = max(1, walks * size // (self.cores * way.rows * least))
@@ -169,9 +189,8 @@ class _Ways:
         ways = [way, replace(way, apart=True)]
         if all(map(way.parted, way.numbers)):
             ways.append(replace(way, apart=True, direct=True))
-        fitting = [way for way in reversed(ways) if self._fits(way)]
-        best = min(fitting, key=lambda way: way.steps().estimate(self.machine).cycles)
-        return self._weighed(best)
+        fitting = [way for way in reversed(ways) if _fits(way, self.machine)]
+        return min(fitting, key=lambda way: way.steps().estimate(self.machine).cycles)
 
     def _weighed(self, way: WordMove) -> WordMove:
         """The way with the cycles of a tile by itself, and of each that a core does behind it."""
@@ -191,7 +210,7 @@ class _Ways:
             repeats = (loaded + stored) * WORD_BYTES / machine.vector.repeat_bytes
             vector += prices.vector(machine, "vconv", "f16", repeats, 0)
         in_turns = replace(way, slots=SLOTS)
-        way = in_turns if self._fits(in_turns) else way
+        way = in_turns if _fits(in_turns, machine) else way
         further = turn_cycles(machine, vector, read, write, way.slots)
         return replace(way, cycles=costs.starts + read + vector + write, further=further)
 

@@ -16,6 +16,7 @@ from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.vector.bit_views import view_bits
 from davinci.schedule.vector.interleaving import interleaved
 from davinci.schedule.vector.multiply_adds import fuse_multiply_adds
+from davinci.schedule.vector.program_tiles import ProgramTiles
 from davinci.schedule.vector.row_parts import beside_each_other
 from davinci.schedule.vector.row_siblings import Beside
 from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
@@ -33,14 +34,14 @@ class PreparedProgram:
     """A program in the order and with the steps that it is scheduled with.
 
     Attributes:
-        beside: values that lie beside each other wherever tiles have whole rows.
         alike: a step of each kind and how many there are, which take equally long in every tile.
+        tiles: the tiles that it is weighed in.
     """
 
     space: IterationSpace
     program: TileProgram
-    beside: list[Beside]
     alike: list[tuple[TileStep, int]]
+    tiles: ProgramTiles
 
 
 def prepared(graph: Graph, machine: Machine) -> tuple[PreparedProgram, ...]:
@@ -91,7 +92,9 @@ def _in_order(
     beside = beside_each_other(graph, space, program)  # reorders steps
     view_bits(program)
     fuse_multiply_adds(program, machine, frozenset().union(*beside))
-    return PreparedProgram(space, program, beside, _alike(program, beside))
+    alike = _alike(program, beside)
+    tiles = ProgramTiles(graph, space, program, beside, alike, machine)
+    return PreparedProgram(space, program, alike, tiles)
 
 
 def _alike(program: TileProgram, beside: list[Beside]) -> list[tuple[TileStep, int]]:

@@ -17,34 +17,28 @@ from functools import cached_property, lru_cache
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.vector.chunk_choice import ChunkChoice
 from davinci.schedule.vector.chunks import TileRun
-from davinci.schedule.vector.interleaving import waiting
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
 from davinci.schedule.vector.prepared import PreparedProgram, first_prepared, prepared
-from davinci.schedule.vector.row_parts import in_tile
+from davinci.schedule.vector.program_tiles import HeldTile
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
     copies,
-    cycles_of_scalars,
     moving_cycles,
-    step_cycles,
     turns_cycles,
 )
 from davinci.schedule.vector.tile_layout import (
     CHAINS,
-    COPIED_SHARES,
     SLOTS,
-    TABLE_SHARE,
     TileLayout,
     VectorTile,
     tile_of,
 )
-from davinci.schedule.vector.tile_program import VIEW, TileProgram
+from davinci.schedule.vector.tile_program import TileProgram
 from davinci.schedule.vector.tiled_schedule import VectorSchedule as VectorSchedule
 from davinci.units import REPEAT_BYTES, round_up
 
@@ -162,12 +156,11 @@ class _VectorChooser:
     def __init__(
         self, graph: Graph, prepared: PreparedProgram, machine: Machine, cores: int
     ) -> None:
-        self.graph, self.space, self.program = graph, prepared.space, prepared.program
-        self.beside, self.alike = prepared.beside, prepared.alike
+        self.graph, self.program_tiles = graph, prepared.tiles
+        self.space, self.program = prepared.space, prepared.program
         self.machine, self.cores = machine, cores
         self.lane = self.program.lane
         self.block = self.program.row_block
-        self.room = machine.buffers.UB.bytes
         self._phased = PhasedChooser(graph, self.space, self.program, machine, cores)
         self._chunks = ChunkChoice(self.space, self.program, machine)
 
@@ -316,81 +309,40 @@ class _VectorChooser:
     def _schedule(self, cut: int, sizes: list[int], slots: int = SLOTS) -> VectorSchedule | None:
         """The schedule of a tile, None if it does not fit or cannot be moved."""
         axes = self.space.axes
-        one_row = all(size == 1 for size in sizes[: self.lane])
-        if sizes[self.lane] < axes[self.lane].size and sizes[self.lane] % self.block:
+        movable = self.program_tiles.of(tuple(sizes))
+        if movable is None:
             return None
-        try:
-            tile, ragged = tile_of(self.space, self.program, sizes)
-        except NoSpace:
-            return None
-        whole = self._is_whole(cut, sizes)
         walks = math.prod(a.size for a, n in zip(axes[:cut], sizes, strict=False) if n < a.size)
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * units_of(runs, overlap)
         cores = min(tiles, self.cores)
         own = walks * runs[0].count // cores
         left = math.ceil((tiles - own * cores) / cores)
-        layout = TileLayout(self.space, self.program, tile, self.machine)
-        if any(layout.looped.difference(self.space.order[v]) for v in self.graph.outputs):
-            return None  # several blocks would write it
-        if not all(map(layout.is_run, (*self.graph.inputs, *self.graph.outputs))):
-            return None
-        if not (ragged or self.lane in layout.looped):
-            tables = frozenset() if one_row else self._tables(layout)
-            size, block = axes[self.lane].size, self.program.lane_block
-            beside = in_tile(self.beside, tile, size, block, tables)
-            if tables or beside:
-                args = self.space, self.program, tile, self.machine
-                layout = TileLayout(*args, tables, beside)
         try:
-            found = [
-                (self._cycles(spared, cores, own, left, slots, held), slots, held, spared)
-                for slots, held in self._numbers_of_buffers(layout, min(slots, max(own, 1)))
-                for spared in (self._with_spare(layout, slots, held),)
-            ]
+            ways = movable.held(min(slots, max(own, 1)))
+            found = [(self._cycles(way, cores, own, left), way) for way in ways]
         except NoSpace:
             return None
         if not found:
             return None
-        cycles, slots, held, layout = min(found, key=lambda each: each[0])
+        cycles, way = min(found, key=lambda each: each[0])
+        layout = way.layout
         return VectorSchedule(
             cut=cut,
-            whole=whole,
-            tile=tile,
+            whole=self._is_whole(cut, sizes),
+            tile=layout.tile,
             runs=runs,
             overlap=overlap,
             cores=cores,
-            slots=slots,
-            slots_held=held,
+            slots=way.slots,
+            slots_held=way.chains,
             tables=layout.tables,
             beside=layout.rows,
-            ragged=ragged,
+            ragged=movable.ragged,
             cycles=cycles,
             spare=layout.spare,
             scalar=bool(layout.moved_by_scalars),
         )
-
-    def _numbers_of_buffers(self, layout: TileLayout, most: int) -> list[tuple[int, int]]:
-        """Buffers of what is moved, at most `most`, with those of what only the vector unit sees.
-
-        With two of these the vector unit takes tiles in turn and does not wait for its own results;
-        with one there may be room for one more of the others, so that loads come earlier.
-        """
-        found: list[tuple[int, int]] = []
-        for chains in range(CHAINS, 0, -1):
-            numbers = range(most, 0, -1)
-            fits = (n for n in numbers if layout.footprint(n, chains) <= self.room)
-            slots = next(fits, 0)
-            if slots > max((n for n, _ in found), default=0):
-                found.append((slots, min(slots, chains)))
-        return found
-
-    def _with_spare(self, layout: TileLayout, slots: int, held: int) -> TileLayout:
-        """The layout with statistics where they are used fastest in the room that is left."""
-        if not layout.placed:
-            return layout
-        wider = (layout.with_spare(self.room // share) for share in COPIED_SHARES)
-        return next((each for each in wider if each.footprint(slots, held) <= self.room), layout)
 
     def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
         """The schedule of a tile whose reduced axes are gone through chunk by chunk."""
@@ -435,26 +387,6 @@ class _VectorChooser:
         walked = [n for a, n in outside if not a.reduced]
         return bool(walked) and 1 not in walked
 
-    def _tables(self, layout: TileLayout) -> frozenset[Value]:
-        """The inputs of one row that lie in UB for each row of the tile, if there is room; a row of
-        which another row is computed is better alone."""
-        rows = math.prod(layout.tile.sizes[: self.lane])
-        forms = self.program.forms
-        alone = {
-            v for s in self.program.steps if forms[s.result] == (self.lane,) for v in s.sources
-        }
-        room = self.room // TABLE_SHARE
-        found = set()
-        for value in self.program.inputs:
-            if value in alone or forms[value] != (self.lane,):
-                continue
-            if value.dtype in ("f16", "f32", "s32"):
-                size = rows * layout.tile.pitch * DTYPES[value.dtype].itemsize
-                if size <= room:
-                    found.add(value)
-                    room -= size
-        return frozenset(found)
-
     def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[TileRun, ...], bool]:
         count, rest = divmod(total, size)
         runs = [TileRun(0, count, size)] if count else []
@@ -465,33 +397,21 @@ class _VectorChooser:
             return (*runs, TileRun(total - rest, 1, rest)), True
         return (*runs, TileRun(total - rest, 1, rest)), False
 
-    def _cycles(
-        self, layout: TileLayout, cores: int, own: int, left: int, slots: int, held: int
-    ) -> int:
+    def _cycles(self, tile: HeldTile, cores: int, own: int, left: int) -> int:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
         one."""
+        layout, inputs, outputs = tile.layout, self.graph.inputs, self.graph.outputs
         reading, writing = prices.reading(self.machine), prices.writing(self.machine)
-        vector = once = 0.0
-        for step, count in self.alike:
-            cycles = count * step_cycles(step, layout)
-            if layout.once(step.result):
-                once += cycles
-            else:
-                vector += cycles
-        once += moving_cycles(self.graph.inputs, layout, cores, load=True, once=True)
-        once += moving_cycles(self.graph.outputs, layout, cores, load=False, once=True)
-        read = moving_cycles(self.graph.inputs, layout, cores, load=True)
-        write = moving_cycles(self.graph.outputs, layout, cores, load=False)
-        read += copies(self.graph.inputs, layout) * reading.issue_cycles
-        write += copies(self.graph.outputs, layout) * writing.issue_cycles
-        vector += cycles_of_scalars(layout)
+        once = tile.once + moving_cycles(inputs, layout, cores, load=True, once=True)
+        once += moving_cycles(outputs, layout, cores, load=False, once=True)
+        read = moving_cycles(inputs, layout, cores, load=True)
+        write = moving_cycles(outputs, layout, cores, load=False)
+        read += copies(inputs, layout) * reading.issue_cycles
+        write += copies(outputs, layout) * writing.issue_cycles
         start = prices.ends(self.machine)
-        each = (step for step in self.program.steps if not layout.once(step.result))
-        waits = waiting([step for step in each if layout.width(step) or step.name == VIEW])
-        vector += waits * self.machine.sync.barrier_cycles / held
-        alone = vector + read + write + start
-        if slots == 1:
+        alone = tile.each + read + write + start
+        if tile.slots == 1:
             return int(once + (own + left) * alone)
-        turns = turns_cycles(self.machine, own, vector, read, write, slots)
+        turns = turns_cycles(self.machine, own, tile.each, read, write, tile.slots)
         together = start + read + write + turns
         return int(once + together + left * alone)
