@@ -10,6 +10,7 @@ import pytest
 import davinci
 from davinci.errors import CompileError
 from onnx_support import against_onnxruntime, against_reference, node_model, run
+from pairs import all_pairs
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((2, 3, 5)).astype(np.float32)
@@ -96,9 +97,10 @@ def test_log_sum_exp_does_not_overflow() -> None:
     np.testing.assert_allclose(found, [1001.3133, -np.inf, np.inf], rtol=1e-3)
 
 
-@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
-@pytest.mark.parametrize("last", [0, 1])
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int32, np.uint64])
+@pytest.mark.parametrize(
+    ("operator", "last", "dtype"),
+    all_pairs(["ArgMax", "ArgMin"], [0, 1], [np.float32, np.uint8, np.int32, np.uint64]),
+)
 def test_places(operator: str, last: int, dtype: Any) -> None:
     x = np.array([[3, 200, 1, 200, 1], [7, 7, 7, 7, 7], [0, 127, 128, 127, 0]]).astype(dtype)
     for axis in (0, -1):

@@ -31,9 +31,14 @@ def resize(
     return node_model("Resize", *operands, known=known, opset=19, **attributes)
 
 
-@pytest.mark.parametrize("scales", SCALES)
-@pytest.mark.parametrize("way", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
-@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize(
+    ("scales", "way", "rounding"),
+    all_pairs(
+        SCALES,
+        ["half_pixel", "asymmetric", "pytorch_half_pixel"],
+        ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
+    ),
+)
 def test_nearest(scales: list[float], way: str, rounding: str) -> None:
     attributes = {"coordinate_transformation_mode": way, "nearest_mode": rounding}
     against_onnxruntime(*resize(values(1, 2, 5, 6), scales, **attributes))
@@ -87,9 +92,14 @@ def test_rows_long_enough_for_vectors(mode: str) -> None:
     against_onnxruntime(*resize(values(1, 2, 17, 18), [1, 1, 2, 2], mode=mode))
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize("way", ["half_pixel", "asymmetric", "align_corners"])
-@pytest.mark.parametrize("scales", [[1, 1, 2, 2], [1, 1, 3, 5], [1, 1, 17, 2], [1, 1, 1, 4]])
+@pytest.mark.parametrize(
+    ("mode", "way", "scales"),
+    all_pairs(
+        ["linear", "cubic"],
+        ["half_pixel", "asymmetric", "align_corners"],
+        [[1, 1, 2, 2], [1, 1, 3, 5], [1, 1, 17, 2], [1, 1, 1, 4]],
+    ),
+)
 def test_each_element_becomes_several(mode: str, way: str, scales: list[float]) -> None:
     """Phases of an axis, whose weights may be none, one or different along it."""
     x = np.random.default_rng(0).standard_normal((2, 3, 5, 18)).astype(np.float32)

@@ -21,6 +21,7 @@ from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.refined import ways_along_k
 from kernel_support import lowered_text, run_cce_text, run_kernel
+from pairs import all_pairs
 from product_support import Case, drawn_schedules
 
 TEXT = """
@@ -81,8 +82,10 @@ TURNED = ["", "a", "b", "ab"]
 RAGGED = [(1, 100, 17), (16, 15, 257), (48, 257, 1), (100, 17, 48), (257, 1, 100), (17, 48, 15)]
 
 
-@pytest.mark.parametrize("layouts", LAYOUTS)
-@pytest.mark.parametrize("turned", TURNED)
+@pytest.mark.parametrize(
+    ("layouts", "turned"),
+    [("".join(letters), turned) for *letters, turned in all_pairs("nr", "nr", "nr", TURNED)],
+)
 def test_layouts(layouts: str, turned: str) -> None:
     """Each operand in rows or fractals, as it is or transposed, and sizes that end anywhere."""
     first = LAYOUTS.index(layouts) + TURNED.index(turned)
