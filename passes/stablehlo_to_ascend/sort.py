@@ -6,9 +6,9 @@
     sort(x, y, ..), several keys         by the last key, then all by the one before it, and so on;
                                          keys of 64 bits are two of 32
 
-Of few keys of long rows parts are sorted, then the first of all parts, and so on, or groups are
-looked at, whichever `schedule.sorts.first_keys` says: each key with the number that it had in its
-row.
+Of few keys of long rows parts are sorted, then the first of all parts, and so on, groups are looked
+at, or one key is looked for after the other, whichever `schedule.sorts.first_keys` says: each key
+with the number that it had in its row.
 
 Which operands a comparator looks at, and how, says `comparators`.
 """
@@ -25,7 +25,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
-from davinci.operators.sorting import LARGEST, MOST_NUMBER, NAN, SIGNED, TOTAL
+from davinci.operators.sorting import LARGEST, NAN, SIGNED, TOTAL
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
@@ -34,13 +34,21 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
 )
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.arg_reduce import compared, extreme, spread_along
 from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
 from davinci.passes.stablehlo_to_ascend.reduced_values import shifted
-from davinci.schedule.sorts.first_keys import GROUPS, ROWS, FirstKeys, numbers_below, way_of
+from davinci.schedule.sorts.first_keys import (
+    EXTREMES,
+    GROUPS,
+    ROWS,
+    FirstKeys,
+    numbers_below,
+    way_of,
+)
 from davinci.schedule.sorts.keys import LEAST_RANK, Keys
 from davinci.units import ceil_div
 
-NARROW = {"f16": "f32", "i8": "i32", "ui8": "i32", "i1": "i32"}
+NARROW = {"f16": "f32", "i16": "i32", "i8": "i32", "ui8": "i32", "i1": "i32"}
 """Types whose keys are sorted as wider ones."""
 
 WORD_BITS = 32
@@ -134,18 +142,12 @@ def words_of(ops: TensorOps, keys: ir.Value, by: Comparator) -> list[KeyWord]:
         low = words_of(ops, ops.cast(keys, "i32"), replace(by, unsigned=True))
         high = words_of(ops, ops.cast(upper, "i32"), by)
         return [replace(word, back=None) for word in (*high, *low)]
-    if element == "i16":  # as the upper half of a word, which only moves it
-        single = ops.emit("from_bfloat", [keys], replace(tensor_of(keys.type), element="f32"))
-        upper = ops.emit("bitcast", [single], replace(tensor_of(keys.type), element="i32"))
-        return [replace(word, back=None) for word in words_of(ops, upper, by)]
     wide = ops.cast(keys, NARROW.get(element, element))
     if by.unsigned:
         wide = ops.binary("add", wide, filled(ops, wide, LEAST_RANK))
 
     def back(found: ir.Value) -> ir.Value:
-        kind = tensor_of(found.type)
-        if kind.element != tensor_of(wide.type).element:
-            found = ops.emit("bitcast", [found], Tensor(kind.shape, tensor_of(wide.type).element))
+        found = seen_as(ops, found, tensor_of(wide.type).element)
         if by.unsigned:
             return ops.binary("add", found, filled(ops, found, LEAST_RANK))
         return ops.cast(found, element)
@@ -254,6 +256,14 @@ def rows_at(ops: TensorOps, table: ir.Value, places: ir.Value, apart: int) -> ir
     return ops.reshape(gathered, [rows, kept, *found.shape[1:]])
 
 
+def seen_as(ops: TensorOps, x: ir.Value, element: str) -> ir.Value:
+    """The same bits as another type."""
+    found = tensor_of(x.type)
+    if found.element == element:
+        return x
+    return ops.emit("bitcast", [x], replace(found, element=element))
+
+
 def ranks_of(ops: TensorOps, matrix: ir.Value, by: Comparator) -> ir.Value:
     """Integers in the order of a matrix of keys or bits."""
     found = tensor_of(matrix.type)
@@ -261,9 +271,7 @@ def ranks_of(ops: TensorOps, matrix: ir.Value, by: Comparator) -> ir.Value:
     def number(value: int) -> ir.Value:
         return ops.full(found.shape, "i32", value)
 
-    bits = matrix
-    if found.element == "f32":
-        bits = ops.emit("bitcast", [matrix], Tensor(found.shape, "i32"))
+    bits = seen_as(ops, matrix, "i32")
     if by.order == SIGNED:
         return bits
     sign = ops.binary("max", ops.binary("min", bits, number(0)), number(-1))
@@ -295,8 +303,7 @@ class Sorting:
     def first(self, matrix: ir.Value, kept: int) -> tuple[ir.Value, ir.Value | None] | None:
         """The first keys of each row, as bits if they are numbered, and their places; None if rows
         are too long."""
-        below = numbers_below(tensor_of(matrix.type).shape[1])
-        return self._first(matrix, None, kept, below) if below <= MOST_NUMBER else None
+        return self._first(matrix, None, kept, numbers_below(tensor_of(matrix.type).shape[1]))
 
     def _first(
         self, matrix: ir.Value, numbers: ir.Value | None, kept: int, below: int
@@ -311,6 +318,8 @@ class Sorting:
             return None
         if way.name == GROUPS:
             return self._of_groups(matrix, way.size, kept, below)
+        if way.name == EXTREMES:
+            return self._extremes(matrix, numbers, kept, below)
         count = ceil_div(length, way.size)
         width = ceil_div(length, count)
         if self.numbered:
@@ -335,7 +344,7 @@ class Sorting:
         matrix = behind(ops, matrix, count * size, worst(ops, matrix, self.by))
         ranks = ops.reshape(ranks_of(ops, matrix, self.by), [rows, count, size])
         best = ops.reduce(ranks, "max" if self.by.descending else "min", [2])
-        by_rank = replace(self, by=replace(self.by, order=SIGNED))
+        by_rank = replace(self, by=self._by_rank)
         found = by_rank.first(best, kept)
         assert found is not None and found[1] is not None, "there was a way for the best keys"
         groups = found[1]
@@ -348,6 +357,45 @@ class Sorting:
         places = ops.broadcast(ops.constant(within, "i32"), left, [1])
         numbers = ops.binary("add", ops.reshape(numbers, left), places)
         return self._first(ops.reshape(taken, left), numbers, kept, below)
+
+    def _extremes(
+        self, matrix: ir.Value, numbers: ir.Value | None, kept: int, below: int
+    ) -> tuple[ir.Value, ir.Value]:
+        """The first key of each row, then that of those left, and so on; of equal ones the one that
+        has the least number. Those left are told by their numbers: taken ones have `below`. Zeros
+        are equal: a key that is one may get the sign of another."""
+        ops, kind = self.ops, "max" if self.by.descending else "min"
+        as_is = self.by.order == SIGNED or (self.by.order, self.by.descending) == (LARGEST, True)
+        matrix = matrix if self.by.order == SIGNED else seen_as(ops, matrix, "f32")
+        picked = seen_as(ops, matrix, "i32") if self.by.order == TOTAL else matrix  # bits of NaN
+        kind_of_key = tensor_of(picked.type)
+        shape, words = kind_of_key.shape, replace(kind_of_key, element="i32")
+        keys = matrix if as_is else ranks_of(ops, matrix, self.by)
+        taken = ops.full(shape, "i32", below)
+        least = -math.inf if kind_of_key.element == "f32" else LEAST_RANK
+        lowest = ops.full(shape, kind_of_key.element, least)
+        last = ops.broadcast(worst(ops, keys, self.by if as_is else self._by_rank), shape, [])
+        if numbers is None:
+            counted = ops.constant(np.arange(shape[1], dtype=np.int32), "i32")
+            numbers = ops.broadcast(counted, shape, [1])
+        values: list[ir.Value] = []
+        places: list[ir.Value] = []
+        for _ in range(kept):
+            value, place = extreme(keys, numbers, below, 1, kind, ops)
+            others = compared("NE", numbers, spread_along(place, 1, shape, ops), ops)
+            if not as_is:
+                alone = ops.emit("select", [others, lowest, picked], kind_of_key)
+                value = ops.reduce(alone, "max", [1])
+            keys = ops.emit("select", [others, keys, last], tensor_of(keys.type))
+            numbers = ops.emit("select", [others, numbers, taken], words)
+            values.append(ops.reshape(value, [shape[0], 1]))
+            places.append(ops.reshape(place, [shape[0], 1]))
+        return ops.concat(values, 1), ops.concat(places, 1)
+
+    @property
+    def _by_rank(self) -> Comparator:
+        """The order of the ranks of keys."""
+        return replace(self.by, order=SIGNED)
 
     def _parted(
         self, numbers: ir.Value | None, rows: int, count: int, width: int, below: int

@@ -11,7 +11,15 @@ import pytest
 import davinci
 from davinci.machine import Machine, load
 from davinci.passes.stablehlo_to_ascend import sort as sort_conversion
-from davinci.schedule.sorts.first_keys import GROUPS, PARTS, ROWS, FirstKeys, SortWay, way_of
+from davinci.schedule.sorts.first_keys import (
+    EXTREMES,
+    GROUPS,
+    PARTS,
+    ROWS,
+    FirstKeys,
+    SortWay,
+    way_of,
+)
 from davinci.schedule.sorts.keys import Keys, KeySteps
 from davinci.schedule.sorts.network import SortTile
 from davinci.schedule.sorts.schedule import longest_row, tiles_of
@@ -128,6 +136,24 @@ def test_the_first_keys_come_from_groups(
     assert any(k["op"] == "gather" for k in executable.profile["kernels"])
 
 
+@pytest.mark.parametrize("compares", [ALIKE, TOTAL])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("form", ["places", "alone"])
+def test_the_first_keys_are_looked_for_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, compares: str, descending: bool, form: str
+) -> None:
+    """More of them than there are keys that are not the worst."""
+    one_by_one = SortWay(EXTREMES, 1, 0)
+    monkeypatch.setattr(sort_conversion, "way_of", lambda wanted, keys, machine: one_by_one)
+    rng = np.random.default_rng(5)
+    keys = rng.choice(np.array([np.nan, -np.nan, -0.0, 0.0, np.inf, -np.inf, 2], "f4"), (5, 19))
+    keys[1], keys[2] = (-np.inf if descending else np.inf), np.nan
+    sort = sort_of(keys, 1, compares, descending, form, 6, rng)
+    executable = davinci.compile(sort.text, cores=2)
+    assert not differs(sort, list(executable.run(*sort.inputs).values()))
+    assert not any("sort" in kernel["op"] for kernel in executable.profile["kernels"])
+
+
 @pytest.mark.parametrize("below", [None, 5, 16383, 16384, 1 << 22])
 def test_keys_that_are_alike_are_sorted_by_the_same_steps(below: int | None) -> None:
     keys = Keys("largest", True, below)
@@ -145,6 +171,8 @@ def test_keys_that_are_alike_are_sorted_by_the_same_steps(below: int | None) -> 
         (32, 320, 16, ROWS),
         (1, 8400, 300, PARTS),
         (4, 1000, 1000, ROWS),
+        (32, 257, 3, EXTREMES),
+        (8, 1 << 23, 2, EXTREMES),
     ],
 )
 def test_the_way_that_takes_least(rows: int, columns: int, kept: int, name: str) -> None:

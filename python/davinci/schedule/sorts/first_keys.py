@@ -4,6 +4,7 @@
     parts     rows are cut in parts, whose first keys lie behind each other and are rows themselves
     groups    the best key of each group of neighbours; the first of these, and of their groups
               all keys, which are rows themselves
+    extremes  the first key of each row, the first of those that are left, and so on
 
 In each group that has one of the first k keys of a row, the best key comes no later than that; so
 with neighbours of which the first comes first where keys are equal, all of them are in the first k
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from davinci.machine import Machine, prices
-from davinci.operators.sorting import SIGNED
+from davinci.operators.sorting import MOST_NUMBER, SIGNED
 from davinci.operators.tensors import Tensor
 from davinci.schedule.moves.blocks import gather_cycles
 from davinci.schedule.sorts.keys import Keys
@@ -25,7 +26,7 @@ from davinci.schedule.sorts.network import LANES
 from davinci.schedule.sorts.schedule import WORD_BYTES, rows_cycles
 from davinci.units import ceil_div
 
-ROWS, PARTS, GROUPS = "rows", "parts", "groups"
+ROWS, PARTS, GROUPS, EXTREMES = "rows", "parts", "groups", "extremes"
 
 LEAST_PART, MOST_PART = 1 << 10, 1 << 12
 """Keys of a part, besides twice as many as are wanted of it."""
@@ -34,6 +35,14 @@ MOST_GROUP = 1 << 9
 
 RANK_STEPS = 12
 """Instructions for each key that make its bits an integer in the order of keys."""
+
+
+EXTREME_STEPS, EXTREME_CHOICES = 112, 6
+"""Instructions that find the first key of some rows and leave it out, besides those for each
+repeat: its elements are compared one repeat at a time, and chosen."""
+
+MOST_EXTREMES = 16
+"""Keys of a row that are looked for one after the other at most, each by code of its own."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +87,15 @@ def way_of(wanted: FirstKeys, keys: Keys, machine: Machine) -> SortWay | None:
 
 
 def _ways(wanted: FirstKeys, keys: Keys, machine: Machine) -> Iterator[SortWay]:
+    if wanted.kept <= MOST_EXTREMES:
+        yield SortWay(EXTREMES, 1, _one_by_one(wanted, machine) + machine.launch_cycles)
+    if keys.below is not None and keys.below > MOST_NUMBER:
+        return
     own = replace(keys, below=wanted.columns) if wanted.placed else keys
     whole = rows_cycles(wanted.rows, wanted.columns, wanted.kept, own, machine, machine.cores)
     if whole is not None:
-        yield SortWay(ROWS, wanted.columns, whole + machine.launch_cycles)
+        launches = 1 if own.below is None else 2  # the other takes keys and numbers apart
+        yield SortWay(ROWS, wanted.columns, whole + launches * machine.launch_cycles)
     size = max(LEAST_PART, 1 << (2 * wanted.kept - 1).bit_length())
     while size <= MOST_PART and size < wanted.columns:
         yield from _in_parts(wanted, size, keys, machine)
@@ -115,6 +129,17 @@ def _in_groups(wanted: FirstKeys, size: int, keys: Keys, machine: Machine) -> It
     taken = gather_cycles(table, wanted.rows * wanted.kept, machine, machine.cores)
     cycles = _best_keys(wanted, machine) + taken + 2 * machine.launch_cycles
     yield SortWay(GROUPS, size, cycles + chosen.cycles + rest.cycles)
+
+
+def _one_by_one(wanted: FirstKeys, machine: Machine) -> float:
+    """Cycles in which cores look so many times at all keys of their rows."""
+    cores = min(wanted.rows, machine.cores)
+    count = ceil_div(wanted.rows, cores) * wanted.columns
+    read = prices.moving(machine, cores, True, count * WORD_BYTES)
+    repeats = count * WORD_BYTES / machine.vector.repeat_bytes
+    instructions = EXTREME_STEPS + EXTREME_CHOICES * repeats
+    each = prices.vector(machine, "vmax", "s32", instructions, instructions)
+    return read + wanted.kept * each + prices.ends(machine)
 
 
 def _best_keys(wanted: FirstKeys, machine: Machine) -> float:

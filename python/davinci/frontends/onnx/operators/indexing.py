@@ -30,16 +30,6 @@ FEW = 16
 """Indices along an axis up to which each is compared with all places at once, on the vector unit;
 more of them are sorted or scattered one by one, on the scalar unit."""
 
-EXTREMES_BY_VECTORS = tuple(map(np.dtype, ("f4", "f2", "i4", "u4", "i1")))
-"""Types of which it finds extremes one after the other; others it sorts."""
-
-MOST_SORTED = 1 << 22
-"""Elements of an axis up to which it sorts, with their places."""
-
-MOST_EXTREMES = 6
-"""Extreme elements up to which it takes less time to look for one after the other than to sort, on
-the vector unit."""
-
 
 @operator("Gather")
 def lower_gather(node: NodeCall) -> OnnxTensor:
@@ -275,10 +265,6 @@ def lower_top_k(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor]:
     if not 0 <= count <= x.shape[axis]:
         raise BadNode(f"{count} of {x.shape[axis]} elements")
     largest = bool(node.attr("largest", 1))
-    few = MOST_EXTREMES if x.shape[axis] <= MOST_SORTED else FEW
-    if 0 < count <= few and x.dtype in EXTREMES_BY_VECTORS:
-        values, order = extremes(x, axis, count, largest)
-        return values, convert(order, np.int64)
     direction = "GT" if largest else "LT"
     number = ops.iota(np.int32, x.shape, axis)
     values, order = ops.sort(
@@ -286,24 +272,3 @@ def lower_top_k(node: NodeCall) -> tuple[OnnxTensor, OnnxTensor]:
     )
     kept = [ops.cut_axis(t, axis, 0, count) for t in (values, order)]
     return kept[0], convert(kept[1], np.int64)
-
-
-def extremes(x: OnnxTensor, axis: int, count: int, largest: bool) -> tuple[OnnxTensor, OnnxTensor]:
-    """The first `count` elements along `axis` in order and their places: the extreme one of those
-    that are left, again and again. NaN comes first."""
-    name, worst = ("maximum", ops.lowest) if largest else ("minimum", ops.highest)
-    places = ops.iota(np.int32, x.shape, axis)
-    left, values, order = None, [], []
-    for _ in range(count):
-        seen = x if left is None else ops.where(left, x, worst(x.dtype))
-        value = ops.reduce(name, seen, [axis], keepdims=True)
-        hits = ops.compare("EQ", seen, broadcast(value, x.shape))
-        hits = hits | ops.is_nan(seen) if x.is_float else hits
-        hits = hits if left is None else hits & left
-        free = ops.where(hits, places, x.shape[axis])
-        place = ops.reduce("minimum", free, [axis], keepdims=True)
-        others = ops.compare("NE", places, broadcast(place, x.shape))
-        left = others if left is None else left & others
-        values.append(value)
-        order.append(place)
-    return ops.concat(values, axis), ops.concat(order, axis)
