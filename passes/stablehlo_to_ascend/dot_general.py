@@ -3,13 +3,17 @@
     lhs [batch.., m.., k..] x rhs [batch.., k.., n..] -> [batch.., m.., n..]
 
 Dimensions are brought into this order by transposes and merged by reshapes. A right side that is
-the same for the whole batch (a weight) makes one large matmul of it.
+the same for the whole batch (a weight) makes one large matmul of it. Integers are multiplied digit
+by digit: C modulo 2^32 of a = a0 + 2^8 a1 + .. and b is
+
+    a0 b0 + 2^8 [a0 a1] [b1; b0] + 2^16 [a0 a1 a2] [b2; b1; b0] + ..
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +22,7 @@ from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.products import FACTORS, product_name
-from davinci.operators.tensors import Tensor
+from davinci.operators.tensors import Tensor, width_of
 from davinci.passes.ascend.rearrangement import REARRANGED
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
@@ -27,11 +31,17 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
 )
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.reduced_values import shifted
 from davinci.passes.stablehlo_to_ascend.small_products import small_products
+from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits, lowest
 from davinci.units import BLOCK_BYTES
 
-EXACT_BYTES = 1024
-"""A sum of so many products of two bytes is below 2^24: f32 holds it, and every partial sum."""
+EXACT_SUM = 1 << 24
+"""f32 holds whole numbers up to this one, and so every partial sum of products up to it."""
+
+INTEGERS = ("i8", "ui8", "i16", "i32")
+
+DIGIT_BITS = 8
 
 
 @conversion("dot_general")
@@ -40,10 +50,10 @@ def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     lhs, rhs = op.operands
     a, b = tensor_of(lhs.type), tensor_of(rhs.type)
     result = tensor_of(op.results[0].type)
-    accumulates = result.element == ("i32" if a.element == "i8" else a.element)
-    if a.element not in FACTORS or a.element != b.element:
+    integers = all(t.element in INTEGERS for t in (a, b, result))
+    if not integers and (a.element not in FACTORS or a.element != b.element):
         return None
-    if not accumulates and (a.element, result.element) != ("f16", "f32"):
+    if not integers and result.element not in (a.element, {"f16": "f32"}.get(a.element)):
         return None
     if 0 in (a.count, b.count):
         return [ops.full(result.shape, result.element, 0)]
@@ -73,8 +83,8 @@ def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     outer = [] if batch == 1 else [batch]
     left, right = ops.reshape(left, [*outer, m, k]), ops.reshape(right, [*outer, k, n])
     shape = (*outer, m, n)
-    if a.element == "i8":
-        product = byte_product(left, right, Tensor(shape, result.element), ops)
+    if integers:
+        product = integer_product(left, right, Tensor(shape, result.element), ops)
     else:
         made = Tensor(shape, result.element)
         small = small_products(left, right, made, ops) if outer else None
@@ -82,30 +92,76 @@ def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     return [ops.reshape(product, result.shape)]
 
 
-def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> ir.Value:
-    """The product of matrices of bytes; as a sum of exact products of f16 where the right one is
-    computed, or rows of the left one are no whole blocks.
+def integer_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> ir.Value:
+    """The product of matrices of integers; as products of digits in f16 where they are no bytes,
+    the right one is computed, or rows of the left one are no whole blocks.
 
     The cube takes bytes whose rows k runs along. No load turns fractals of them, so the right
     matrix is turned at compile time; and only the scalar unit puts bytes elsewhere in a block.
     """
     known = known_array(right)
-    if known is not None and tensor_of(left.type).shape[-1] % BLOCK_BYTES == 0:
+    bytes_each = {tensor_of(left.type).element, tensor_of(right.type).element} == {"i8"}
+    if bytes_each and known is not None and tensor_of(left.type).shape[-1] % BLOCK_BYTES == 0:
         turned = np.swapaxes(known, -1, -2)
         operands = [left, ops.constant(np.ascontiguousarray(turned), "i8")]
-        return ops.emit(product_name(result.rank), operands, result, transpose_b=True)
+        word = replace(result, element="i32")
+        made = ops.emit(product_name(result.rank), operands, word, transpose_b=True)
+    else:
+        made = product_of_digits(digits_of(left, ops), digits_of(right, ops), result, ops)
+    return low_bits(made, result.element, ops)
+
+
+@dataclass(frozen=True)
+class FactorDigits:
+    """The digits of integers, the lowest first: each as f16, of at most this magnitude."""
+
+    values: list[ir.Value]
+    most: int
+
+
+def digits_of(x: ir.Value, ops: TensorOps) -> FactorDigits:
+    """FactorDigits of 8 bits from -128 to 127; what is above them has carried over."""
+    element = tensor_of(x.type).element
+    if element == "ui8":
+        return FactorDigits([ops.cast(x, "f16")], 255)
+    values: list[ir.Value] = []
+    word = x
+    for _ in range(width_of(element) // DIGIT_BITS - 1):
+        word = ops.cast(word, "i32")
+        digit = lowest(word, DIGIT_BITS, True, ops)
+        values.append(ops.cast(digit, "f16"))
+        word = shifted(ops.binary("sub", word, digit), "right", DIGIT_BITS, ops)
+    return FactorDigits([*values, ops.cast(word, "f16")], 128)
+
+
+def product_of_digits(a: FactorDigits, b: FactorDigits, result: Tensor, ops: TensorOps) -> ir.Value:
+    """The low bits of a product as i32: for each place of the result one product, of all pairs of
+    digits that make it behind each other along k."""
+    word = replace(result, element="i32")
+    total = ops.full(word.shape, word.element, 0)
+    for place in range(min(width_of(result.element) // DIGIT_BITS, len(a.values + b.values) - 1)):
+        firsts = [i for i in range(len(a.values)) if 0 <= place - i < len(b.values)]
+        left = ops.concat([a.values[i] for i in firsts], result.rank - 1)
+        right = ops.concat([b.values[place - i] for i in firsts], result.rank - 2)
+        product = exact_product(left, right, word, EXACT_SUM // (a.most * b.most), ops)
+        total = ops.binary("add", total, shifted(product, "left", place * DIGIT_BITS, ops))
+    return total
+
+
+def exact_product(
+    left: ir.Value, right: ir.Value, result: Tensor, most: int, ops: TensorOps
+) -> ir.Value:
+    """The product of whole numbers in f16, of which f32 sums so many products exactly."""
     *outer, m, k = tensor_of(left.type).shape
-    n = result.shape[-1]
-    wide, high = ops.cast(left, "f16"), ops.cast(right, "f16")
-    zeros = [0] * len(outer)
+    n, zeros = result.shape[-1], [0] * len(outer)
     total: ir.Value | None = None
-    for start in range(0, k, EXACT_BYTES):
-        end = min(k, start + EXACT_BYTES)
+    for start in range(0, k, most):
+        end = min(k, start + most)
         operands = [
-            ops.cut(wide, [*zeros, 0, start], [*outer, m, end]),
-            ops.cut(high, [*zeros, start, 0], [*outer, end, n]),
+            ops.cut(left, [*zeros, 0, start], [*outer, m, end]),
+            ops.cut(right, [*zeros, start, 0], [*outer, end, n]),
         ]
-        product = ops.emit(product_name(result.rank), operands, Tensor(result.shape, "f32"))
+        product = ops.emit(product_name(result.rank), operands, replace(result, element="f32"))
         exact = ops.cast(product, result.element)
         total = exact if total is None else ops.binary("add", total, exact)
     return ops.full(result.shape, result.element, 0) if total is None else total

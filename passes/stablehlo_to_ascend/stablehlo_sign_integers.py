@@ -49,6 +49,8 @@ SAME_BITS = frozenset(
 ORDERED = {f"stablehlo.{name}" for name in ("maximum", "minimum", "clamp")}
 """Operations that choose among their operands by order."""
 
+PRODUCT = "stablehlo.dot_general"
+
 REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
 
 INDICES = {
@@ -136,6 +138,8 @@ class Unsigned:
             self._compare(op)
         elif op.name in ORDERED:
             self._order(op)
+        elif op.name == PRODUCT:
+            self._product(op)
         elif op.name in REDUCTIONS and (kind := order_of_body(op)):
             for i in range(len(op.operands)):
                 op.operands[i] = moved(op.operands[i])
@@ -152,6 +156,17 @@ class Unsigned:
             self._retype(op)
         else:
             self._bitcast(op, given)
+
+    def _product(self, op: Op) -> None:
+        """Factors of fewer bits than the result get zeros in front of them."""
+        wide = op.results[0].type.element_type.width
+        for i, value in enumerate(op.operands):
+            width = value.type.element_type.width
+            if value in self.values and width < wide:
+                kind = ir.RankedTensorType.get(value.type.shape, integer(wide))
+                mask = t.full(kind, (1 << width) - 1)
+                op.operands[i] = binary("and", converted(value, kind), mask)
+        self._retype(op)
 
     def _retype(self, op: Op) -> None:
         for result in op.results:
@@ -303,6 +318,7 @@ def stays(op: Op) -> bool:
     if op.name == "stablehlo.convert":
         return floats
     known = SAME_BITS | ORDERED | {"stablehlo.constant", "stablehlo.compare", "arith.constant"}
+    known |= {PRODUCT}
     return op.name not in known
 
 

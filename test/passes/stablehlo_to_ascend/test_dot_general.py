@@ -37,6 +37,39 @@ def test_bytes(batch: int, k: int, precision: str) -> None:
     assert "cube" in {kernel["unit"] for kernel in executable.profile["kernels"]}
 
 
+KINDS = {"i8": "int8", "ui8": "uint8", "i16": "int16", "ui16": "uint16", "i32": "int32"}
+KINDS |= {"ui32": "uint32"}
+
+
+@pytest.mark.parametrize(
+    ("factor", "result", "k"),
+    [
+        *(("i32", "i32", k) for k in (1, 300)),
+        *(("ui8", "ui8", 9), ("ui8", "i32", 530), ("i8", "i8", 40), ("i16", "i16", 40)),
+        *(("i16", "i32", 37), ("ui16", "ui32", 37), ("ui32", "ui32", 5)),
+    ],
+)
+def test_integers_wrap_around(factor: str, result: str, k: int) -> None:
+    """Ends of the range in all places of a row, and of a column."""
+    random, kind = np.random.default_rng(k), np.dtype(KINDS[factor])
+    limits = np.iinfo(kind)
+    a, b = (
+        random.integers(limits.min, limits.max, shape, kind, endpoint=True)
+        for shape in ((2, 5, k), (2, k, 7))
+    )
+    a[0, 0], a[0, 1], b[0, :, 0], b[0, :, 1] = limits.min, limits.max, limits.min, limits.max
+    text = f"""func.func @main(%a: tensor<2x5x{k}x{factor}>, %b: tensor<2x{k}x7x{factor}>)
+        -> tensor<2x5x7x{result}> {{
+      %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+        : (tensor<2x5x{k}x{factor}>, tensor<2x{k}x7x{factor}>) -> tensor<2x5x7x{result}>
+      return %0 : tensor<2x5x7x{result}> }}"""
+    executable = davinci.compile(text)
+    (found,) = executable.run({"arg0": a, "arg1": b}).values()
+    wanted = a.astype(np.int64) @ b.astype(np.int64)
+    np.testing.assert_array_equal(found, wanted.astype(KINDS[result]))
+    assert "scalar" not in {kernel["unit"] for kernel in executable.profile["kernels"]}
+
+
 def test_turned_weights() -> None:
     """A known weight with an output channel a row is one factor of bytes, however long its rows."""
     random = np.random.default_rng(0)
