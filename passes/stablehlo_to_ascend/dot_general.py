@@ -138,13 +138,17 @@ def product_of_digits(a: FactorDigits, b: FactorDigits, result: Tensor, ops: Ten
     """The low bits of a product as i32: for each place of the result one product, of all pairs of
     digits that make it behind each other along k."""
     word = replace(result, element="i32")
-    total = ops.full(word.shape, word.element, 0)
+    total: ir.Value | None = None
     for place in range(min(width_of(result.element) // DIGIT_BITS, len(a.values + b.values) - 1)):
         firsts = [i for i in range(len(a.values)) if 0 <= place - i < len(b.values)]
         left = ops.concat([a.values[i] for i in firsts], result.rank - 1)
         right = ops.concat([b.values[place - i] for i in firsts], result.rank - 2)
         product = exact_product(left, right, word, EXACT_SUM // (a.most * b.most), ops)
-        total = ops.binary("add", total, shifted(product, "left", place * DIGIT_BITS, ops))
+        if total is None:
+            total = product
+        else:
+            total = ops.binary("add", total, shifted(product, "left", place * DIGIT_BITS, ops))
+    assert total is not None, "a product has a lowest place"
     return total
 
 
