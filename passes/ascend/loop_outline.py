@@ -1,7 +1,8 @@
 """Makes a kernel of a loop whose step is a function on tensors, or repeats the step.
 
 Right factors of products are brought into fractals, of f16, in front of the loop; where a step
-takes parts of a product's columns, each part is a product of its own.
+takes parts of a product's columns, each part is a product of its own. Those that are known are
+multiplied by what gates are computed of, and have what is added to their products (`loop_gates`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from davinci.elements import scalar_attribute
 from davinci.for_readers import for_readers
 from davinci.mlir import Op, arith, func, ir, scf
 from davinci.operators import Call, Tensor
-from davinci.operators.tensors import NZ
 from davinci.operators.work import OperatorWork, traffic
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import graph_of, number_of
@@ -24,12 +24,13 @@ from davinci.passes.ascend.group_names import parts_of, shortened
 from davinci.passes.ascend.group_outline import store, tensor_in
 from davinci.passes.ascend.kernel_facts import KernelFacts, facts_of
 from davinci.passes.ascend.kernel_outline import memref_of
+from davinci.passes.ascend.loop_factors import FactorPart, KnownOperands, gates_by_cube
 from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps
 from davinci.schedule.graph import Node, Operand, Scalar, Window
-from davinci.schedule.loops.cut import CutStep, LoopProduct, cut_step
+from davinci.schedule.loops.cut import MOVED_ON, CutStep, LoopProduct, cut_step, left_factors
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import round_up, row_major
+from davinci.units import row_major
 
 SLICES = ("slice", "backwards")
 
@@ -124,17 +125,6 @@ def joined(parts: Sequence[ir.Value], emit: TensorOps) -> ir.Value:
     return emit.concat(rows, 0)
 
 
-@dataclass(frozen=True)
-class FactorPart:
-    """A part of a product's right factor: rows from `row`, columns from `column` on."""
-
-    operand: int
-    row: int
-    rows: int
-    column: int
-    columns: int
-
-
 class LoopOutliner:
     """Makes the part of a kernel that is one loop.
 
@@ -161,8 +151,11 @@ class LoopOutliner:
         self.made: dict[int, ir.Value] = {}
 
         right = {self.places[self.graph.inputs.index(p.b)] for p in self.step.products}
+        known = KnownOperands(loop.call, loop.roles, self.places)
+        gates = gates_by_cube(self.step, self._pieces(), self._of_rows(), known)
+        right |= gates.spared
+        self.step, self.pieces = gates.step, gates.pieces
         self.operands = [i for i in range(len(loop.roles)) if i not in right and i != loop.handed]
-        self.pieces = self._pieces()
         for pieces in self.pieces.values():
             for _, columns in pieces:
                 self.factors.setdefault(columns, len(self.factors))
@@ -171,7 +164,7 @@ class LoopOutliner:
     def inputs(self) -> list[ir.RankedTensorType]:
         """Types of what the kernel takes."""
         kinds = [self.loop.call.operands[i].type for i in self.operands]
-        return [*kinds, *(self._fractal_type(columns) for columns in self.factors)]
+        return [*kinds, *(columns.type for columns in self.factors)]
 
     @property
     def results(self) -> list[ir.RankedTensorType]:
@@ -268,21 +261,38 @@ class LoopOutliner:
         operand = self.places[self.graph.inputs.index(product.b)]
         return FactorPart(operand, row, rows, column, columns)
 
-    def _fractal_type(self, columns: FactorPart) -> ir.RankedTensorType:
-        return tensor_type(Tensor((columns.columns, columns.rows), "f16", NZ))
+    def _of_rows(self) -> set[int]:
+        """The inputs that are products of rows which are nothing but left factors, in whole
+        blocks."""
+        rows, count = self._rows(), len(self.graph.inputs)
+        places = zip(self.step.graph.inputs, self.step.inputs, strict=True)
+        products = {n: self.step.products[at - count].a for n, at in places if at >= count}
+        return {
+            number
+            for number, a in products.items()
+            if self._origin(a) == rows and self.graph.arrays[a].shape[-1] % SIDE == 0
+        }
+
+    def _rows(self) -> int | None:
+        """The input of the step that is rows which are nothing but left factors; None if there is
+        none, or several."""
+        operand = dict(zip(self.graph.inputs, self.places, strict=True))
+        found = [n for n, i in operand.items() if i == self.loop.handed]
+        if not found:
+            slices = [n for n, i in operand.items() if self.loop.roles[i] in SLICES]
+            found = sorted(left_factors(self.graph).intersection(slices))
+        return found[0] if len(found) == 1 else None
+
+    def _origin(self, value: int) -> int:
+        """The value that a left factor is, of the graph with products."""
+        made = {node.result: node for node in self.graph.nodes}
+        while value in made and made[value].name in MOVED_ON:
+            (value,) = made[value].values
+        return value
 
     def arranged(self, columns: FactorPart) -> ir.Value:
-        """A part of a right factor in fractals of f16, [k / 16][n / 16][n % 16][k % 16], built in
-        front of the loop."""
-        emit = TensorOps()
-        value = self.loop.call.operands[columns.operand]
-        shape = (columns.rows, columns.columns)
-        ends = (columns.row + columns.rows, columns.column + columns.columns)
-        value = emit.cast(emit.cut(value, (columns.row, columns.column), ends), "f16")
-        tall, wide = (round_up(size, SIDE) for size in shape)
-        value = emit.padded(value, (tall, wide))
-        blocks = emit.reshape(value, (tall // SIDE, SIDE, wide // SIDE, SIDE))
-        return emit.transpose(blocks, [0, 2, 3, 1])
+        """A part of a right factor in fractals, built in front of the loop."""
+        return columns.arranged(list(self.loop.call.operands))
 
     # The body.
 
@@ -379,6 +389,9 @@ class LoopOutliner:
         if key not in self.made:
             half = tensor_type(replace(found, element="f16"))
             self.made[key] = builder.op("ascend.cast", [left], [half]).result
+            if columns.ones:
+                shape = (found.shape[0], columns.depth)
+                self.made[key] = TensorOps().padded(self.made[key], shape, 1.0)
         kind = tensor_type(Tensor((found.shape[0], columns.columns), "f32"))
         operands = [self.made[key], self.right[columns]]
         return builder.op("ascend.matmul", operands, [kind], transpose_b=True).result

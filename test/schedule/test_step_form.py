@@ -8,8 +8,8 @@ from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
-from davinci.schedule.loops.schedule import barriers_of, layout_of
-from davinci.schedule.loops.step_form import divide_factors, multiply_numerators
+from davinci.schedule.loops.schedule import layout_of
+from davinci.schedule.loops.step_form import barriers_of, divide_factors, multiply_numerators
 from davinci.schedule.vector.tile_program import TileProgram
 
 CHIP = load("ascend910")

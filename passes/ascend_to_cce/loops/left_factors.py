@@ -176,6 +176,12 @@ class Meeting:
         _, count, _, _ = ir.MemRefType(self._handed.type).shape
         return _columns(self._handed, add(time, self._delay - 1), 0, count)
 
+    @property
+    def columns_handed(self) -> int:
+        """Columns of the rows that are handed on."""
+        assert self._handed is not None, "a loop that another one hands rows on to"
+        return ir.MemRefType(self._handed.type).shape[1] * SIDE
+
     def meet(self, a: int, time: IndexLike, parts: ir.Value, target: ir.Value) -> None:
         """Waits until all cores of the loop have stored their parts of a left factor in a step, and
         loads them."""

@@ -17,6 +17,7 @@ from davinci.passes.ascend_to_cce.moves.matrix_rows import MatrixPiece, load_row
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
+from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
 from davinci.passes.builder import IndexLike, add, alloc, reshaped, restride, subview
@@ -113,17 +114,35 @@ class LoopProducts(TileBuilder):
                 for left in self.left.values():
                     count = elements_of(left.l1)
                     cce.copy_l1(restride(zeros, [count], [1]), left.l1)
+                self._put_ones()
         for term in terms:
             blocks = self._blocks(term)
-            if self.schedule.resident:
+            if self.schedule.stays(term.a):
                 room = [alloc([b.rows * b.columns * FRACTAL], f16, "L0B") for b in blocks]
                 self.resident[term.c, term.a] = room
                 for block, l0 in zip(blocks, room, strict=True):
                     self._load_right(term, block, l0)
-        if products and not self.schedule.resident:
+        if not all(self.schedule.stays(term.a) for term in terms):
             size = most_fractals(self.schedule, self.target.machine) * FRACTAL
             space = self.schedule.space_of_right
             self.ring = [alloc([size], f16, space) for _ in range(SLOTS)]
+
+    def _put_ones(self) -> None:
+        """Ones behind the rows that are handed on, where right factors have rows for them."""
+        if HANDED not in self.left:
+            return
+        l1, array = self.left[HANDED].l1, self.group.rows
+        if array is not None:
+            columns = array.columns
+        else:
+            assert self.meeting is not None, "rows are handed on between cores"
+            columns = self.meeting.columns_handed
+        first = ceil_div(columns, SIDE) * self.height * FRACTAL
+        count = elements_of(l1) - first
+        if count:
+            ones = alloc([count], ir.F16Type.get(), "UB")
+            cce.vector_dup(scalar("f16", 1.0), ones)
+            cce.copy_l1(ones, restride(l1, [count], [1], first))
 
     def _bring_right(self, product: StepProduct, sides: Sequence[StepProduct]) -> ir.Value:
         """A right factor in L1, [k / 16][n / 16] of fractals, or [n / 16][k / 16] if it is the
@@ -153,7 +172,7 @@ class LoopProducts(TileBuilder):
 
     def _depth(self, a: int) -> int:
         """Fractals along k of the blocks that a left factor is multiplied in."""
-        if self.schedule.resident:
+        if self.schedule.stays(a):
             return ceil_div(next(p.k for p in terms_of(self.products) if p.a == a), SIDE)
         return depth_of(self.products, a, self.schedule, self.target.machine)
 
@@ -173,7 +192,7 @@ class LoopProducts(TileBuilder):
         """A is in UB, or in global memory if it is handed on: to L1 and L0A, and all products with
         it."""
         products = [term for term in terms_of(self.products) if term.a == a]
-        if self.meeting is not None and not self.schedule.resident:
+        if self.meeting is not None and not self.schedule.stays(a):
             self._load_ahead(products)
         with serving(*self._members_of(a)):
             if a != HANDED:
@@ -223,7 +242,7 @@ class LoopProducts(TileBuilder):
         """Room in UB for the rows of a step of the array that is nothing but left factors, as they
         are and as halves."""
         assert self.group.rows is not None, "a loop with an array of left factors"
-        shape = [self.rows, next(p.k for p in terms_of(self.products) if p.a == HANDED)]
+        shape = [self.rows, self.group.rows.columns]
         element = ir.MemRefType(self.gm[self.group.rows.role.place].type).element_type
         self.row = alloc(shape, element, "UB")
         halves = element == ir.F16Type.get()
@@ -288,7 +307,7 @@ class LoopProducts(TileBuilder):
         sum unless it begins that."""
         height = self.height
         for number, block in enumerate(self._blocks(product)):
-            if self.schedule.resident:
+            if self.schedule.stays(product.a):
                 held = self.resident[product.c, product.a][number]
             else:
                 held = self.ahead.pop(0) if self.ahead else self._to_ring(product, block)

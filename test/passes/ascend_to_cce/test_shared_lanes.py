@@ -22,7 +22,7 @@ from recurrent_support import layer
 def run(kind: str, steps: int, batch: int, hidden: int, **more: Any) -> davinci.Executable:
     """Asserts that a layer is right, twice: counters go on from run to run; its executable."""
     options = {key: more.pop(key) for key in ("cores", "launches", "processes") if key in more}
-    model, inputs = layer(kind, steps, batch, hidden, size=16, **more)
+    model, inputs = layer(kind, steps, batch, hidden, **{"size": 16, **more})
     wanted = check.reference_onnx(model, inputs)
     processes = options.pop("processes", 1)
     executable = davinci.compile(model, **options)
@@ -59,13 +59,24 @@ def test_layer(kind: str, batch: int, hidden: int, more: dict[str, Any]) -> None
 
 
 def test_phase_of_a_launch_whose_weights_are_read_once() -> None:
-    """Weights, in f16, go to the cores that have their columns: those of the inputs, too."""
+    """Weights, in f16, go to the cores that have their columns: those of the inputs, too, and the
+    bias in a block of rows."""
     executable = run("LSTM", 5, 1, 256, launches="joined")
     assert executable.profile["launches"] == 1
     loop = next(k for k in executable.profile["kernels"] if k["name"].startswith("loop_"))
-    weights, counters = 4 * 256 * (256 + 16) * 2, 8 * 8 * 32
+    weights, counters = 4 * 256 * (256 + 16 + 16) * 2, 8 * 8 * 32
     of_a_step = 4 * 256 * 4 + 8 * 256 * 2 + 4 * counters
     assert weights <= loop["gm_read_bytes"] <= weights + 6 * of_a_step
+
+
+@pytest.mark.parametrize(("kind", "size"), [("LSTM", 256), ("GRU", 48), ("RNN", 40)])
+def test_what_is_added_is_a_part_of_the_products_of_inputs(kind: str, size: int) -> None:
+    """Where these are multiplied in the loop, which needs whole blocks of them, it has neither the
+    bias nor a sum, and the factors of inputs take turns in L0B if those of states leave them too
+    little room: 68 + 64 fractals of four gates of 16 lanes."""
+    executable = run(kind, 12, 1, 256, size=size)
+    loop = next(k for k in executable.profile["kernels"] if k["name"].startswith("loop_"))
+    assert ("those of rows in L1" in loop["schedule"]) == (kind == "LSTM")
 
 
 def test_more_cores_take_less_time() -> None:

@@ -139,7 +139,8 @@ def _passed_on(graph: Graph, handed: Set[int]) -> set[int]:
     """
     passed = set(handed)
     for node in graph.nodes:
-        if node.name in MOVED_ON and passed.issuperset(node.values) and node.values:
+        moved = node.name in MOVED_ON or _with_ones(node)
+        if moved and passed.issuperset(node.values) and node.values:
             passed.add(node.result)
     for node in graph.nodes:
         if node.name != PRODUCT and node.result not in passed and passed & set(node.values):
@@ -147,6 +148,14 @@ def _passed_on(graph: Graph, handed: Set[int]) -> set[int]:
     if passed.intersection(graph.outputs):
         raise NoSpace("a row handed on that is an output")
     return passed
+
+
+def _with_ones(node: Node) -> bool:
+    """Whether ones are put behind the rows of a matrix, see `loop_gates`."""
+    if node.name != "pad" or node.operands[1] != Scalar(1.0):
+        return False
+    low, high, interior = (node.attributes[key] for key in ("low", "high", "interior"))
+    return not any((*low, *high[:-1], *interior))
 
 
 def joined_sum(

@@ -100,10 +100,12 @@ class RowArray:
     Attributes:
         role: of the slice, with the array's place among the arguments of the kernel.
         element: type of its elements.
+        columns: k; right factors may have a fractal of rows more, for ones behind the rows.
     """
 
     role: Role
     element: str
+    columns: int
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,8 @@ def read_loop(
         found = left_factors(graph)
         for value, role in zip(graph.inputs, inputs, strict=True):
             if role.kind == "slice" and value in found and rows is None:
-                handed, rows = {value}, RowArray(role, graph.arrays[value].element)
+                array = graph.arrays[value]
+                handed, rows = {value}, RowArray(role, array.element, array.shape[-1])
     cut = cut_step(graph, handed)
     made = with_short_forms(cut.graph) if cut.products else cut.graph
     read, results = _roles(made, made.inputs, cut.inputs, inputs)

@@ -4,7 +4,8 @@ rows      the rows of the states are shared by the cores; a core does all steps 
 lanes     or their lanes are: a core has all rows, and the columns of right factors that give its
           lanes; in each step the cores meet before a product, whose left factor each has a part of
 L1        all right factors of a core, from the beginning on
-L0B       all of them too where they fit, else blocks that take turns, loaded in each step
+L0B       all of them too where they fit, or those of states, which cores wait for; else blocks that
+          take turns, loaded in each step
 L0A       or these blocks are the left operand of the cube: the path there is the wider one, but the
           results are columns, which the vector unit turns (`turned_results`)
 """
@@ -17,9 +18,9 @@ from functools import cached_property
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import TileStep, Value
+from davinci.operators.vector_program import Value
 from davinci.schedule.loops.group import HANDED, LoopGroup, StepProduct
-from davinci.schedule.loops.step_form import StepForm, fixed_values
+from davinci.schedule.loops.step_form import StepForm, barriers_of, fixed_values
 from davinci.schedule.loops.turned_results import MOST_ROWS, scratch_elements, turning_cycles
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
@@ -123,6 +124,7 @@ class LoopSchedule:
         lanes: of a core; fewer than there are where cores share them.
         units: cores at work.
         resident: whether right factors stay in L0B.
+        passing: whether those of rows that are handed on do not, and take turns beside the others.
         pitch: lanes of a row in UB.
         cycles: estimated.
         shares_lanes: whether cores share lanes and meet in each step, or share rows.
@@ -145,6 +147,7 @@ class LoopSchedule:
     turned: bool = False
     delay: int = 0
     rest: int = 0
+    passing: bool = False
 
     slots = 1
     slots_held = 1
@@ -155,12 +158,17 @@ class LoopSchedule:
 
     def __str__(self) -> str:
         where = "L0B" if self.resident else "L1"
+        where += ", those of rows in L1" if self.passing else ""
         part = f"{self.lanes} lanes" if self.shares_lanes else f"{self.rows} rows"
         joined = ", results side by side" if self.joined else ""
         joined += ", on the left of the cube" if self.turned else ""
         behind = f", {self.delay} steps behind the first loop" if self.delay else ""
         steps = f"{self.steps} steps, {part} each of {self.units} cores"
         return f"{steps}, factors in {where}{joined}{behind}"
+
+    def stays(self, a: int) -> bool:
+        """Whether the right factors of a left one stay in L0B."""
+        return self.resident and not (self.passing and a == HANDED)
 
     @property
     def space_of_right(self) -> str:
@@ -217,8 +225,10 @@ def depth_of(
 
 
 def most_fractals(schedule: LoopSchedule, machine: Machine) -> int:
-    """Fractals of the largest block of a right factor, which take turns."""
-    return machine.buffer(schedule.space_of_right).bytes // SLOTS // FRACTAL_BYTES
+    """Fractals of the largest block of a right factor, which take turns; beside those that stay,
+    in half of the memory."""
+    share = SLOTS * 2 if schedule.passing else SLOTS
+    return machine.buffer(schedule.space_of_right).bytes // share // FRACTAL_BYTES
 
 
 def blocks_of(
@@ -228,7 +238,7 @@ def blocks_of(
     cube at most, unless all of it is resident there; in the order of k."""
     most = most_fractals(schedule, machine)
     rows, columns = ceil_div(product.k, SIDE), ceil_div(product.n, SIDE)
-    if schedule.resident:
+    if schedule.stays(product.a):
         return [BlockOfB(0, columns, 0, rows)]
     width = min(columns, most // depth)
     return [
@@ -261,16 +271,20 @@ def schedule_with(
     pitch = _pitch(group, lanes)
     apart = LoopSchedule(axis, rows, lanes, units, False, pitch, group.steps, 0, shares)
     apart = replace(apart, rest=rest)
-    fractals = sum(term.fractals for term in terms_of(products_of(group, apart, machine)))
+    terms = terms_of(products_of(group, apart, machine))
+    fractals = sum(term.fractals for term in terms)
     resident = fractals * FRACTAL_BYTES <= machine.buffers.L0B.bytes
     apart = replace(apart, resident=resident)
     found: list[LoopSchedule] = []
     refused: NoSpace | None = None
     ways = [apart]
+    of_states = sum(term.fractals for term in terms if term.a != HANDED)
+    if not resident and 2 * of_states * FRACTAL_BYTES <= machine.buffers.L0B.bytes:
+        ways.append(replace(apart, resident=True, passing=True))
     if group.form(machine, joined=True).rows:
-        ways.append(replace(apart, joined=True))
+        ways += [replace(schedule, joined=True) for schedule in ways]
     if _can_be_turned(group, apart):
-        ways += [replace(schedule, turned=True) for schedule in ways]
+        ways += [replace(way, turned=True) for way in ways if not way.resident]
     for schedule in ways:
         try:
             _require_room(group, schedule, machine, fractals, meeting)
@@ -359,6 +373,8 @@ def _require_room(
     made |= {program.loads[n] for n in group.inputs("product")}
     if any(program.stores[n] not in made for n in group.outputs("state")):
         raise NoSpace("a state that is another one")
+    if group.rows is not None and group.rows.columns % SIDE:
+        raise NoSpace("rows of an array that are no whole blocks")
     for term in terms_of(group.products):
         handed = term.a == HANDED
         if term.n != lanes or term.k != (round_up(term.k, SIDE) if handed else lanes):
@@ -410,17 +426,6 @@ def _require_rows(group: LoopGroup) -> None:
                 raise NoSpace("a part of an array that is no columns")
 
 
-def barriers_of(steps: Sequence[TileStep]) -> int:
-    """How many barriers stand between steps, in front of each one that reads the result of another
-    behind the last barrier; and one behind the last step."""
-    count, fresh = 1, set[Value]()
-    for step in steps:
-        if not fresh.isdisjoint(step.sources):
-            count, fresh = count + 1, set()
-        fresh.add(step.result)
-    return count
-
-
 def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int:
     layout = layout_of(group, schedule, schedule.rows, machine)
     buffers, of = layout.buffers
@@ -429,7 +434,7 @@ def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int
     widest = max((term.k for term in terms_of(group.products)), default=0)
     zeros = widest * SIDE * 2 * schedule.fractal_rows
     if group.rows is not None:
-        shape = (schedule.rows, next(t.k for t in terms_of(group.products) if t.a == HANDED))
+        shape = (schedule.rows, group.rows.columns)
         kinds = {group.rows.element, "f16"}
         size += sum(TileBuffer(element, shape, once=False).bytes for element in kinds)
     return size + sum(map(layout.scratch_bytes, layout.program.steps)) + zeros
@@ -455,7 +460,7 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
             if (term.a != HANDED) != own:
                 continue
             mads += prices.mad(machine, term.fractals * height)
-            if not schedule.resident:
+            if not schedule.stays(term.a):
                 depth = depth_of(products, term.a, schedule, machine)
                 count = len(blocks_of(term, depth, schedule, machine))
                 size, space = term.fractals * FRACTAL_BYTES, schedule.space_of_right

@@ -292,9 +292,12 @@ def divide_factors(program: TileProgram) -> None:
                 continue
         for value, factor in (product.sources, product.sources[::-1]):
             quotient = made.get(value)
-            if quotient is None or quotient.name != "vrec" or value in program.stores.values():
+            if quotient is None or value in program.stores.values():
                 continue
-            (divisor,) = quotient.sources
+            *above, divisor = quotient.sources
+            numbers = [program.constants.get(number) for number in above]
+            if (quotient.name, numbers) not in (("vrec", []), ("vdiv", [1.0])):
+                continue
             alike = {program.forms[v] for v in (factor, divisor, product.result)}
             early = depths.get(factor, 0) < depths.get(divisor, 0)
             if not early or len(readers[value]) > 1 or len(alike) > 1 or value == factor:
@@ -478,3 +481,14 @@ def _arrivals(group: LoopGroup, rows: Iterable[Beside]) -> Iterator[tuple[StepPr
         row = row_of.get(value, (value,))
         done.update(row)
         yield tuple(by_value[other] for other in row) if len(row) > 1 else (product,)
+
+
+def barriers_of(steps: Sequence[TileStep]) -> int:
+    """How many barriers stand between steps, in front of each one that reads the result of another
+    behind the last barrier; and one behind the last step."""
+    count, fresh = 1, set[Value]()
+    for step in steps:
+        if not fresh.isdisjoint(step.sources):
+            count, fresh = count + 1, set()
+        fresh.add(step.result)
+    return count
