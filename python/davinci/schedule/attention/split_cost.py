@@ -180,6 +180,8 @@ def estimate(
     """Cycles on that many blocks."""
     each, alone = step_cycles(attention, schedule, machine)
     steps = most_steps(attention, schedule, cores)
+    if steps == 1:  # Its scores and its products are handed over in parts, one after the other.
+        alone = each + (alone - each) / schedule.subs
     found = 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
     if schedule.quarters == 1:
         found += first_cycles(attention, schedule, machine)
