@@ -135,13 +135,13 @@ class RowsOfSquares:
 
 
 def in_words(buffer: ir.Value) -> ir.Value:
-    """A buffer with elements of 16 bits.
+    """A buffer as words of 16 bits, all of one type, so that these can be copied.
 
     Raises:
         NoCounterpart: it is no buffer at an address.
     """
     kind, view, owner = ir.MemRefType(buffer.type), buffer_of(buffer), buffer.owner
-    if view.itemsize == 2:
+    if isinstance(kind.element_type, ir.F16Type):
         return buffer
     if isinstance(owner, ir.Block) or owner.name not in ("hir.pointer_cast", "memref.view"):
         raise NoCounterpart("words of something else than a buffer")
