@@ -33,7 +33,7 @@ from davinci.elements import Array, to_array
 from davinci.mlir import Op, ir
 from davinci.operators.tensors import Tensor, width_of
 from davinci.passes.ascend.tensor_ops import (
-    CONSTANT,
+    CONSTANTS,
     TensorOps,
     constant_array,
     defining_op,
@@ -143,7 +143,7 @@ def is_iota(value: ir.Value, dim: int) -> bool:
         return is_iota(owner.operands[0], 0)
     if owner.name == "ascend.iota":
         return bool(attribute(owner, "dim") == dim)
-    if owner.name != CONSTANT:
+    if owner.name not in CONSTANTS:
         return False
     found = constant_array(owner)
     spread = [-1 if d == dim else 1 for d in range(found.ndim)]

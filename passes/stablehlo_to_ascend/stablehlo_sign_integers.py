@@ -13,7 +13,8 @@ after:
 
 The vector unit has signed integers only. Sums, products, bits, shifts and what only moves are the
 same of both; what asks for an order gets its operands with half of their range added, a conversion
-to more bits has the copies of the sign cut off. Other operations stay unsigned, between bitcasts.
+to more bits has the copies of the sign cut off, and divisions of up to 32 bits are those of twice
+as many. Other operations stay unsigned, between bitcasts.
 Of 16, 32 and 64 bits; bytes, which the machine converts without a sign, stay as they are. Needs
 calls inlined.
 """
@@ -50,6 +51,8 @@ ORDERED = {f"stablehlo.{name}" for name in ("maximum", "minimum", "clamp")}
 """Operations that choose among their operands by order."""
 
 PRODUCT = "stablehlo.dot_general"
+
+DIVISIONS = ("stablehlo.divide", "stablehlo.remainder")
 
 REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window")
 
@@ -140,6 +143,8 @@ class Unsigned:
             self._order(op)
         elif op.name == PRODUCT:
             self._product(op)
+        elif op.name in DIVISIONS and not stays(op):
+            self._divide(op)
         elif op.name in REDUCTIONS and (kind := order_of_body(op)):
             for i in range(len(op.operands)):
                 op.operands[i] = moved(op.operands[i])
@@ -161,12 +166,16 @@ class Unsigned:
         """Factors of fewer bits than the result get zeros in front of them."""
         wide = op.results[0].type.element_type.width
         for i, value in enumerate(op.operands):
-            width = value.type.element_type.width
-            if value in self.values and width < wide:
-                kind = ir.RankedTensorType.get(value.type.shape, integer(wide))
-                mask = t.full(kind, (1 << width) - 1)
-                op.operands[i] = binary("and", converted(value, kind), mask)
+            if value in self.values and value.type.element_type.width < wide:
+                op.operands[i] = extended(value, wide)
         self._retype(op)
+
+    def _divide(self, op: Op) -> None:
+        """Numbers of twice as many bits, zeros in front of them, are divided as signed ones."""
+        kind = signed(op.results[0].type)
+        wide = [extended(v, 2 * v.type.element_type.width) for v in op.operands]
+        found = t.op(op.name.removeprefix("stablehlo."), wide, wide[0].type)
+        self._replace(op, converted(found, kind))
 
     def _retype(self, op: Op) -> None:
         for result in op.results:
@@ -219,9 +228,7 @@ class Unsigned:
         if width == 64 or kind.element_type.width == 64:
             return None
         if width == 16:
-            wide = ir.RankedTensorType.get(kind.shape, integer(32))
-            found = binary("and", converted(source, wide), t.full(wide, 0xFFFF))
-            return converted(found, kind)
+            return converted(extended(source, 32), kind)
         single = ir.RankedTensorType.get(kind.shape, ir.F32Type.get())
         low = binary("and", source, t.full(source.type, 0xFFFF))
         high = binary("shift_right_logical", source, t.full(source.type, 16))
@@ -290,7 +297,7 @@ def sign_operations(block: ir.Block, unsigned: Unsigned) -> None:
     for view in reversed(given):
         op = view.operation
         replaced = ("stablehlo.constant", "arith.constant", "stablehlo.convert")
-        if op.name in (*replaced, "stablehlo.compare") and not any(
+        if op.name in (*replaced, *DIVISIONS, "stablehlo.compare") and not any(
             list(v.uses) for v in op.results
         ):
             op.erase()
@@ -317,6 +324,8 @@ def stays(op: Op) -> bool:
     floats = any(isinstance(element, ir.FloatType) for element in types)
     if op.name == "stablehlo.convert":
         return floats
+    if op.name in DIVISIONS:
+        return bool(op.results[0].type.element_type.width == max(WIDTHS))
     known = SAME_BITS | ORDERED | {"stablehlo.constant", "stablehlo.compare", "arith.constant"}
     known |= {PRODUCT}
     return op.name not in known
@@ -372,6 +381,12 @@ def cast(value: ir.Value, kind: ir.Type) -> ir.Value:
 
 def converted(value: ir.Value, kind: ir.Type) -> ir.Value:
     return t.op("convert", [value], kind)
+
+
+def extended(value: ir.Value, width: int) -> ir.Value:
+    """Integers with zeros in front of them, of so many bits."""
+    found = converted(value, ir.RankedTensorType.get(value.type.shape, integer(width)))
+    return binary("and", found, t.full(found.type, (1 << value.type.element_type.width) - 1))
 
 
 def binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:

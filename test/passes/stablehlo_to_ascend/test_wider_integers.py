@@ -136,3 +136,46 @@ def test_bits_in_front(kind: str, machine: str) -> None:
     np.testing.assert_array_equal(logical, (x.view(signs) >> counts.view(signs)).view(kind))
     np.testing.assert_array_equal(arithmetic, (x.view(bits) >> counts.view(bits)).view(kind))
     np.testing.assert_array_equal(ones, np.bitwise_count(x.view(signs)))
+
+
+@pytest.mark.parametrize("kind", ["uint16", "uint32"])
+def test_divisions_without_a_sign(kind: str) -> None:
+    """By 0 all bits are set, and the dividend is left."""
+    element, a = {"uint16": "ui16", "uint32": "ui32"}[kind], numbers(kind)
+    b = RANDOM.permutation(a.ravel()).reshape(SHAPE) >> RANDOM.integers(0, 9, SHAPE).astype(kind)
+    b[0, 7] = 0
+    shaped = f"tensor<{SHAPE[0]}x{SHAPE[1]}x{element}>"
+    text = f"""func.func @main(%a: {shaped}, %b: {shaped}) -> ({shaped}, {shaped}) {{
+    %0 = stablehlo.divide %a, %b : {shaped}
+    %1 = stablehlo.remainder %a, %b : {shaped}
+    return %0, %1 : {shaped}, {shaped} }}"""
+    executable = davinci.compile(text)
+    quotient, rest = executable.run(a, b).values()
+    divisor = np.where(b == 0, 1, b)
+    np.testing.assert_array_equal(quotient, np.where(b == 0, np.iinfo(kind).max, a // divisor))
+    np.testing.assert_array_equal(rest, np.where(b == 0, a, a % divisor))
+    if kind == "uint16":
+        assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
+def test_the_place_in_a_dimension_of_one_element() -> None:
+    """Its numbers are all 0, so the array of places is a number."""
+    text = """func.func @main(%x: tensor<1x25xi16>) -> tensor<25xi32> {
+    %places = stablehlo.iota dim = 0 : tensor<1x25xi32>
+    %least = stablehlo.constant dense<-32768> : tensor<i16>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %0:2 = "stablehlo.reduce"(%x, %places, %least, %zero) <{ dimensions = array<i64: 0> }>
+      ({ ^bb0(%a: tensor<i16>, %i: tensor<i32>, %b: tensor<i16>, %j: tensor<i32>):
+      %greater = stablehlo.compare GT, %a, %b : (tensor<i16>, tensor<i16>) -> tensor<i1>
+      %same = stablehlo.compare EQ, %a, %b : (tensor<i16>, tensor<i16>) -> tensor<i1>
+      %before = stablehlo.compare LT, %i, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %both = stablehlo.and %same, %before : tensor<i1>
+      %first = stablehlo.or %greater, %both : tensor<i1>
+      %v = stablehlo.select %greater, %a, %b : tensor<i1>, tensor<i16>
+      %p = stablehlo.select %first, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %p : tensor<i16>, tensor<i32> })
+      : (tensor<1x25xi16>, tensor<1x25xi32>, tensor<i16>, tensor<i32>)
+      -> (tensor<25xi16>, tensor<25xi32>)
+    return %0#1 : tensor<25xi32> }"""
+    (found,) = ran(text, numbers("int16")[:1, :25])
+    assert not found.any()
