@@ -1,6 +1,6 @@
 """Builds the kernel of a loop that stays on a core.
 
-    right factors to L1, and to L0B if they fit; states and fixed values to UB
+    states and fixed values to UB; right factors to L1, and to L0B if they fit
     for step:                                             cce.unroll
       slices to UB                                        buffers with cce.slots
       left factor to L1, L0A; C = A B; C to UB            of each product, as soon as A is there
@@ -103,7 +103,6 @@ class _Unit(LoopProducts):
     def build(self, first: IndexLike) -> None:
         """The kernel of the rows from `first` on."""
         self.first = first
-        self._bring_factors()
         held, of = self.layout.buffers
         inside = {of[self.program.loads[n]] for n in self.group.inputs("slice")}
         kept = {of[v] for v in (*self.layout.fixed, *self.layout.states) if v in of}
@@ -122,6 +121,8 @@ class _Unit(LoopProducts):
         if rows is not None:
             self._room_for_row()
             self._bring_row(self._index(rows.role, as_value(0)))
+        self._bring_factors()
+        if rows is not None:
             self._row_to_l1()
         if self.meeting is not None:
             self.meeting.wait_before()
