@@ -57,7 +57,13 @@ def test_networks_on_the_310p(text: str) -> None:
         ("ascend910b", "[core.AIV]", "[core.AIW]", "did you mean 'AIV'"),
         ("ascend910b", '"MTE1", ', '"MTE9", ', "bad value of 'core.AIC.pipes.2'"),
         ("ascend910b", "[fixpipe]", "[fixpip]", "did you mean 'fixpipe'"),
-        ("ascend910b", "\nfixpipe = ", "\nvaddx = ", "key without use; found 'fixpipe'"),
+        (
+            "ascend910b",
+            '\nfixpipe = ["f32", "f322f16", "s32", "f322bf16"]\n'
+            'fixpipe_to_l1 = ["f322f16", "f322bf16"]',
+            "",
+            "key without use; found 'fixpipe'",
+        ),
         ("ascend910", "\nvadd = ", "\nfixpipe = ", "missing key; expected 'fixpipe'"),
         (
             "ascend910",

@@ -44,11 +44,13 @@ class GateForms:
     scales: dict[int, float] = field(default_factory=dict)
     added: dict[int, int] = field(default_factory=dict)
 
-    def rewrite(self) -> None:
-        """Puts gates that can be into the form in which the cube computes most of them."""
+    def __post_init__(self) -> None:
         self._makers = {node.result: node for node in self.graph.nodes}
         readers = Counter(v for node in self.graph.nodes for v in node.values)
         self._once = {v for v, n in readers.items() if n == 1 and v not in self.graph.outputs}
+
+    def rewrite(self) -> None:
+        """Puts gates that can be into the form in which the cube computes most of them."""
         for node in list(self.graph.nodes):
             if node.name in SCALES and self.graph.arrays[node.result].element == "f32":
                 self._gate(node, SCALES[node.name])

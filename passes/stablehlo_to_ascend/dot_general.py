@@ -120,7 +120,8 @@ class FactorDigits:
 
 
 def digits_of(x: ir.Value, ops: TensorOps) -> FactorDigits:
-    """FactorDigits of 8 bits from -128 to 127; what is above them has carried over."""
+    """The digits of integers, of 8 bits from -128 to 127, but for the highest: what is above them
+    has carried over."""
     element = tensor_of(x.type).element
     if element == "ui8":
         return FactorDigits([ops.cast(x, "f16")], 255)

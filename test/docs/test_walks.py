@@ -109,7 +109,7 @@ assert "8x1 by turns" in executable.profile["kernels"][0]["schedule"]
 WALKS = {
     "python/davinci/operators/diagonal.py": DIAGONAL,
     "python/davinci/operators/root_mean_square.py": ROOT_MEAN_SQUARE,
-    "python/davinci/schedule/products/candidates.py": BESIDE,
+    "python/davinci/schedule/products/rough.py": BESIDE,
 }
 """What is run once the file of a walk is there, or has its lines."""
 

@@ -38,11 +38,11 @@ OPERATORS = [
     ),
     (
         "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
-        "(tensor<4x6xi32>, tensor<6x5xi32>) -> tensor<4x5xi32>",
-        {"a": "4x6xi32", "b": "6x5xi32"},
-        "4x5xi32",
-        "dot_general 4x6 * 6x5 i32",
-        {"macs": 4 * 5 * 6, "factor_bits": 16, "read_bytes": 4 * 54, "write_bytes": 80},
+        "(tensor<4x6xi64>, tensor<6x5xi64>) -> tensor<4x5xi64>",
+        {"a": "4x6xi64", "b": "6x5xi64"},
+        "4x5xi64",
+        "dot_general 4x6 * 6x5 i64",
+        {"macs": 4 * 5 * 6, "factor_bits": 16, "read_bytes": 8 * 54, "write_bytes": 160},
     ),
     (
         "%r = stablehlo.transpose %a, dims = [1, 0] : (tensor<8x40xf16>) -> tensor<40x8xf16>",
