@@ -123,6 +123,8 @@ class Trace:
                 self._missing(pipe, number, leaf)
             if self._teachers:
                 self._teachers.require(leaf.pipe, pipe, number)
+        for pipe in leaf.behind:  # It may touch memory before it waits for them.
+            learn(clock, self._told(pipe))
         self._executed.append(self._issue(leaf, leaf.pipe, is_wait=False))
 
     def _issue(self, node: SyncNode, pipe: Queue, is_wait: bool) -> int:
@@ -250,8 +252,13 @@ class Trace:
             live -= {other for other in live if self._is_clear(other)}
             self._listener(flag, live - {flag})
             live.add(flag)
-        sent = self.state.sent[flag] = [*clock]
-        sent[flag.src] = self.numbers[flag.src]
+        self.state.sent[flag] = self._told(flag.src)
+
+    def _told(self, pipe: Queue) -> Clock:
+        """What is complete when all that a pipe was given so far is."""
+        clock = [*self.state.clocks[pipe]]
+        clock[pipe] = self.numbers[pipe]
+        return clock
 
     def _is_clear(self, flag: PipeFlag) -> bool:
         """Whether the pipe that sets a flag knows that the latest wait for it is over."""
