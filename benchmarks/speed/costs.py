@@ -30,7 +30,7 @@ from davinci.passes.pipeline import pipelines
 from davinci.passes.pipeline.plans import SEQUENTIAL
 from davinci.schedule.graph import Graph
 from davinci.schedule.kernel_cores import cores_of, cores_of_loops, weigher_of
-from davinci.schedule.loops.choice import schedule_of
+from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.pools.group import is_pool
@@ -103,8 +103,8 @@ def estimates(
     for function in kernels(module.operation):
         if loops := loops_of(function):
             groups = [loop_graph_of(function, loop).group() for loop in loops]
-            taken = cores_of_loops(groups, described, cores)
-            ways = [schedule_of(group, described, taken) for group in groups]
+            taken = cores_of_loops(groups, described, cores).cores
+            ways = schedules_of(groups, described, taken)
             yield symbol_name(function), "loop", max(way.cycles for way in ways)
         elif is_group(function):
             kind, cycles = estimate_of(group_of(function).graph, described, cores)
