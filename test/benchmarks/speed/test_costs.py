@@ -1,4 +1,4 @@
-"""The benchmark of estimates knows loops, as kernels of a network are otherwise."""
+"""Estimated against simulated cycles of kernels that are loops."""
 
 from __future__ import annotations
 
