@@ -136,7 +136,7 @@ def transfers_of_950(machine: Machine) -> Iterator[Row]:
 
 
 def start_hidden(cycles: int) -> Experiment:
-    """Of transfers to fractals on the 950."""
+    """Transfers to fractals on the 950 with another number of cycles besides rows and bytes."""
     machine = published_950.MACHINE
     mte2 = machine.mte2.model_copy(update={"nd2nz_fixed_cycles": cycles})
     other = machine.model_copy(update={"mte2": mte2})

@@ -48,7 +48,7 @@ class FactorPart:
 
     @property
     def type(self) -> ir.RankedTensorType:
-        """Of the part in fractals."""
+        """The type of the tensor that holds the part in fractals."""
         return tensor_type(Tensor((self.columns, self.depth), "f16", NZ))
 
     def arranged(self, operands: Sequence[ir.Value]) -> ir.Value:

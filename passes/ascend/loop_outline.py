@@ -27,7 +27,7 @@ from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.loop_factors import FactorPart, KnownOperands, gates_by_cube
 from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps
 from davinci.schedule.graph import Node, Operand, Scalar, Window
-from davinci.schedule.loops.cut import MOVED_ON, CutStep, LoopProduct, cut_step, left_factors
+from davinci.schedule.loops.cut import CutStep, LoopProduct, cut_step, left_factors, origin_of
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
@@ -267,10 +267,11 @@ class LoopOutliner:
         rows, count = self._rows(), len(self.graph.inputs)
         places = zip(self.step.graph.inputs, self.step.inputs, strict=True)
         products = {n: self.step.products[at - count].a for n, at in places if at >= count}
+        made = {node.result: node for node in self.graph.nodes}
         return {
             number
             for number, a in products.items()
-            if self._origin(a) == rows and self.graph.arrays[a].shape[-1] % SIDE == 0
+            if origin_of(a, made) == rows and self.graph.arrays[a].shape[-1] % SIDE == 0
         }
 
     def _rows(self) -> int | None:
@@ -282,13 +283,6 @@ class LoopOutliner:
             slices = [n for n, i in operand.items() if self.loop.roles[i] in SLICES]
             found = sorted(left_factors(self.graph).intersection(slices))
         return found[0] if len(found) == 1 else None
-
-    def _origin(self, value: int) -> int:
-        """The value that a left factor is, of the graph with products."""
-        made = {node.result: node for node in self.graph.nodes}
-        while value in made and made[value].name in MOVED_ON:
-            (value,) = made[value].values
-        return value
 
     def arranged(self, columns: FactorPart) -> ir.Value:
         """A part of a right factor in fractals, built in front of the loop."""

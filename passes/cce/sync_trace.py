@@ -255,7 +255,7 @@ class Trace:
         self.state.sent[flag] = self._told(flag.src)
 
     def _told(self, pipe: Queue) -> Clock:
-        """What is complete when all that a pipe was given so far is."""
+        """The clock of a pipe once it has done all of its operations so far."""
         clock = [*self.state.clocks[pipe]]
         clock[pipe] = self.numbers[pipe]
         return clock

@@ -39,7 +39,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     full_value,
 )
-from davinci.passes.stablehlo_to_ascend.reduced_values import neutral, reduced_by
+from davinci.passes.stablehlo_to_ascend.reduced_values import KINDS_OF_ORDER, neutral, reduced_by
 from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits
 
 LONG = 16384
@@ -89,7 +89,7 @@ def extreme_and_place(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     value, begins = full_value(start), full_value(first)
     if value is None or begins is None or int(begins) != 0:
         return None
-    for kind, dtype in itertools.product(("max", "min"), orders_of(value.dtype)):
+    for kind, dtype in itertools.product(KINDS_OF_ORDER, orders_of(value.dtype)):
         if value.view(dtype) == neutral(kind, dtype) and chooses(op, kind, value.dtype, dtype):
             best, number = _found(keys_of(x, dtype, ops), places, dims[0], kind, ops)
             unsigned = dtype != value.dtype and found.element not in NARROW

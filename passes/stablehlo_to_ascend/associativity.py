@@ -64,7 +64,7 @@ Tried = Callable[[ir.Region, "list[list[ir.Value]]"], "list[ir.Value]"]
 
 
 def _agree(region: ir.Region, tried: Tried) -> bool:
-    """Whether both ways give the same for random numbers."""
+    """Whether a function gives the same but for rounding in both ways, for random numbers."""
     arguments = list(region.blocks[0].arguments)
     kinds = [argument.type.element_type for argument in arguments[: len(arguments) // 2]]
     rng = np.random.default_rng(0)

@@ -38,7 +38,7 @@ from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.padding import edges_of, padded
-from davinci.passes.stablehlo_to_ascend.reduced_values import neutral
+from davinci.passes.stablehlo_to_ascend.reduced_values import KINDS_OF_ORDER, neutral
 from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 from davinci.units import FRACTAL_SIDE
 
@@ -136,9 +136,6 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     return [
         ops.binary(kind, made, ops.full(result.shape, found.element, value)) if begins else made
     ]
-
-
-KINDS_OF_ORDER = ("max", "min")
 
 
 def by_dimension(

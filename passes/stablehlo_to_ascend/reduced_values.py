@@ -21,6 +21,9 @@ from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits
 
 BYTES = ("i8", "ui8")
 
+KINDS_OF_ORDER = ("max", "min")
+"""Reductions whose result is one of the elements."""
+
 
 def reduced_by(
     operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorOps
@@ -31,13 +34,13 @@ def reduced_by(
         return ops.cast(ops.reduce(ops.cast(operand, "f16"), kind, dims), "i1")
     if found.element in BYTES:
         wide = ops.reduce(ops.cast(operand, "i32"), kind, dims)
-        extreme = kind in ("max", "min")
+        extreme = kind in KINDS_OF_ORDER
         return ops.cast(wide, found.element) if extreme else low_bits(wide, found.element, ops)
     if found.element != "i64":
         return ops.reduce(operand, kind, dims)
     return (
         long_extreme(operand, kind, dims, ops)
-        if kind in ("max", "min")
+        if kind in KINDS_OF_ORDER
         else (long_sum(operand, dims, ops) if kind == "add" else None)
     )
 

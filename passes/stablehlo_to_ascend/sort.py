@@ -257,7 +257,7 @@ def rows_at(ops: TensorOps, table: ir.Value, places: ir.Value, apart: int) -> ir
 
 
 def seen_as(ops: TensorOps, x: ir.Value, element: str) -> ir.Value:
-    """The same bits as another type."""
+    """The bits of a tensor as elements of another type of that size."""
     found = tensor_of(x.type)
     if found.element == element:
         return x

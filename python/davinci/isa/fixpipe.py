@@ -50,6 +50,21 @@ FIELDS = (
     Field("nz2nd", 43, 43, word=1, doc="1: rows in GM; 0: blocks of 16 columns, as in L0C"),
 )
 
+COMMON_FIELDS = tuple(field for field in FIELDS if field.name not in ("dst_stride", "nz2nd"))
+"""Fields that results have on every way out of L0C."""
+
+
+def overlap(values: Values, stride: str, place: str) -> str:
+    """What is wrong if blocks of 16 columns lie on each other in a memory, "" if they do not.
+
+    Args:
+        stride: the field with the rows from one block to the next.
+    """
+    n, m, found = values["n_size"], values["m_size"], values[stride]
+    if n > SIDE and found < m:
+        return f"columns in {place} overlap: found {stride} {found}, expected at least m_size {m}"
+    return ""
+
 
 def check_sizes(values: Values) -> str:
     """Limits of the two output formats."""
@@ -63,10 +78,7 @@ def check_sizes(values: Values) -> str:
             return f"rows in GM overlap: found dst_stride {stride}, expected at least n_size {n}"
     elif n % SIDE:
         return f"n_size without nz2nd: found {n}, expected a multiple of {SIDE}"
-    if n > SIDE and values["src_stride"] < m:
-        found = values["src_stride"]
-        return f"columns in L0C overlap: found src_stride {found}, expected at least m_size {m}"
-    return ""
+    return overlap(values, "src_stride", "L0C")
 
 
 def read_region(src_type: str, values: Values) -> Access:
@@ -79,14 +91,14 @@ def read_region(src_type: str, values: Values) -> Access:
 
 
 def column_blocks(space: Space, dst_type: str, values: Values) -> Access:
-    """What is written elsewhere: blocks of 16 columns, `dst_stride` 32-byte blocks apart."""
+    """The region that fixpipe writes as blocks of 16 columns, `dst_stride` 32-byte blocks apart."""
     m, n1 = values["m_size"], ceil_div(values["n_size"], SIDE)
     dims = ((n1 if m else 0, values["dst_stride"] * BLOCK_BYTES),)
     return Access(space, values["dst"], dims, m * SIDE, DTYPES[dst_type])
 
 
 def stored(blocks: Array, values: Values, dst_type: str) -> Array:
-    """What becomes of sums on the way out of L0C: relu, then the type."""
+    """Fixpipe applies relu to blocks of sums, if asked to, and then converts them."""
     dst = DTYPES[dst_type]
     if values["relu"]:
         blocks = np.maximum(blocks, blocks.dtype.type(0))

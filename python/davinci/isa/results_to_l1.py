@@ -19,14 +19,21 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.fixpipe import FIELDS, FIXPIPE_TYPES, column_blocks, read_region, stored
+from davinci.isa.fixpipe import (
+    COMMON_FIELDS,
+    FIXPIPE_TYPES,
+    column_blocks,
+    overlap,
+    read_region,
+    stored,
+)
 from davinci.units import FRACTAL_SIDE as SIDE
 
 HALVES = [each for each in FIXPIPE_TYPES if DTYPES[each[2]].itemsize == 2]
 """Types of 16 bits, of which a block of 16 columns is as wide in L1 as in L0C."""
 
 L1_FIELDS = (
-    *(field for field in FIELDS if field.name not in ("dst_stride", "nz2nd")),
+    *COMMON_FIELDS,
     Field(
         "dst_stride", 32, 63, doc="32-byte blocks in L1 from one block of 16 columns to the next"
     ),
@@ -35,14 +42,10 @@ L1_FIELDS = (
 
 def check_blocks(values: Values) -> str:
     """Limits of a matrix that goes to L1."""
-    n, m = values["n_size"], values["m_size"]
+    n = values["n_size"]
     if n % SIDE:
         return f"n_size on the way to L1: found {n}, expected a multiple of {SIDE}"
-    for name, place in (("src_stride", "L0C"), ("dst_stride", "L1")):
-        if m and n > SIDE and values[name] < m:
-            found = values[name]
-            return f"columns in {place} overlap: found {name} {found}, expected at least m_size {m}"
-    return ""
+    return overlap(values, "src_stride", "L0C") or overlap(values, "dst_stride", "L1")
 
 
 def to_l1(src_type: str, dst_type: str) -> Regions:

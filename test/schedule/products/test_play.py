@@ -74,7 +74,7 @@ def with_residual(m: int, k: int, n: int) -> Product:
 
 
 def direct(m: int, k: int, n: int) -> Product:
-    """Of rows of f16 that become fractals on their way to L1."""
+    """A product whose operands are rows of f16 that become fractals on their way to L1."""
     plain = product(m, k, n)
     a, b = (replace(operand, direct=True) for operand in (plain.a, plain.b))
     return replace(plain, a=a, b=b)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from davinci.machine import Machine, prices
 from davinci.operators.vector_program import JOIN, PART
-from davinci.schedule.loops.cut import MOVED_ON
+from davinci.schedule.loops.cut import origin_of
 from davinci.schedule.loops.group import HANDED, LoopGroup
 from davinci.schedule.loops.schedule import (
     FRACTAL_BYTES,
@@ -234,18 +234,12 @@ def factor_handed_on(group: LoopGroup, place: int) -> int:
         NoSpace: none is.
     """
     made = {node.result: node for node in group.graph.nodes}
-
-    def origin(value: int) -> int:
-        while value in made and made[value].name in MOVED_ON:
-            value = made[value].values[0]
-        return value
-
-    rows = {origin(n) for n in group.outputs("slice") if group.roles[n].place == place}
-    following = {group.roles[n].state: origin(n) for n in group.outputs("state")}
+    rows = {origin_of(n, made) for n in group.outputs("slice") if group.roles[n].place == place}
+    following = {group.roles[n].state: origin_of(n, made) for n in group.outputs("state")}
     for term in terms_of(group.products):
         if term.a == HANDED:
             continue
-        state = origin(term.a)
+        state = origin_of(term.a, made)
         role = group.roles.get(state)
         if role is not None and role.kind == "state" and following.get(role.state) in rows:
             return term.a

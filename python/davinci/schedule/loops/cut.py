@@ -5,7 +5,7 @@ p = h R, s = x + p, n = tanh(s)    ->    outputs h, n = tanh(x + p) of inputs x,
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
@@ -17,6 +17,17 @@ PRODUCT = "matmul"
 
 MOVED_ON = frozenset({"copy", "cast", "reshape"})
 """Operators between a value and the left factor that it is."""
+
+
+def origin_of(value: int, made: Mapping[int, Node]) -> int:
+    """The value that another one is but for operators that move it on.
+
+    Args:
+        made: the operator that computes each value.
+    """
+    while value in made and made[value].name in MOVED_ON:
+        (value,) = made[value].values
+    return value
 
 
 @dataclass(frozen=True)
@@ -151,7 +162,8 @@ def _passed_on(graph: Graph, handed: Set[int]) -> set[int]:
 
 
 def _with_ones(node: Node) -> bool:
-    """Whether ones are put behind the rows of a matrix, see `loop_gates`."""
+    """Whether an operator pads the columns of a matrix with ones, as products with a bias take it
+    (`loop_gates`)."""
     if node.name != "pad" or node.operands[1] != Scalar(1.0):
         return False
     low, high, interior = (node.attributes[key] for key in ("low", "high", "interior"))

@@ -289,9 +289,8 @@ class Candidates:
             for a, b in itertools.product(self.pieces("a", tile), self.pieces("b", tile)):
                 plain = self.schedule(share, tile, outer, beside, (a, b), ragged)
                 # It is the same with all slots for which L1 has room.
-                if self.hopeless(plain) and (self.fits or self.has_room(plain)):
-                    continue
-                if not self.has_room(plain):
+                hopeless = self.hopeless(plain)
+                if (hopeless and self.fits) or not self.has_room(plain) or hopeless:
                     continue
                 # A mad may take parts of several pieces of an image, all of which are in L1.
                 most = min(ceil_div(self.whole.k, a.k), (tile.k + a.k - 2) // a.k + 1)

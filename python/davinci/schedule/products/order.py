@@ -164,7 +164,8 @@ class IssueOrder:
 
     @cached_property
     def fills(self) -> Counter[tuple[str, int, int]]:
-        """How many there are of each shape; so of others."""
+        """The number of fills of both operands by their shape; `loads`, `mads` and `leaves` count
+        those events likewise."""
         return sum((feed.fill_shapes for feed in self._plan.feeds), Counter())
 
     @cached_property
@@ -278,12 +279,12 @@ class _Feed:
 
     @cached_property
     def fill_shapes(self) -> Counter[tuple[str, int, int]]:
-        """How many fills there are of each shape."""
+        """The number of fills of the operand by their shape."""
         return Counter(each.fill.shape for wanted in self.fills.values() for each in wanted)
 
     @cached_property
     def load_shapes(self) -> Counter[tuple[str, int, int, int]]:
-        """How many loads there are of each shape."""
+        """The number of loads of the operand by their shape."""
         return Counter(load.shape for loads in self.loads for load in loads)
 
 

@@ -20,7 +20,7 @@ through all pipes and its last part left."""
 
 
 class Rough:
-    """What a share costs by its size alone.
+    """Estimates the cycles of a share of C from its size alone, before tiles are chosen.
 
     Attributes:
         loads: MTE1 for a fractal of A and of B, what an instruction takes besides left out.
