@@ -138,20 +138,22 @@ def subview(
 
 
 def restride(
-    source: ir.Value, shape: Sequence[int], strides: Sequence[int], offset: int = 0
+    source: ir.Value, shape: Sequence[int], strides: Sequence[int], offset: IndexLike = 0
 ) -> ir.Value:
     """`memref.reinterpret_cast` to another shape and strides (in elements, 0 = broadcast).
 
     The offset is from the buffer's base, so the source must not itself be a dynamic view.
     """
     source_type = ir.MemRefType(source.type)
+    static = offset if isinstance(offset, int) else ir.ShapedType.get_dynamic_size()
     result = ir.MemRefType.get(
         list(shape),
         source_type.element_type,
-        layout=ir.StridedLayoutAttr.get(offset, list(strides)),
+        layout=ir.StridedLayoutAttr.get(static, list(strides)),
         memory_space=source_type.memory_space,
     )
-    return _view("memref.reinterpret_cast", result, source, [], [offset], shape, strides)
+    dynamic = [] if isinstance(offset, int) else [offset]
+    return _view("memref.reinterpret_cast", result, source, dynamic, [static], shape, strides)
 
 
 def _view(

@@ -19,6 +19,7 @@ What has no counterpart is an error that lists all such operations of a kernel, 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -31,8 +32,9 @@ from davinci.errors import CompileError
 from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
+from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hir import blocks, choices, cores, cube
-from davinci.passes.cce_to_hir.operations import NoCounterpart, build
+from davinci.passes.cce_to_hir.operations import Attributes, NoCounterpart, build
 from davinci.passes.cce_to_hir.room import GLOBAL, FreeRoom, pointer_cast, space_of
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import ceil_div
@@ -56,6 +58,9 @@ ROUNDS = {
 """Names of roundings there, by ours."""
 
 CORES = ("aiv", "aic")
+ROWS = 2
+"""Dimensions of a buffer whose rows are filled in part."""
+
 VIEWS = ("memref.reinterpret_cast", "memref.subview")
 
 
@@ -141,7 +146,7 @@ def replace(op: Op, room: FreeRoom) -> None:
         replace_multiply_add(op, name, operands, room)
     elif name == "vector_dup":
         scalar, target = operands
-        build("vbrc", {"broadcast_dims": "array<i64>"}, [scalar, filled(op, target)])
+        fill_lanes(op, scalar, target, room)
     elif name in blocks.REDUCTIONS:
         blocks.reduce_blocks(op, operands)
     elif name == "vcadd":
@@ -360,39 +365,71 @@ def whole_blocks(value: ir.Value) -> ir.Value:
     """The part of a buffer that a copy of whole blocks moves.
 
     Raises:
-        NoCounterpart: its rows do not end in whole blocks, and it is no part of a larger buffer.
+        NoCounterpart: one of several rows does not end in whole blocks.
     """
-    kind = ir.MemRefType(value.type)
-    lanes = buffer_of(value).block
-    size = ceil_div(kind.shape[-1], lanes) * lanes
-    if size == kind.shape[-1]:
+    view = buffer_of(value)
+    *rows, wide = view.shape
+    size = ceil_div(wide, view.block) * view.block
+    if size == wide:
         return value
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name not in VIEWS or kind.shape[:-1]:
+    if math.prod(rows) > 1:
         raise NoCounterpart("cce.copy of whole blocks")
-    wide = ir.MemRefType.get([size], kind.element_type, kind.layout, kind.memory_space)
-    attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
-    attributes["static_sizes"] = ir.DenseI64ArrayAttr.get([size])
-    return ir.Operation.create(owner.name, [wide], list(owner.operands), attributes).result
+    base, place = base_and_place(value)
+    return builder.restride(base, [*rows, size], view.strides, place)
 
 
-def filled(op: Op, target: ir.Value) -> ir.Value:
-    """The part of a buffer that `cce.vector_dup` fills.
+def base_and_place(value: ir.Value) -> tuple[ir.Value, IndexLike]:
+    """The array that a view is a part of, and its first element in there.
 
     Raises:
-        NoCounterpart: it begins inside a block.
+        NoCounterpart: other operations make the view than subviews and a change of shape.
     """
-    lanes = attribute(op, "lanes", None)
-    if lanes is None:
-        return target
-    kind = ir.MemRefType(target.type)
-    first = attribute(op, "first_lane", 0)
-    rows, wide = kind.shape
-    if (first, lanes) == (0, wide):
-        return target
-    if first % buffer_of(target).block:
-        raise NoCounterpart("cce.vector_dup from inside a block")
-    return builder.subview(target, [0, first], [rows, lanes])
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name not in VIEWS:
+        if buffer_of(value).offset != 0:
+            raise NoCounterpart("a view at a place that is not known")
+        return value, 0
+    source, *given = owner.operands
+    dynamic, left = ir.ShapedType.get_dynamic_size(), iter(given)
+    offsets = [next(left) if n == dynamic else n for n in owner.attributes["static_offsets"]]
+    if owner.name == "memref.reinterpret_cast":
+        (offset,) = offsets
+        return source, offset
+    base, place = base_and_place(source)
+    for offset, step in zip(offsets, buffer_of(source).strides, strict=True):
+        place = builder.add(place, builder.mul(offset, step))
+    return base, place
+
+
+def fill_lanes(op: Op, scalar: ir.Value, target: ir.Value, room: FreeRoom) -> None:
+    """Fills a buffer, or some lanes of its rows. What lies in front of these in a block is kept
+    behind all buffers meanwhile, for fills begin with blocks.
+
+    Raises:
+        NoCounterpart: UB has no room for it.
+    """
+    fill: Attributes = {"broadcast_dims": "array<i64>"}
+    rows, wide = (*ir.MemRefType(target.type).shape, 0, 0)[:ROWS]
+    lanes, first = attribute(op, "lanes", None), attribute(op, "first_lane", 0)
+    if lanes is None or (first, lanes) == (0, wide):
+        build("vbrc", fill, [scalar, target])
+        return
+    block = buffer_of(target).block
+    kept = first % block
+    part = builder.subview(target, [0, first - kept], [rows, kept + lanes])
+    if not kept:
+        build("vbrc", fill, [scalar, part])
+        return
+    like = ir.MemRefType(target.type)
+    blocks_of_rows = ir.MemRefType.get([rows, block], like.element_type, None, like.memory_space)
+    saved = builder.subview(room.several([blocks_of_rows])[0], [0, 0], [rows, kept])
+    front = builder.subview(part, [0, 0], [rows, kept])
+    for source, copy in ((front, saved), (saved, front)):
+        blocks.wait_for_vectors()
+        replace_elementwise(op, "vmax", [source, source, copy])
+        blocks.wait_for_vectors()
+        if source is front:
+            build("vbrc", fill, [scalar, part])
 
 
 def replace_buffer(op: Op) -> None:

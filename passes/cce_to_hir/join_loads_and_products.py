@@ -9,27 +9,37 @@ after:
        : (memref<4x2x16x16xf16, strided<[512, 256, 16, 1]>, L1>, ..)
 
 AscendNPU-IR has an operation for parts of products in L1, and none for loads into L0A and L0B. A
-load is done again by each product that reads what it loaded. That needs what was loaded to be in L1
-still, so nothing may write to it between the load and the product, which are in one block or the
-product deeper in it; and what a product reads to be one load's. Products of other factors stay as
-they are.
+load is done again by each product that reads what it loaded, or a part of it; a factor that several
+loads made is cut where they meet, and so is the product. Loads of windows of one pixel are loads,
+too. What was loaded has to be in L1 still: what would overwrite it before the product comes behind
+it, if it may. Kernels with products of other factors stay as they are.
 
 It comes before `multi-buffer` and `plan-memory`, which let what was loaded be overwritten.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.cce.effects import effects_of
-from davinci.mlir import Op, ir, operations
+from davinci.mlir import Op, arith, ir, operations, symbol_name
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.kernels import kernels, launched_programs
 from davinci.passes.analysis.lifetimes import VIEWS
+from davinci.passes.cce_to_hir.loaded_fractals import (
+    LOADS,
+    BlockOrders,
+    LoadedPart,
+    viewed_buffer,
+    written,
+)
 from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.units import FRACTAL_SIDE as SIDE
 
 TURNED = ("a_transpose", "b_transpose")
 C, INIT = 2, 3
@@ -44,22 +54,36 @@ class JoinLoadsAndProductsPass(Pass):
     NAME = "join-loads-and-products"
 
     def run(self, op: Op) -> None:
-        for kernel in kernels(op):
-            join(kernel)
+        found = {symbol_name(kernel): kernel for kernel in kernels(op)}
+        launches = launched_programs(op).values()
+        for name, kernel in found.items():
+            names = next((each for each in launches if name in each), [name])
+            join(kernel, [found[each] for each in names])
 
 
-def join(kernel: Op) -> None:
-    """Joins the products of a kernel with their loads, if all of them can be."""
-    products, lines = operations(kernel, "cce.mad"), BlockOrders(kernel)
-    found = [[lines.load_of(mad, mad.operands[i]) for i in range(2)] for mad in products]
-    pairs = [(a, b) for a, b in found if a is not None and b is not None]
-    if len(pairs) < len(products):
+def join(kernel: Op, programs: Sequence[Op]) -> None:
+    """Joins the products of a kernel with their loads, if all of them can be.
+
+    Args:
+        programs: of the launch that it is part of.
+    """
+    arguments = kernel.regions[0].blocks[0].arguments
+    stored = {number for program in programs for number in arguments_written(program)}
+    given = [value for number, value in enumerate(arguments) if number not in stored]
+    products, lines = operations(kernel, "cce.mad"), BlockOrders(kernel, given)
+    found = []
+    for mad in products:
+        a, b = (lines.parts_of(mad, mad.operands[i]) for i in range(2))
+        if a is None or b is None:
+            return
+        found.append((mad, a, b))
+    if not all(keep(lines, mad, part) for mad, a, b in found for part in (*a, *b)):
         return
-    for mad, (a, b) in zip(products, pairs, strict=True):
+    for mad, a, b in found:
         with ir.InsertionPoint(mad), mad.location:
             replace(mad, a, b)
         mad.erase()
-    for load in operations(kernel, "cce.load2d"):
+    for load in operations(kernel, *LOADS):
         load.erase()
     lengthen(kernel)
     for op in reversed(operations(kernel, *VIEWS, "memref.alloc")):
@@ -67,75 +91,65 @@ def join(kernel: Op) -> None:
             op.erase()
 
 
-def replace(mad: Op, a: Op, b: Op) -> None:
-    """Builds the product of what two loads load in front of the product of what they loaded."""
-    turned_a, turned_b = (bool(attribute(load, "transpose", False)) for load in (a, b))
-    left, right, into = a.operands[0], b.operands[0], list(mad.operands)[2:]
-    # Rows of fractals first in L0A and L0B; in L1 the blocks that are rows of the factor.
-    if not turned_a:
-        left = swapped(left)
-    if turned_b:
-        right = swapped(right)
-    a_transpose, b_transpose = turned_a, not turned_b
-    cce.mad_l1(left, right, *into, a_transpose=a_transpose, b_transpose=b_transpose)
+def arguments_written(program: Op) -> set[int]:
+    """The numbers of the arguments that a program writes to."""
+    arguments = list(program.regions[0].blocks[0].arguments)
+    buffers = {buffer for op in operations(program) for buffer in written(op)}
+    return {number for number, value in enumerate(arguments) if value in buffers}
 
 
-def swapped(value: ir.Value) -> ir.Value:
-    """A view of fractals with its two outer dimensions the other way round."""
-    view, owner = buffer_of(value), value.owner
-    (first, second, *others), (one, two, *steps) = view.shape, view.strides
-    assert not isinstance(owner, ir.Block), "a view of a buffer"
-    offset = ir.MemRefType(value.type).get_strides_and_offset()[1]
-    source = owner.operands[0]
-    return builder.restride(source, [second, first, *others], [two, one, *steps], offset)
+def keep(lines: BlockOrders, mad: Op, part: LoadedPart) -> bool:
+    """Has what a load reads in L1 stay there until a product: what overwrites it before comes
+    behind the product. False if it cannot."""
+    found = lines.overwriting(part.load, mad)
+    return found is not None and all(lines.sink(op, mad) for op in reversed(found))
 
 
-class BlockOrders:
-    """The operations of each block of a kernel in their order."""
+def replace(mad: Op, a: Sequence[LoadedPart], b: Sequence[LoadedPart]) -> None:
+    """Builds products of the parts of both factors in L1 in front of the product of all of them."""
+    *_, c, init = mad.operands
+    i1 = ir.IntegerType.get_signless(1)
+    goes_on = ir.IntegerAttr.get(i1, 0)
+    n1, m1 = buffer_of(c).shape[:2]
+    rows = between(part.rows for part in a)
+    inner = between([*(part.columns for part in a), *(part.rows for part in b)])
+    columns = between(part.columns for part in b)
+    if len(rows) > 1:  # Parts of columns of C are without gaps only one by one.
+        columns = [range(i, i + 1) for i in range(n1)]
+    for n in columns:
+        for m in rows:
+            whole = (len(n), len(m)) == (n1, m1)
+            into = c if whole else part_of_result(c, n, m)
+            for number, k in enumerate(inner):
+                left, right = holding(a, m, k), holding(b, k, n)
+                # Rows of fractals first in L0A and L0B; in L1 the blocks that are rows of the
+                # factor.
+                a_transpose, b_transpose = left.load.turned, not right.load.turned
+                cce.mad_l1(
+                    left.view(m, k, across=not a_transpose),
+                    right.view(k, n, across=not b_transpose),
+                    into,
+                    arith.ConstantOp(i1, goes_on).result if number else init,
+                    a_transpose=a_transpose,
+                    b_transpose=b_transpose,
+                )
 
-    def __init__(self, kernel: Op) -> None:
-        self._lines: dict[ir.Block, list[ir.Operation]] = {}
-        self._places: dict[ir.Operation, int] = {}
-        for op in operations(kernel):
-            for region in op.regions:
-                for block in region:
-                    line = [view.operation for view in block.operations]
-                    self._lines[block] = line
-                    self._places |= {each: number for number, each in enumerate(line)}
 
-    def load_of(self, mad: ir.Operation, factor: ir.Value) -> ir.Operation | None:
-        """The load whose result a product reads, None if it cannot be done again there."""
-        for use in factor.uses:
-            load = use.owner.operation
-            if load.name == "cce.load2d" and self._holds(load, mad, factor):
-                return load
-        return None
+def between(ranges: Iterable[range]) -> list[range]:
+    """The ranges between all ends of some ranges."""
+    ends = sorted({end for each in ranges for end in (each.start, each.stop)})
+    return [range(first, last) for first, last in pairwise(ends)]
 
-    def _holds(self, load: ir.Operation, mad: ir.Operation, factor: ir.Value) -> bool:
-        """Whether what a load reads and writes is the same at the product."""
-        source = load.operands[0]
-        between = self._between(load, mad)
-        if between is None or not plain_view(source):
-            return False
-        touched = {viewed_buffer(factor), viewed_buffer(source)}
-        written = [found.writes for op in between if (found := effects_of(op)) is not None]
-        return not any(viewed_buffer(value) in touched for values in written for value in values)
 
-    def _between(self, load: ir.Operation, mad: ir.Operation) -> list[ir.Operation] | None:
-        """What may run between a load and a product in the same block or deeper in it, None if the
-        product is elsewhere or in front of it."""
-        around = mad
-        while around.block != load.block:
-            parent = around.parent
-            if parent is None or parent.operation.name == "func.func":
-                return None
-            around = parent.operation
-        first, last = self._places[load], self._places[around]
-        if last < first:
-            return None
-        line = self._lines[load.block][first + 1 : last]
-        inside = [] if around == mad else operations(around)
-        return [op for each in line for op in operations(each)] + inside
+def holding(parts: Sequence[LoadedPart], rows: range, columns: range) -> LoadedPart:
+    """The part of a factor that these rows and columns are in."""
+    return next(p for p in parts if rows.start in p.rows and columns.start in p.columns)
+
+
+def part_of_result(c: ir.Value, columns: range, rows: range) -> ir.Value:
+    """Some columns and rows of fractals of a product's result."""
+    starts, sizes = [columns.start, rows.start, 0, 0], [len(columns), len(rows), SIDE, SIDE]
+    return builder.subview(c, starts, sizes)
 
 
 @dataclass(frozen=True)
@@ -224,19 +238,3 @@ def take_in(first: ir.Operation, second: ir.Operation) -> None:
             second.operands[number] = part.with_more(blocks)
     second.operands[INIT] = first.operands[INIT]
     first.erase()
-
-
-def plain_view(value: ir.Value) -> bool:
-    """Whether a value is a `memref.reinterpret_cast`, with a constant place, of what another
-    operation makes."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
-        return False
-    return len(owner.operands) == 1 and not isinstance(owner.operands[0].owner, ir.Block)
-
-
-def viewed_buffer(value: ir.Value) -> ir.Value:
-    """The buffer that a view is one of."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
-        value = value.owner.operands[0]
-    return value

@@ -12,11 +12,13 @@ from typing import Any
 
 from davinci import frontends
 from davinci.dialects.base import attribute
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
 from davinci.frontends.hivm import written
 from davinci.mlir import Op, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend.ascend_unfold_windows import AscendUnfoldWindowsPass
+from davinci.passes.cce_to_hir.choices import is_dense
 from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
 from davinci.passes.cce_to_hir.join_loads_and_products import JoinLoadsAndProductsPass
 from davinci.passes.pipeline import pipelines, runner
@@ -136,7 +138,19 @@ def arguments_of_calls(module: ir.Module) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for view in block.operations:
         op = view.operation
+        if op.name in RESHAPES and names.get(op.operands[0]) and is_whole(op):
+            names[op.results[0]] = names[op.operands[0]]
         if op.name == "func.call":
             called = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
             found.setdefault(called, tuple(names.get(value, "") for value in op.operands))
     return found
+
+
+RESHAPES = ("memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_shape")
+"""Operations whose result may be the same array in another shape."""
+
+
+def is_whole(view: Op) -> bool:
+    """Whether a view has all elements of an array, in their order."""
+    whole, part = view.operands[0], view.results[0]
+    return is_dense(part) and buffer_of(part).size == buffer_of(whole).size

@@ -61,3 +61,45 @@ func.func @overwritten(%x: memref<16x16xf16>) attributes {ascend.kernel} {
   "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<1x1x16x16xf16, #cce.space<"L0A">>, memref<1x1x16x16xf16, #cce.space<"L0B">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
   return
 }
+
+// B is made by two loads, one of them of a buffer that is full of one number, and of the A that was
+// loaded only half is multiplied: two products, the second one with the other column of C. What
+// overwrites A in L1 comes behind them, also where a flag tells other cores that they may go on, for
+// none of the launch writes to the argument.
+// CHECK-LABEL: func.func @parts
+// CHECK-NOT: L0A
+// CHECK-NOT: "cce.nd2nz"
+// CHECK: [[A:%.+]] = memref.reinterpret_cast %alloc to offset: [256], sizes: [1, 1, 16, 16]
+// CHECK-NEXT: [[B:%.+]] = memref.reinterpret_cast [[OTHER:%.+]] to offset: [0], sizes: [1, 1, 16, 16]
+// CHECK-NEXT: "cce.mad_l1"([[A]], [[B]], {{.*}}) {b_transpose} : {{.*}}memref<1x1x16x16xf32, strided<[256, 256, 16, 1]>,
+// CHECK: "cce.mad_l1"({{.*}}) {b_transpose} : {{.*}}memref<1x1x16x16xf32, strided<[256, 256, 16, 1], offset: 256>,
+// CHECK-NEXT: "cce.nd2nz"
+// CHECK: return
+func.func @parts(%x: memref<32x16xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %true = arith.constant true
+  %c0 = arith.constant 0 : index
+  %l1 = memref.alloc() : memref<512xf16, #cce.space<"L1">>
+  %other = memref.alloc() : memref<512xf16, #cce.space<"L1">>
+  %ones = memref.alloc() : memref<512xf16, #cce.space<"L1">>
+  %l0a = memref.alloc() : memref<512xf16, #cce.space<"L0A">>
+  %l0b = memref.alloc() : memref<512xf16, #cce.space<"L0B">>
+  %l0c = memref.alloc() : memref<2x1x16x16xf32, #cce.space<"L0C">>
+  %fill = memref.reinterpret_cast %ones to offset: [0], sizes: [1, 256], strides: [256, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x256xf16, strided<[256, 1]>, #cce.space<"L1">>
+  %one = memref.reinterpret_cast %ones to offset: [0], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  %image = memref.reinterpret_cast %l1 to offset: [0], sizes: [1, 1, 32, 16], strides: [512, 512, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x1x32x16xf16, strided<[512, 512, 16, 1]>, #cce.space<"L1">>
+  %rows = memref.reinterpret_cast %l1 to offset: [0], sizes: [1, 32, 16], strides: [512, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x32x16xf16, strided<[512, 16, 1]>, #cce.space<"L1">>
+  %column = memref.reinterpret_cast %other to offset: [0], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  %a = memref.reinterpret_cast %l0a to offset: [0], sizes: [2, 1, 16, 16], strides: [256, 256, 16, 1] : memref<512xf16, #cce.space<"L0A">> to memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0A">>
+  %half = memref.reinterpret_cast %l0a to offset: [256], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : memref<512xf16, #cce.space<"L0A">> to memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 256>, #cce.space<"L0A">>
+  %b_column = memref.reinterpret_cast %l0b to offset: [0], sizes: [1, 1, 16, 16], strides: [512, 256, 16, 1] : memref<512xf16, #cce.space<"L0B">> to memref<1x1x16x16xf16, strided<[512, 256, 16, 1]>, #cce.space<"L0B">>
+  %b_one = memref.reinterpret_cast %l0b to offset: [256], sizes: [1, 1, 16, 16], strides: [512, 256, 16, 1] : memref<512xf16, #cce.space<"L0B">> to memref<1x1x16x16xf16, strided<[512, 256, 16, 1], offset: 256>, #cce.space<"L0B">>
+  %b = memref.reinterpret_cast %l0b to offset: [0], sizes: [1, 2, 16, 16], strides: [512, 256, 16, 1] : memref<512xf16, #cce.space<"L0B">> to memref<1x2x16x16xf16, strided<[512, 256, 16, 1]>, #cce.space<"L0B">>
+  "cce.clear_l1"(%fill) {bits = 15360 : i64} : (memref<1x256xf16, strided<[256, 1]>, #cce.space<"L1">>) -> ()
+  "cce.load2d"(%one, %b_one) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<1x1x16x16xf16, strided<[512, 256, 16, 1], offset: 256>, #cce.space<"L0B">>) -> ()
+  "cce.load3d"(%image, %c0, %c0, %a) {kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0>, element = 0 : i64} : (memref<1x1x32x16xf16, strided<[512, 512, 16, 1]>, #cce.space<"L1">>, index, index, memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L0A">>) -> ()
+  "cce.nd2nz"(%x, %rows) : (memref<32x16xf16>, memref<1x32x16xf16, strided<[512, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.set_core_flag"() {flag = 1 : i64, pipe = "FIX"} : () -> ()
+  "cce.load2d"(%column, %b_column) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<1x1x16x16xf16, strided<[512, 256, 16, 1]>, #cce.space<"L0B">>) -> ()
+  "cce.mad"(%half, %b, %l0c, %true) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 256>, #cce.space<"L0A">>, memref<1x2x16x16xf16, strided<[512, 256, 16, 1]>, #cce.space<"L0B">>, memref<2x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  return
+}
