@@ -52,7 +52,7 @@ PRODUCTS: list[tuple[str, Product, int, tuple[float, ...]]] = [
     ),
     (
         "C8, unit flag",
-        Product(4, 8, 1024, 1024, *BLOCK, 4, 4, 2, machine=MACHINE),
+        Product(4, 8, 1024, 1024, *BLOCK, 4, 4, 2, unit_flag=True, machine=MACHINE),
         0,
         (2549.657, 835.579, 1900.322, 213.789, 2558.155),
     ),
@@ -75,8 +75,8 @@ WAITS = (
     "what the fixpipe column holds besides writing, as on the 910B: in C4 and C5 it is the time "
     "of the bytes, in C0 to C2 3.0 to 3.2 steps along k more for each block, whose steps take "
     "863, 1,644 and 1,730 cycles, so waits count from when the scalar unit has issued it (below: "
-    "with as many instructions a step as here they would be 35 to 41 % too long), and with the "
-    "unit flag all waits do"
+    "with as many instructions a step as here they would be 35 to 41 % too long). In C8, which has "
+    "the unit flag, fixpipe itself waits, from its issue on, too"
 )
 SHORT = (
     "what rows of 256 bytes cost: C4 differs from C5 by two steps of A a transfer, not four, and "

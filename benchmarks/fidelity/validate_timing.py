@@ -212,7 +212,6 @@ NOT_MODELLED = """\
 * What another part takes for a row of a transfer to fractals (V7).
 * Rows on the way to UB that do not begin at a whole block of 32 bytes.
 * Transfers that wait while loads read from L1.
-* The unit flag, by which fixpipe starts before a mad is complete.
 * Fixpipe that multiplies by scales or adds a bias: there are no records of it.
 * Vector masks: masked lanes keep their banks. The 16 extra cycles of tiles that are not whole
   repeats: it is not known whether they are the unit's or those of setting the mask.

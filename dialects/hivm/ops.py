@@ -121,7 +121,9 @@ def static_fields(op: Op, record: Instruction, dynamic: Sequence[str]) -> dict[s
     for field in record.fields:
         name = field.name
         if name not in attributes:
-            if name not in dynamic:
+            if name not in dynamic and field.optional:
+                values[name] = 0
+            elif name not in dynamic:
                 raise Invalid(f"field {name} is missing", "", f"{field.minimum}..{field.limit}")
             continue
         if name in dynamic:
@@ -152,7 +154,7 @@ class InstructionOp(Hivm.Operation):
 
     C1 `type` is one that the instruction has; absent where it has none.
     C2 no attribute is unknown; `dynamic` is an array of different field names.
-    C3 every field is given once, as an i64 attribute or in `dynamic`.
+    C3 every field is given once, as an i64 attribute or in `dynamic`; or not at all if optional.
     C4 static fields are within their limits, and legal together; the same for constant operands.
     C5 there is one operand for each address and dynamic field.
     C6 addresses are pointers into the memory of the record; dynamic fields are i64.
@@ -295,7 +297,8 @@ def build(
         name: instruction name, e.g. "vadd".
         dtype: its `type`, "" if it has none.
         addresses: pointer values, in the order of the record's operands.
-        fields: every field of the record: an int for a static one, an i64 value for a dynamic one.
+        fields: every field of the record but optional ones that are 0: an int for a static one, an
+            i64 value for a dynamic one.
 
     Raises:
         ValueError: no such instruction, or the names in `fields` are not the record's.
@@ -303,7 +306,7 @@ def build(
     if dtype not in BY_NAME.get(name, {}):
         raise ValueError(f"no instruction {name!r} of type {dtype!r}")
     record = BY_NAME[name][dtype]
-    names = record.field_names
+    names = [n for n in record.field_names if n in fields or n not in record.defaults]
     if fields.keys() != set(names):
         found = sorted(fields)
         raise ValueError(f"{record.mnemonic}: found fields {found}, expected {list(names)}")

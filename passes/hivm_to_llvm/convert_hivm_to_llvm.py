@@ -328,7 +328,7 @@ def packed_operands(
         if f.name in dynamic:
             parts[f.word].append(shifted(dynamic[f.name], f.lo, constants))
             count += f.lo > 0
-        else:
+        elif f.name in attributes or not f.optional:
             # A field as wide as the word may be negative as an attribute.
             static[f.word] |= (attributes[f.name].value << f.lo) & WORD
     words = []

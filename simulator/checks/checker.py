@@ -18,6 +18,7 @@ from davinci.simulator.core.parts import Order
 from davinci.simulator.core.plan import StreamPart
 from davinci.simulator.core.problems import UnplacedFault
 from davinci.simulator.core.tables import Tables, event_named
+from davinci.simulator.timing.beginning import units_of
 
 
 class Checker:
@@ -35,7 +36,8 @@ class Checker:
 
     def __init__(self, tables: Tables, memories: Sequence[Memory]) -> None:
         self._tables, self._memories = tables, memories
-        self.races = Races(Pipe[name] for name in tables.machine.sync.sequential_pipes)
+        sequential = [Pipe[name] for name in tables.machine.sync.sequential_pipes]
+        self.races = Races(sequential, units_of(tables.machine))
 
     def begin(self, foreign: bool = False, shared: Mapping[Space, int] | None = None) -> None:
         """Starts a block.

@@ -55,13 +55,14 @@ def told(waits: Mapping[Waiter, str], circle: Sequence[Waiter]) -> str:
 @dataclass(frozen=True)
 class Issued:
     """An instruction in a queue: its number in the block, its source location, and the event if it
-    is a `wait_flag` or `set_flag`."""
+    is a `wait_flag` or `set_flag`; the pipe whose unit flags it obeys, if it does."""
 
     name: str
     index: int
     location: int
     wait: Event | None = None
     send: Event | None = None
+    units: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,11 @@ class Deadlock(UnplacedFault):
         return told(waits, self._circle)
 
     def _wait(self, pipe: int, item: Issued, place: Place) -> str:
+        if item.wait is None and item.units is not None:
+            return (
+                f"PIPE_{Pipe(pipe).name} waits at #{item.index} {item.name} "
+                f"({place(item.location)}) for unit flags of PIPE_{Pipe(item.units).name}"
+            )
         assert item.wait is not None, "what holds a pipe up waits for a flag"
         source, _, event = item.wait
         text = (
@@ -136,7 +142,7 @@ class Deadlock(UnplacedFault):
             first = self._held[source][0]
             return (
                 f"{text}, whose set_flag #{answer.index} ({place(answer.location)}) is in the "
-                f"queue behind #{first.index} wait_flag"
+                f"queue behind #{first.index} {first.name}"
             )
         if self._scalar is not None:
             text += ", whose set_flag the scalar unit has not issued"
@@ -164,6 +170,8 @@ class Deadlock(UnplacedFault):
             item = scalar.item
         else:
             item = self._held[pipe][0]
+        if item.wait is None and item.units is not None:
+            return [item.units] if item.units in self._held else [S] if scalar is not None else []
         assert item.wait is not None, "what holds a pipe up waits for a flag"
         if self._answer(item) is not None:
             return [item.wait[0]]

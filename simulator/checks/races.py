@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
+from davinci.simulator.checks.unit_flags import UnitFlags
 from davinci.simulator.core.events import ALL, PIPES, Event, S, name_of
 from davinci.simulator.core.forms import InstructionForm, TouchedRegion
 from davinci.simulator.core.problems import UnplacedFault
@@ -160,14 +161,16 @@ class Races:
 
     Args:
         sequential: pipes whose own instructions never overlap.
+        units: of L0C, see `isa.unit_flags`.
 
     Attributes:
         foreign: what instructions from now on know of other cores. A wait for another core holds
             the scalar unit, so all pipes know the same.
     """
 
-    def __init__(self, sequential: Iterable[Pipe]) -> None:
+    def __init__(self, sequential: Iterable[Pipe], units: int = 0) -> None:
         self._sequential = frozenset(int(pipe) for pipe in sequential)
+        self._unit_count = units
         self.reset()
 
     def reset(self, queued_flags: bool = False) -> None:
@@ -178,6 +181,7 @@ class Races:
         """
         self._queued_flags = queued_flags
         self._numbers = [0] * PIPES
+        self._units = UnitFlags(self._unit_count)
         self._clocks = [[0] * PIPES for _ in range(PIPES)]
         self._sent: dict[Event, deque[tuple[list[int], int]]] = {}
         self._early: dict[Event, deque[tuple[int, int]]] = {}
@@ -196,7 +200,7 @@ class Races:
                 after that one orders it after most others too.
         """
         form = party.form
-        number, known = self._advance(form)
+        number, known = self._advance(party, words)
         ports = form.reads, form.writes
         conflicts = list(self._conflicts(party, words, ports, known))
         if conflicts:
@@ -206,7 +210,7 @@ class Races:
 
     def access_on_chip(self, party: Party, words: list[int]) -> None:
         """Notes what an instruction touches on the chip; it is known to race with nothing."""
-        number, _ = self._advance(party.form)
+        number, _ = self._advance(party, words)
         self._note(party, words, party.form.chip_ports, number)
 
     def access_gm(self, party: Party, words: list[int], number: int, known: Clock) -> bool:
@@ -229,11 +233,15 @@ class Races:
         """The pipe's vector clock as it is now."""
         return tuple(self._clocks[pipe])
 
-    def _advance(self, form: InstructionForm) -> tuple[int, Clock]:
-        """The next instruction of a pipe: its number, and the pipe's clock."""
-        pipe = int(form.pipe)
-        self._numbers[pipe] += 1
-        return self._numbers[pipe], self._clocks[pipe]
+    def _advance(self, party: Party, words: list[int]) -> tuple[int, Clock]:
+        """The next instruction of a pipe: its number, and the pipe's clock, with what units of L0C
+        add to it."""
+        pipe = int(party.form.pipe)
+        number = self._numbers[pipe] = self._numbers[pipe] + 1
+        clock = self._clocks[pipe]
+        if party.form.l0c_word:
+            clock = self._units.take(party.form, words, party.index, number, clock)
+        return number, clock
 
     def _conflicts(
         self, party: Party, words: list[int], ports: Ports, known: Clock

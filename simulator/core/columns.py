@@ -67,7 +67,8 @@ class FormColumn(enum.IntEnum):
     GM_PORT_COUNT = 11
     WRITES = 12  # of the ports the last ones, on the vector pipe: what it writes
     FINDS = 13  # its data names more that it reads
-    COLUMNS = 14
+    UNITS = 14  # word with the address in L0C of the units whose flags it obeys, 0 if none
+    COLUMNS = 15
 
 
 ALIGNMENT, PORT, STRIDED, GM_PORT = 2, 4, 2, 5

@@ -13,7 +13,8 @@ from davinci.simulator.core.problems import UnplacedFault, located
 PIPES = int(max(Pipe)) + 1
 """Length of lists that are indexed by pipes."""
 
-S, V, MTE2, ALL = int(Pipe.S), int(Pipe.V), int(Pipe.MTE2), int(Pipe.ALL)
+S, V, M, MTE2 = int(Pipe.S), int(Pipe.V), int(Pipe.M), int(Pipe.MTE2)
+ALL, FIX = int(Pipe.ALL), int(Pipe.FIX)
 
 Event = tuple[int, int, int]
 """Source pipe, destination pipe, event id."""

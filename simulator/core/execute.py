@@ -13,6 +13,7 @@ from davinci.isa.core import (
     RECORD_WORDS,
     SCALAR_OPS_SHIFT,
 )
+from davinci.isa.unit_flags import UNIT_BYTES
 from davinci.native import Bytes, Floats, Ints, ints_at
 from davinci.simulator.core.columns import (
     ALIGNMENT,
@@ -34,7 +35,7 @@ from davinci.simulator.core.columns import (
     OpcodeColumn,
 )
 from davinci.simulator.core.events import MTE2
-from davinci.simulator.timing.clock import CLEAR_BIT, OPS_SHIFT, issue
+from davinci.simulator.timing.clock import CLEAR_BIT, OPS_SHIFT, UNIT_SHIFT, issue
 from davinci.simulator.timing.layout import LIBRARY, Kind, StepColumn, Stop, Word
 from davinci.units import BLOCK_BYTES
 
@@ -95,13 +96,16 @@ def execute(t: Ints, x: Floats, records: Ints, count: int) -> int:
         clear = CLEAR_BIT if steps[known + StepColumn.OVERLAP] else 0
         if forms[row + FormColumn.WRITES] and not write_last(t, records, at, row):
             clear = 0
-        log[t[Word.COUNT]] = step | clear | ops << OPS_SHIFT
+        unit = 0
+        if forms[row + FormColumn.UNITS]:
+            unit = records[at + forms[row + FormColumn.UNITS]] // UNIT_BYTES
+        log[t[Word.COUNT]] = step | clear | ops << OPS_SHIFT | unit << UNIT_SHIFT
         if steps[known + StepColumn.MOVES]:
             noted = 2 * t[Word.TRANSFER_COUNT]
             transfers[noted] = step | direct
             transfers[noted + 1] = gm
             t[Word.TRANSFER_COUNT] += 1
-        stop = issue(t, x, step, clear, ops, head >> LOCATION_SHIFT)
+        stop = issue(t, x, step, clear, unit, ops, head >> LOCATION_SHIFT)
         if stop != Stop.END:
             return stop
         t[Word.AT] += 1

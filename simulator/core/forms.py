@@ -24,6 +24,7 @@ from davinci.isa.core import (
     no_regions,
 )
 from davinci.isa.stores import added_in
+from davinci.isa.unit_flags import l0c_word, unit_blocks
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.machine.vector_banks import BankLayout, bank_bits
@@ -91,6 +92,7 @@ class InstructionForm:
         sync: it is a flag or a barrier.
         summary: it sums up scalar accesses, whose data is in memory already.
         finds: its data names more that it reads.
+        units, l0c_word: the units of L0C whose flags it obeys, and the word with their address.
         adds: element type in which it adds to global memory, as one indivisible operation, or "".
         converts_to_half, computes_half, multiplies_halves: how what it rounds may leave the range
             of f16.
@@ -118,6 +120,7 @@ class InstructionForm:
         self.sync = record.timing in FLAGS
         self.summary = record.timing == "scalar_access"
         self.finds = record.finds is not finds_nothing
+        self.units, self.l0c_word = unit_blocks(record, values), entry.l0c_word
         reads_gm, writes_gm = self.far_ports
         self.adds = added_in(registers) if reads_gm and writes_gm else ""
         self.converts_to_half, self.multiplies_halves = converts(record), multiplies(record)
@@ -277,6 +280,7 @@ class OpcodeForms:
         scalar: index of the word that holds a scalar operand, 0 if there is none. It is data, no
             part of a form.
         unused: for each configuration word the bits that no field has.
+        l0c_word: see `unit_flags.l0c_word`.
         loose: the instruction touches no memory and only loads registers. Its fields are data.
     """
 
@@ -291,6 +295,7 @@ class OpcodeForms:
             used[f.word] |= ((1 << f.width) - 1) << f.lo
         self.unused = [~bits & ALL_BITS for bits in used]
         self.scalar = scalar_word(record)
+        self.l0c_word = l0c_word(record)
         self.loose = record.accesses is no_regions and record.timing == "scalar"
 
 
@@ -385,6 +390,12 @@ class Decoder:
                 "no such flag between cores",
                 found=str(values["flag"]),
                 expected=f"0..{cross.flag_ids - 1} (cross_core.flag_ids)",
+            )
+        if values.get("unit_flag", 0) and self._machine.fixpipe is None:
+            raise UnplacedFault(
+                "no unit flags",
+                found=f"unit_flag {values['unit_flag']}",
+                expected=f"0: {self._machine.name} has no fixpipe that obeys them",
             )
         event = values.get("event", 0)
         if event >= self._machine.sync.event_ids:

@@ -18,6 +18,7 @@ from davinci.isa.core import (
     Records,
     Registers,
 )
+from davinci.isa.unit_flags import UNIT_GIVERS
 from davinci.machine import Machine
 from davinci.machine.vector_banks import BankLayout
 from davinci.native import Floats, Ints
@@ -196,7 +197,8 @@ class Tables:
         name = form.record.name
         wait = event_named(form.values) if name == "wait_flag" else None
         send = event_named(form.values) if name == "set_flag" else None
-        return Issued(form.record.mnemonic, index, location, wait, send)
+        units = int(UNIT_GIVERS[form.pipe]) if form.units.flag else None
+        return Issued(form.record.mnemonic, index, location, wait, send, units)
 
     def decode(self, words: list[int], registers: Registers) -> InstructionForm:
         """The form of a record under these registers.
@@ -237,9 +239,9 @@ class Tables:
         self._steps[count, StepColumn.FORM : StepColumn.OVERLAP] = number, moves
         self.costs.append(cost)
         self._works.append(work)
+        self.forms_of_steps.append(self.forms[number])
         self._note_cost(count)
         self.scalar_accesses.append(values["loads"] + values["stores"] if form.summary else 0)
-        self.forms_of_steps.append(self.forms[number])
         return count
 
     def _note_cost(self, step: int) -> None:
@@ -249,6 +251,14 @@ class Tables:
         )  # fmt: skip
         self._steps[step, StepColumn.OVERLAP] = cost.overlap
         self._steps[step, StepColumn.REQUESTS] = cost.requests
+        units = self.forms_of_steps[step].units
+        if units.flag:
+            head = cost.occupancy - cost.unit_cycles
+            reads = self.forms_of_steps[step].pipe == Pipe.FIX
+            late = 0 if reads else cost.latency - cost.unit_cycles
+            self._steps[step, StepColumn.UNIT_FLAG : StepColumn.COLUMNS] = (
+                *units, head if reads else 0, cost.unit_cycles, late,
+            )  # fmt: skip
         self._misses[step] = cost.miss_cycles
 
     def changed(self, machine: Machine, faster: Mapping[int, float]) -> Tables:
@@ -283,6 +293,7 @@ class Tables:
         row[FormColumn.EFFECT] = EFFECTS.get(form.record.name, Effect.NONE)
         row[FormColumn.SUMMARY] = form.summary
         row[FormColumn.FINDS] = form.finds
+        row[FormColumn.UNITS] = form.l0c_word if form.units.flag else 0
         row[FormColumn.GM_WORD] = form.gm_word
         row[FormColumn.GM_OFFSET] = form.gm_offset
         details: list[int] = []

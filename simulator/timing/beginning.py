@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from davinci.isa.core import Space
+from davinci.isa.unit_flags import UNIT_BYTES
 from davinci.machine import Machine
 from davinci.native import Floats, Ints
 from davinci.simulator.core.columns import KEY_WORDS, VA_WORDS
@@ -22,8 +23,14 @@ from davinci.simulator.timing.layout import (
     STRETCH,
     FunctionWord,
     QueueColumn,
+    UnitColumn,
     Word,
 )
+
+
+def units_of(machine: Machine) -> int:
+    """How many units L0C has whose flags instructions obey."""
+    return 0 if machine.fixpipe is None else machine.buffer("L0C").bytes // UNIT_BYTES
 
 
 class Beginning(NamedTuple):
@@ -64,6 +71,7 @@ class Beginning(NamedTuple):
             Word.SIZES: max(Space) + 1,
             Word.FUNCTION: FunctionWord.COLUMNS if machine.vector.functions else 0,
             Word.EVENT_SETS: EVENTS,
+            Word.UNITS: units_of(machine) * UnitColumn.COLUMNS,
             Word.FLAGS: EVENTS * FLAG_COLUMNS,
             Word.FLAG_TIMES: EVENTS * 2 * ring,  # last: the only one not zero at first
         }

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from math import ceil
 
+from davinci.isa.core import MOST_SCALAR_OPS
+from davinci.isa.unit_flags import FLIP
 from davinci.native import Floats, Ints, floats_at, ints_at
-from davinci.simulator.core.events import EVENT_IDS, MTE2, PIPES, S, V
+from davinci.simulator.core.events import EVENT_IDS, FIX, MTE2, PIPES, M, S, V
 from davinci.simulator.timing.functions import call, register
 from davinci.simulator.timing.layout import (
     LIBRARY,
@@ -21,6 +23,7 @@ from davinci.simulator.timing.layout import (
     StepColumn,
     Stop,
     TimelineColumn,
+    UnitColumn,
     Word,
 )
 from davinci.simulator.timing.shares import claim, fill, stalls
@@ -36,8 +39,9 @@ among those that were ever set."""
 OPS_SHIFT = 32
 CLEAR_BIT = 1 << OPS_SHIFT - 1
 STEP_MASK = CLEAR_BIT - 1
-"""A word of the log: the step, whether it is clear of what the vector unit writes last, and the
-scalar operations before it."""
+UNIT_SHIFT = OPS_SHIFT + MOST_SCALAR_OPS.bit_length()
+"""A word of the log: the step, whether it is clear of what the vector unit writes last, the scalar
+operations before it, and its first unit of L0C."""
 
 
 @LIBRARY.entry
@@ -59,7 +63,8 @@ def replay(t: Ints, x: Floats, count: int) -> int:
             if not t[Word.PASS]:
                 return Stop.POLLED
             t[Word.PASS] = 0
-        stop = issue(t, x, step, entry & CLEAR_BIT, entry >> OPS_SHIFT, 0)
+        ops = entry >> OPS_SHIFT & MOST_SCALAR_OPS
+        stop = issue(t, x, step, entry & CLEAR_BIT, entry >> UNIT_SHIFT, ops, 0)
         if stop != Stop.END:
             return stop
         if t[Word.CAME]:
@@ -68,9 +73,9 @@ def replay(t: Ints, x: Floats, count: int) -> int:
 
 
 @LIBRARY.function
-def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) -> int:
+def issue(t: Ints, x: Floats, step: int, clear: int, unit: int, ops: int, location: int) -> int:
     """The scalar unit issues an instruction, after `ops` operations of its own; `clear` of what the
-    vector unit writes last, or 0."""
+    vector unit writes last, or 0; `unit` is its first unit of L0C."""
     index = t[Word.COUNT]
     t[Word.COUNT] = index + 1
     steps = ints_at(t[Word.STEPS])
@@ -117,10 +122,11 @@ def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) ->
             t[Word.NOW] = t[at]
             issue_after = t[at + 1]
     time = t[Word.NOW]
-    if held or not start(t, x, step, clear, index, time, issue_after):
+    if held or not start(t, x, step, clear, unit, index, time, issue_after):
         at = held_place(t, pipe, t[Word.HELD_FIRST + pipe] + held)
         t[at + QueueColumn.STEP] = step
         t[at + QueueColumn.CLEAR] = clear
+        t[at + QueueColumn.UNIT] = unit
         t[at + QueueColumn.INDEX] = index
         t[at + QueueColumn.TIME] = time
         t[at + QueueColumn.ISSUE_AFTER] = issue_after
@@ -200,9 +206,10 @@ def scalar(t: Ints, step: int, index: int) -> int:
 
 @LIBRARY.function
 def start(
-    t: Ints, x: Floats, step: int, clear: int, index: int, time: int, issue_after: int
+    t: Ints, x: Floats, step: int, clear: int, unit: int, index: int, time: int, issue_after: int
 ) -> int:
-    """Executes the head of a queue; 0 if it is a wait for a flag that is not set yet."""
+    """Executes the head of a queue; 0 if it waits for a flag that is not set yet, or for a unit of
+    L0C that is not handed over."""
     steps = ints_at(t[Word.STEPS])
     row = step * StepColumn.COLUMNS
     pipe = steps[row + StepColumn.PIPE]
@@ -232,6 +239,8 @@ def start(
         t[Word.DONE + pipe] = max(end, done)
         t[Word.DONE_BY + pipe] = index
     elif kind == Kind.WORK:
+        if steps[row + StepColumn.UNIT_FLAG] and not units_ready(t, row, pipe, unit):
+            return 0
         free = begin + steps[row + StepColumn.OCCUPANCY] - hidden
         end = begin + steps[row + StepColumn.LATENCY] - hidden
         if steps[row + StepColumn.FROM_L1]:
@@ -258,6 +267,16 @@ def start(
             end += shared
             if steps[row + StepColumn.TO_L1]:
                 fill(t, x, begin, free, read)
+        if steps[row + StepColumn.UNIT_FLAG]:
+            t[Word.UNIT_BY] = NOTHING
+            waited = take_units(t, row, unit, begin, shared, index)
+            free += waited
+            end += waited
+            if pipe == FIX:
+                end_after = t[Word.UNIT_BY]
+            else:
+                t[Word.BUSY + pipe] -= waited
+                t[Word.FLAG_HELD + pipe] += waited
         t[Word.FREE + pipe] = free
         t[Word.WORKED + pipe] = free
         t[Word.KEPT_BY + pipe] = index
@@ -303,6 +322,59 @@ def start(
     elif kind >= Kind.CROSS_SET:
         come(t, index, end)
     return 1
+
+
+@LIBRARY.function
+def unit_place(t: Ints, row: int, unit: int, number: int) -> int:
+    """Where one of the units of L0C is that an instruction goes through, from its first one on."""
+    steps = ints_at(t[Word.STEPS])
+    rows = steps[row + StepColumn.UNIT_ROWS]
+    place = unit + number // rows * steps[row + StepColumn.UNIT_PITCH] + number % rows
+    return t[Word.UNITS] + place * UnitColumn.COLUMNS
+
+
+@LIBRARY.function
+def units_ready(t: Ints, row: int, pipe: int, unit: int) -> int:
+    """Whether all units of an instruction are, or will be, handed over to its pipe: those that the
+    cube writes have their flags clear, those that fixpipe reads have them set."""
+    steps = ints_at(t[Word.STEPS])
+    wanted = 1 if pipe == FIX else 0
+    for i in range(steps[row + StepColumn.UNIT_BLOCKS] * steps[row + StepColumn.UNIT_ROWS]):
+        if t[unit_place(t, row, unit, i) + UnitColumn.SET] != wanted:
+            return 0
+    return 1
+
+
+@LIBRARY.function
+def take_units(t: Ints, row: int, unit: int, begin: int, shared: int, index: int) -> int:
+    """An instruction goes through its units, one after the other, and hands them over if it is to.
+
+    Args:
+        shared: how much longer it takes because others use global memory.
+
+    Returns:
+        Cycles that it waits for units; the last instruction it waits for is in `UNIT_BY`.
+    """
+    steps = ints_at(t[Word.STEPS])
+    count = steps[row + StepColumn.UNIT_BLOCKS] * steps[row + StepColumn.UNIT_ROWS]
+    first = begin + steps[row + StepColumn.UNIT_HEAD]
+    cycles = steps[row + StepColumn.UNIT_CYCLES] + shared
+    waited = 0
+    for i in range(count):
+        at = unit_place(t, row, unit, i)
+        late = t[at + UnitColumn.TIME] - (first + cycles * i // count + waited)
+        if late > 0:
+            waited += late
+            t[Word.UNIT_BY] = t[at + UnitColumn.BY]
+        if steps[row + StepColumn.UNIT_FLAG] == FLIP:
+            done = first + cycles * (i + 1) // count + waited
+            t[at + UnitColumn.SET] = 1 - t[at + UnitColumn.SET]
+            t[at + UnitColumn.TIME] = done + steps[row + StepColumn.UNIT_LATE]
+            t[at + UnitColumn.BY] = index
+    if steps[row + StepColumn.UNIT_FLAG] == FLIP:
+        t[t[Word.WOKEN_PIPES] + t[Word.WOKEN]] = FIX if steps[row + StepColumn.PIPE] == M else M
+        t[Word.WOKEN] += 1
+    return waited
 
 
 @LIBRARY.function
@@ -366,7 +438,14 @@ def wake(t: Ints, x: Floats) -> None:
             index = t[at + QueueColumn.INDEX]
             after = t[at + QueueColumn.ISSUE_AFTER]
             if not start(
-                t, x, step, t[at + QueueColumn.CLEAR], index, t[at + QueueColumn.TIME], after
+                t,
+                x,
+                step,
+                t[at + QueueColumn.CLEAR],
+                t[at + QueueColumn.UNIT],
+                index,
+                t[at + QueueColumn.TIME],
+                after,
             ):
                 break
             t[Word.HELD_FIRST + pipe] = first + 1

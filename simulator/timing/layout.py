@@ -52,7 +52,15 @@ class StepColumn(enum.IntEnum):
     MOVES = 10  # its lines of global memory are noted
     OVERLAP = 11  # cycles that may pass while the one before it ends
     REQUESTS = 12  # to global memory, cut where rows and lines end
-    COLUMNS = 13
+    # Units of L0C, see `isa.unit_flags`: of them and of the time they take.
+    UNIT_FLAG = 13
+    UNIT_BLOCKS = 14
+    UNIT_ROWS = 15
+    UNIT_PITCH = 16
+    UNIT_HEAD = 17  # from the start to the first one
+    UNIT_CYCLES = 18  # for all of them
+    UNIT_LATE = 19  # from going through one until it is handed over
+    COLUMNS = 20
 
 
 class Word(enum.IntEnum):
@@ -142,7 +150,18 @@ class Word(enum.IntEnum):
     READERS = 240  # address of what reads of MTE2 have in common with others; 0: not known
     READS_BEGUN = 241  # of these
     RING = 242  # what is remembered of a queue or of a flag: a power of two, above DEPTH + 1
-    END = 243
+    UNITS = 243  # offset of the units of L0C, see `UnitColumn`
+    UNIT_BY = 244  # the last instruction that one waited for at a unit
+    END = 245
+
+
+class UnitColumn(enum.IntEnum):
+    """Columns of a unit of L0C: its flag, when it was changed last, and which instruction did."""
+
+    SET = 0
+    TIME = 1
+    BY = 2
+    COLUMNS = 3
 
 
 class FunctionWord(enum.IntEnum):
@@ -172,7 +191,8 @@ class QueueColumn(enum.IntEnum):
     ISSUE_AFTER = 3
     LOCATION = 4
     CLEAR = 5
-    COLUMNS = 6
+    UNIT = 6
+    COLUMNS = 7
 
 
 class TimelineColumn(enum.IntEnum):

@@ -33,7 +33,8 @@ class PipeCycles:
     `miss_cycles`: how much longer it takes if the L2 has none of its rows. `overlap`: cycles that
     pass while the instruction before it ends, if it needs nothing of that one. `event`: of the call
     of a vector function how many instructions it has, of such an instruction `functions.packed`.
-    `requests`: of a read, cut where rows and lines end.
+    `requests`: of a read, cut where rows and lines end. `unit_cycles`: the part of the occupancy in
+    which it goes through its units of L0C.
     """
 
     occupancy: int
@@ -46,6 +47,7 @@ class PipeCycles:
     overlap: int = 0
     event: int = 0
     requests: int = 0
+    unit_cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,8 @@ def cube(work: UnitWork) -> PipeCycles:
     blocks = work.reads[0][1].size_bytes // FRACTAL_BYTES  # of A; a byte may hold two numbers
     fractals = blocks * ceil_div(values["n"], machine.cube.n)
     cycles = math.ceil(prices.mad(machine, fractals, itemsize))
-    return PipeCycles(cycles, cycles + prices.mad_drain(machine))
+    busy = cycles - machine.cube.occupancy_cycles
+    return PipeCycles(cycles, cycles + prices.mad_drain(machine), unit_cycles=busy)
 
 
 def mte1_load2d(work: UnitWork) -> PipeCycles:
@@ -286,7 +289,15 @@ def fixpipe(work: UnitWork) -> PipeCycles:
     elements = sum(int(np.prod(region.shape)) for _, region in work.writes)
     size = _line_bytes(work, work.writes)
     busy, result = map(math.ceil, prices.fixpipe(work.machine, elements, size))
-    return PipeCycles(busy, result, *_gm_bytes(work))
+    read, written = _gm_bytes(work)
+    return replace(_through_units(work, busy, result), gm_read=read, gm_write=written)
+
+
+def _through_units(work: UnitWork, busy: int, result: int) -> PipeCycles:
+    """Cycles of a fixpipe, whose fixed part is before the first unit of L0C."""
+    unit = work.machine.fixpipe
+    assert unit is not None, "it was priced"
+    return PipeCycles(busy, result, unit_cycles=max(busy - unit.fixed_cycles, 0))
 
 
 def fixpipe_to_ub(work: UnitWork) -> PipeCycles:
@@ -295,14 +306,14 @@ def fixpipe_to_ub(work: UnitWork) -> PipeCycles:
     (_, region) = work.writes[0]
     cost = prices.fixpipe_to_ub(work.machine, int(np.prod(region.shape)), region.size_bytes)
     cycles = math.ceil(cost)
-    return PipeCycles(cycles, cycles)
+    return _through_units(work, cycles, cycles)
 
 
 def fixpipe_to_l1(work: UnitWork) -> PipeCycles:
     """From L0C to L1: elements at the rate of the conversion."""
     (_, region) = work.writes[0]
     cycles = math.ceil(prices.fixpipe_to_l1(work.machine, int(np.prod(region.shape))))
-    return PipeCycles(cycles, cycles)
+    return _through_units(work, cycles, cycles)
 
 
 def vector_function(work: UnitWork) -> PipeCycles:

@@ -21,13 +21,14 @@ import numpy as np
 
 import davinci.simulator.core.execute  # noqa: F401  (compiled with the rest)
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
+from davinci.isa.unit_flags import UNIT_BYTES
 from davinci.native import Bytes, Floats, Ints, address
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.core.events import EVENTS, PIPES, Event, event_of
 from davinci.simulator.core.problems import UnplacedFault
 from davinci.simulator.core.regions import Region
 from davinci.simulator.core.tables import Tables
-from davinci.simulator.timing.beginning import Beginning
+from davinci.simulator.timing.beginning import Beginning, units_of
 from davinci.simulator.timing.clock import FLAG_COLUMNS, STEP_MASK
 from davinci.simulator.timing.gm_model import Rates
 from davinci.simulator.timing.l2 import Touched
@@ -37,6 +38,7 @@ from davinci.simulator.timing.layout import (
     QueueColumn,
     Stop,
     TimelineColumn,
+    UnitColumn,
     Word,
 )
 
@@ -252,6 +254,16 @@ class Timeline:
         if any(self.each_pipe(Word.HELD_COUNT)):
             raise self.deadlock("the program has ended", None)
         state = self.state
+        size = units_of(self.tables.machine) * UnitColumn.COLUMNS
+        units = state[state[Word.UNITS] :][:size].reshape(-1, UnitColumn.COLUMNS)
+        if len(left_set := np.flatnonzero(units[:, UnitColumn.SET])):
+            raise UnplacedFault(
+                "unit flags of L0C left set at the end of the program",
+                found=f"{len(left_set)} units, the first at {left_set[0] * UNIT_BYTES:#x}, set by "
+                f"#{units[left_set[0], UnitColumn.BY]}",
+                hint="a fixpipe whose unit_flag is 3 clears what a mad with 3 has set: the next "
+                "mad with unit flags would wait for ever",
+            )
         return max(int(state[Word.NOW]), *self.each_pipe(Word.DONE), *self.each_pipe(Word.FREE))
 
     def rows(
@@ -302,7 +314,7 @@ class Timeline:
             for i in range(count):
                 place = (int(state[Word.HELD_FIRST + pipe]) + i) % ring
                 at = int(state[Word.HELD]) + (pipe * ring + place) * QueueColumn.COLUMNS
-                step, index, _, _, location, _ = state[at : at + QueueColumn.COLUMNS].tolist()
+                step, index, _, _, location, *_ = state[at : at + QueueColumn.COLUMNS].tolist()
                 held.setdefault(pipe, []).append(self.tables.issued(step, index, location))
         flags = state[state[Word.FLAGS] :][: EVENTS * FLAG_COLUMNS].reshape(EVENTS, FLAG_COLUMNS)
         unused: dict[Event, int] = {}

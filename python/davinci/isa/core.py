@@ -140,7 +140,7 @@ class Operand:
 class Field:
     """Bits `lo`..`hi` (inclusive) of configuration word `word`; legal values `minimum`..`maximum`.
 
-    `maximum` defaults to what the bits can hold.
+    `maximum` defaults to what the bits can hold. An `optional` field that is not given is 0.
     """
 
     name: str
@@ -150,6 +150,7 @@ class Field:
     minimum: int = 0
     maximum: int = -1
     doc: str = ""
+    optional: bool = False
 
     @property
     def width(self) -> int:
@@ -328,6 +329,11 @@ class Instruction:
         """Number of configuration words."""
         return 1 + max((f.word for f in self.fields), default=-1)
 
+    @cached_property
+    def defaults(self) -> dict[str, int]:
+        """Values of the fields that need not be given."""
+        return {f.name: 0 for f in self.fields if f.optional}
+
     def field_named(self, name: str) -> Field | None:
         """The field of that name, if there is one."""
         return next((f for f in self.fields if f.name == name), None)
@@ -359,6 +365,7 @@ class Instruction:
         Raises:
             InputError: a value is missing or outside its field.
         """
+        values = {**self.defaults, **values}
         names = [*self._names, *(f.name for f in self.fields)]
         missing = [name for name in names if name not in values]
         if missing:

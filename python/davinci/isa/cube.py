@@ -21,6 +21,7 @@ from davinci.isa.core import (
     define,
 )
 from davinci.isa.halves import converted
+from davinci.isa.unit_flags import check_unit_flag, unit_flag_field
 from davinci.native import (
     Halves,
     Library,
@@ -40,6 +41,7 @@ FIELDS = (
     Field("m", 0, 11, doc="rows of A and C, in elements; 0: no operation"),
     Field("k", 12, 23, doc="columns of A, rows of B, in elements; 0: no operation"),
     Field("n", 24, 35, doc="columns of B and C, in elements; 0: no operation"),
+    unit_flag_field(55, 0),
     Field("init", 63, 63, doc="1: C = A*B; 0: C += A*B"),
 )
 
@@ -255,6 +257,7 @@ def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, *, sourc
             doc=f"C = A*B or C += A*B, {a} x {b} to {c}; {how}. Sizes round up to whole fractals "
             "of 512 bytes, whose padding takes part.",
             source=source,
+            check=check_unit_flag,
         )
     )
 

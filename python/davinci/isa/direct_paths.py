@@ -24,7 +24,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.fixpipe import COMMON_FIELDS, FIXPIPE_TYPES, overlap, read_region, stored
+from davinci.isa.fixpipe import COMMON_FIELDS, FIXPIPE_TYPES, check_source, read_region, stored
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -35,7 +35,7 @@ UB_FIELDS = (
     *COMMON_FIELDS,
     Field("dst_stride", 32, 63, doc="elements from one row in UB to the next"),
     Field("split", 40, 41, word=1, maximum=COLUMNS, doc="1: rows, 2: columns in two halves"),
-    Field("core_stride", 16, 35, word=1, doc="32-byte blocks from UB of a core to the next one's"),
+    Field("core_stride", 0, 19, word=2, doc="32-byte blocks from UB of a core to the next one's"),
 )
 
 
@@ -53,7 +53,7 @@ def check_halves(values: Values) -> str:
     if m > 1 and values["dst_stride"] < columns:
         found = values["dst_stride"]
         return f"rows in UB overlap: found dst_stride {found}, expected at least {columns}"
-    return overlap(values, "src_stride", "L0C")
+    return check_source(values)
 
 
 def halves_of(values: Values) -> tuple[int, int, int]:

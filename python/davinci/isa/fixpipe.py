@@ -24,6 +24,7 @@ from davinci.isa.core import (
 )
 from davinci.isa.halves import converted
 from davinci.isa.stores import added, added_in
+from davinci.isa.unit_flags import check_unit_flag, unit_flag_field
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -46,6 +47,7 @@ FIELDS = (
         word=1,
         doc="rows of 16 elements from one block of 16 columns in L0C to the next",
     ),
+    unit_flag_field(32, 1),
     Field("relu", 39, 39, word=1, doc="1: negative values become 0"),
     Field("nz2nd", 43, 43, word=1, doc="1: rows in GM; 0: blocks of 16 columns, as in L0C"),
 )
@@ -66,6 +68,11 @@ def overlap(values: Values, stride: str, place: str) -> str:
     return ""
 
 
+def check_source(values: Values) -> str:
+    """Limits of the matrix in L0C."""
+    return overlap(values, "src_stride", "L0C") or check_unit_flag(values)
+
+
 def check_sizes(values: Values) -> str:
     """Limits of the two output formats."""
     n, m, stride = values["n_size"], values["m_size"], values["dst_stride"]
@@ -78,7 +85,7 @@ def check_sizes(values: Values) -> str:
             return f"rows in GM overlap: found dst_stride {stride}, expected at least n_size {n}"
     elif n % SIDE:
         return f"n_size without nz2nd: found {n}, expected a multiple of {SIDE}"
-    return overlap(values, "src_stride", "L0C")
+    return check_source(values)
 
 
 def read_region(src_type: str, values: Values) -> Access:

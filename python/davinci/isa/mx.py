@@ -29,6 +29,7 @@ from davinci.isa.core import (
 )
 from davinci.isa.cube import FIELDS
 from davinci.isa.gm_formats import ND2NZ_FIELDS, check_nd2nz
+from davinci.isa.unit_flags import check_unit_flag
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -133,6 +134,7 @@ for kind in FORMATS:
             doc=f"C = A*B or C += A*B of {kind}, each 32 numbers along k times a scale of e8m0; "
             "how sums are rounded is not published: f32 is assumed.",
             source=SOURCE,
+            check=check_unit_flag,
         )
     )
 

@@ -22,6 +22,7 @@ from davinci.isa.core import (
 from davinci.isa.fixpipe import (
     COMMON_FIELDS,
     FIXPIPE_TYPES,
+    check_source,
     column_blocks,
     overlap,
     read_region,
@@ -45,7 +46,7 @@ def check_blocks(values: Values) -> str:
     n = values["n_size"]
     if n % SIDE:
         return f"n_size on the way to L1: found {n}, expected a multiple of {SIDE}"
-    return overlap(values, "src_stride", "L0C") or overlap(values, "dst_stride", "L1")
+    return check_source(values) or overlap(values, "dst_stride", "L1")
 
 
 def to_l1(src_type: str, dst_type: str) -> Regions:

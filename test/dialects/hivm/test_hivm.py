@@ -40,6 +40,8 @@ def instruction(record: Any, dynamic: bool) -> Any:
         fields |= {"n_size": 4080}
     if record.name == "fixpipe_to_ub":  # two halves of columns
         fields |= {"n_size": 4064}
+    if {"src_stride", "unit_flag"} <= fields.keys():
+        fields |= {"m_size": 65520, "src_stride": 65520}
     if record.name.endswith("_align"):
         fields["len_burst"] = 2097148
     for name in {"k_extension", "m_extension", "k_start", "m_start"} & fields.keys():
