@@ -224,11 +224,13 @@ class SomeBlocks(TypedDict, total=False):
         own: the line of a block's counter, less the number of the block.
         early: the line of its second counter, the same way, and by how much it is higher; or None.
         seen: the first line that the block looks at, and how many there are.
+        again: counters that the scalar unit loads a second time, so that a look takes longer.
     """
 
     own: int
     early: Sequence[int] | None
     seen: Sequence[int]
+    again: int
 
 
 def read_counter(lines: Value, scratch: Value, **some: Unpack[SomeBlocks]) -> Value:

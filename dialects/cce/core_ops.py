@@ -37,6 +37,7 @@ OF_SOME = {
     "own": integer(-MOST_LINES, MOST_LINES, required=False),
     "early": integers(2, -MOST_LINES, MOST_LINES, required=False),
     "seen": integers(2, 0, MOST_LINES, required=False),
+    "again": integer(0, MOST_LINES, required=False),
 }
 """Attributes by which blocks wait for some others only."""
 

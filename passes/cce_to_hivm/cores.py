@@ -195,7 +195,8 @@ def look(
             lines_to_minima(emitter, scratch, upper, left - half)
             left = half
         flag(emitter, op, Pipe.V, Pipe.S)
-    left_lines = [scratch.plus(Shift(i * LINE_BYTES)) for i in range(looks)]
+    loads = looks + attribute(op, "again", 0)
+    left_lines = [scratch.plus(Shift(i % looks * LINE_BYTES)) for i in range(loads)]
     seen = [builder.op("hivm.ld", [place.pointer()], [i32]).result for place in left_lines]
     least = seen[0]
     for other in seen[1:]:

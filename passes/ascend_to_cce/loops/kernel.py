@@ -97,7 +97,7 @@ class _Unit(LoopProducts):
     def build_lanes(self, block: IndexLike, exchange: Exchange, number: int) -> None:
         """The kernel of the lanes from a block of 16 on, of the loop of a number."""
         self.first_block = block
-        self.meeting = Meeting(exchange, number, self.schedule.delay)
+        self.meeting = Meeting(exchange, number, self.schedule.delay, self.shared > 0)
         self.build(0)
 
     def build(self, first: IndexLike) -> None:

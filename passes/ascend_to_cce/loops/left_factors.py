@@ -36,6 +36,12 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 TURNS, TURNS_HANDED_ON = 2, 3
 
+LOADED_AGAIN = 7
+"""Counters that the last core of a loop loads again in each look if it computes lanes of another.
+It begins some cycles before or behind the others, and if all looked equally long, those who are
+early would look a second time in each step and be late in the next one, in turns and for ever. So
+they drift towards each other until one look is enough."""
+
 
 @dataclass(frozen=True)
 class Seats:
@@ -141,12 +147,13 @@ class Meeting:
         exchange: the arrays.
         loop: number of the loop.
         delay: steps of other loops before its first one.
+        longer: whether a look at counters takes longer than those of the loop's other cores.
 
     Attributes:
         handed_on: the left factors that the loop hands on.
     """
 
-    def __init__(self, exchange: Exchange, loop: int, delay: int) -> None:
+    def __init__(self, exchange: Exchange, loop: int, delay: int, longer: bool) -> None:
         self.lines, self.parts = exchange.counters, exchange.parts[loop]
         self.handed_on, self._handed = exchange.handed_on[loop], exchange.handed[loop]
         self._delay = delay
@@ -158,6 +165,9 @@ class Meeting:
         if len(exchange.seats) > 1:
             seen = seats.first, seats.count
             self._some = {"own": seats.own, "early": early, "seen": seen}
+        self._in_steps = self._some.copy()
+        if longer:
+            self._in_steps["again"] = LOADED_AGAIN
         rows = seats.count + (1 if early is None else 2)
         self._scratch = alloc([rows, LANES], ir.IntegerType.get_signless(32), "UB")
         self._begun = cce.read_counter(self.lines, self._scratch, **self._some)
@@ -186,7 +196,7 @@ class Meeting:
         """Waits until all cores of the loop have stored their parts of a left factor in a step, and
         loads them."""
         number = self._number(self.step(time), self._order[a])
-        cce.sync_and_copy(self.lines, number, self._scratch, parts, target, **self._some)
+        cce.sync_and_copy(self.lines, number, self._scratch, parts, target, **self._in_steps)
 
     def wait_before(self) -> None:
         """Waits for the row of the loop's first step that is handed on to it."""

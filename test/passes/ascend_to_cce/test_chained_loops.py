@@ -13,11 +13,13 @@ import davinci
 from davinci import zoo
 from davinci.operators import Tensor
 from davinci.passes.ascend.ascend_outline_loops import LoopKernels
+from davinci.passes.ascend_to_cce.loops.left_factors import LOADED_AGAIN
 from davinci.reference import check
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.cut import joined_sum
 from fuzz.group_interleavings import wrong_interleavings
 from fuzz.recorded_kernels import record
+from fuzz.stream_steps import END_POLL, POLL, SCALAR, decode
 from fuzz.talking_kernels import talking
 from fuzz.talking_mutation import Tally, judge_compiled
 
@@ -224,6 +226,26 @@ def test_products_that_are_summed_up_are_one_sum() -> None:
     assert joined_sum(graph, graph.nodes, 0, [1]) is None
     graph = sums((0, 2), (1, 3))
     assert joined_sum(graph, graph.nodes, 0, [1]) is None
+
+
+@pytest.mark.usefixtures("at_any_cost")
+def test_the_last_core_of_a_loop_looks_longer_in_its_steps() -> None:
+    """Five blocks of lanes on two cores and on three: the last core of both computes some of
+    another's lanes, and loads counters again in each look of a step, but not before or behind."""
+    model = zoo.build("lstm,layers=2,steps=2,features=16,hidden=80")
+    (kernel,) = (each for each in record(model, 5) if each.name.startswith("loop_"))
+    again = []
+    for block, records in enumerate(kernel.streams):
+        steps = decode(records, block)
+        polls = [i for i, step in enumerate(steps) if step.name == POLL]
+        ends = [i for i, step in enumerate(steps) if step.name == END_POLL]
+        loads = [
+            sum(step.values["loads"] for step in steps[first:last] if step.name == SCALAR)
+            - steps[first].values["looks"]
+            for first, last in zip(polls, ends, strict=True)
+        ]
+        again.append((min(loads), max(loads)))
+    assert sorted(again) == [(0, 0)] * 3 + [(0, LOADED_AGAIN)] * 2
 
 
 @pytest.mark.usefixtures("at_any_cost")

@@ -3,6 +3,7 @@ onnxruntime, and what each core reads."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from davinci.reference import check
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.loops.choice import schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
+from davinci.schedule.loops.schedule import blocks_of
 from davinci.schedule.meetings import lines_looked_at, meeting_cycles
 from recurrent_support import layer
 
@@ -131,6 +133,15 @@ def test_cores_are_chosen_by_cost() -> None:
     assert wide.shares_lanes and wide.units * wide.lanes == 512
     uneven = schedules_of([chain(512, 10), chain(512, 11)], machine, 32)
     assert [schedule.shares_lanes for schedule in uneven] == [True, True]
+
+
+def test_blocks_of_a_right_factor_are_of_one_size() -> None:
+    """96 lanes of 256 rows, of which half of L0A holds 64, are two blocks of 48."""
+    machine, loop = load("ascend910"), chain(512, 10)
+    (product,) = loop.products
+    turned = replace(schedules_of([loop], machine, 32)[0], resident=False, turned=True)
+    found = blocks_of(replace(product, k=256, n=96), 16, turned, machine)
+    assert [(block.column, block.columns) for block in found] == [(0, 3), (3, 3)]
 
 
 def test_times_without_data_from_run_to_run() -> None:

@@ -240,7 +240,8 @@ def blocks_of(
     rows, columns = ceil_div(product.k, SIDE), ceil_div(product.n, SIDE)
     if schedule.stays(product.a):
         return [BlockOfB(0, columns, 0, rows)]
-    width = min(columns, most // depth)
+    # Of one size: what is loaded into a buffer waits for the product with what was there before.
+    width = ceil_div(columns, ceil_div(columns, most // depth))
     return [
         BlockOfB(column, min(width, columns - column), row, min(depth, rows - row))
         for column in range(0, columns, width)
