@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.machine import prices
@@ -110,7 +112,18 @@ class TileBuilder:
     def _write_constants(self) -> None:
         for value, number in self.program.constants.items():
             with serving(*self.program.readers(value)):
-                cce.vector_dup(scalar(value.dtype, number), self._held(value))
+                self._fill_constant(value, number)
+
+    def _fill_constant(self, value: Value, number: float) -> None:
+        """Fills a constant, of bytes as words of two."""
+        buffer = self._held(value)
+        if DTYPES[value.dtype].itemsize > 1:
+            cce.vector_dup(scalar(value.dtype, number), buffer)
+            return
+        raw = buffer.owner.operands[0]
+        pair = np.full(2, number, DTYPES[value.dtype]).view(np.int16)[0]
+        words = viewed(raw, [ir.MemRefType(raw.type).shape[0] // 2], element_type("s16"))
+        cce.vector_dup(scalar("s16", int(pair)), words)
 
     def _steps(self, starts: Sequence[IndexLike], once: bool) -> None:
         """Loads, computes and stores the values that are the same for all tiles, or the others."""
@@ -400,7 +413,7 @@ def tile_buffer(buffer: TileBuffer, slots: int) -> ir.Value:
     element = element_type(buffer.dtype)
     if buffer.dtype not in WORDS and not buffer.seen:
         return with_slots(alloc(buffer.shape, element, "UB"), slots)
-    # Only bytes can be seen as words, too.
-    size = math.prod(buffer.shape) * DTYPES[buffer.dtype].itemsize
+    # Only bytes can be seen as words, too, of which there are whole ones.
+    size = round_up(math.prod(buffer.shape) * DTYPES[buffer.dtype].itemsize, DTYPES["s16"].itemsize)
     raw = alloc([size], element_type("s8"), "UB")
     return viewed(with_slots(raw, slots), buffer.shape, element)

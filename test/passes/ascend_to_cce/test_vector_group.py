@@ -376,3 +376,28 @@ def test_flags_of_rows_in_all_lanes_of_a_block(machine: str) -> None:
     (found,) = run_text(text, lengths, machine=machine)
     wanted = np.arange(33)[None, :, None] < lengths[:, None, None]
     np.testing.assert_array_equal(found, np.broadcast_to(wanted, shape))
+
+
+@pytest.mark.parametrize("channels", [7, 64])
+@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
+def test_pads_of_bytes(machine: str, channels: int) -> None:
+    """What lies around an image is filled as words, of which a pixel of odd channels ends one."""
+    image, whole, floats = (f"tensor<1x{n}x{n}x{channels}x{t}>" for n, t in SIDES)
+    text = f"""func.func @main(%a: {floats}) -> {whole} {{
+      %l = stablehlo.constant dense<-128.0> : tensor<f32>
+      %h = stablehlo.constant dense<127.0> : tensor<f32>
+      %0 = stablehlo.round_nearest_even %a : {floats}
+      %1 = stablehlo.clamp %l, %0, %h : (tensor<f32>, {floats}, tensor<f32>) -> {floats}
+      %2 = stablehlo.convert %1 : ({floats}) -> {image}
+      %z = stablehlo.constant dense<-5> : tensor<i8>
+      %3 = stablehlo.pad %2, %z, low = [0, 1, 1, 0], high = [0, 1, 1, 0], interior = [0, 0, 0, 0]
+        : ({image}, tensor<i8>) -> {whole}
+      return %3 : {whole} }}"""
+    a = (90 * np.random.default_rng(0).standard_normal((1, 16, 16, channels))).astype(np.float32)
+    (found,) = run_text(text, a, machine=machine)
+    around = ((0, 0), (1, 1), (1, 1), (0, 0))
+    expected = np.pad(np.clip(np.rint(a), -128, 127), around, constant_values=-5)
+    np.testing.assert_array_equal(found, expected.astype(np.int8))
+
+
+SIDES = ((16, "i8"), (18, "i8"), (16, "f32"))
