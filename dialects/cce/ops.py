@@ -377,6 +377,10 @@ class MadOp(Cce.Operation, name="mad"):
         require_result(self, a.shape[:2], b.shape[:2])
 
 
+L1_TYPES = ("f16 x f16 to f32", "s8 x s8 to s32")
+"""Types of products of factors in L1."""
+
+
 class MadL1Op(Cce.Operation, name="mad_l1"):
     """Multiplies fractals in L1, which go through L0A and L0B part by part: what AscendNPU-IR has
     in place of `load2d` and `mad`. C = A * B if `init` is true, C += A * B otherwise.
@@ -384,7 +388,7 @@ class MadL1Op(Cce.Operation, name="mad_l1"):
     C1 A in L1 [k1, m1, 16, c], with `a_transpose` [m1, k1, 16, c], whose rows are those of k then;
        B [n1, k1, 16, c], whose rows are those of k, with `b_transpose` [k1, n1, 16, c]; C in L0C
        [n1, m1, 16, 16], contiguous.
-    C2 types f16 x f16 to f32.
+    C2 types f16 x f16 to f32, and s8 x s8 to i32, of which B alone is transposed.
     """
 
     ATTRIBUTES = {"a_transpose": FLAG, "b_transpose": FLAG}  # noqa: RUF012 - see CopyOp
@@ -399,7 +403,10 @@ class MadL1Op(Cce.Operation, name="mad_l1"):
         for role, buffer, space in (("A", a, "L1"), ("B", b, "L1"), ("C", c, "L0C")):
             require_space(role, buffer, space)
         types = f"{a.dtype} x {b.dtype} to {c.dtype}"
-        require(types == "f16 x f16 to f32", "types", types, "f16 x f16 to f32")
+        require(types in L1_TYPES, "types", types, " or ".join(L1_TYPES))
+        turned = tuple(attribute(self, f"{name}_transpose", False) for name in ("a", "b"))
+        if a.dtype == "s8":
+            require(turned == (False, True), "bytes transposed", turned, "B alone")
         require_fractals("A", a, a.block)
         require_fractals("B", b, b.block)
         require_contiguous("C", c)

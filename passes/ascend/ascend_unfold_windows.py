@@ -15,7 +15,8 @@ windows hold is written to memory, where it takes as many times the bytes of the
 has elements. Several groups are a batch of products. Rows of the weights, which follow load3d's
 order, are put into that of the unfolded windows, at compile time where weights are known.
 
-Windows that are the pixels of the image stay, for they need no such loads, and so do bytes.
+Windows that are the pixels of the image stay, for they need no such loads, and so do those of bytes
+in several groups.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir
 from davinci.operators import Tensor
 from davinci.operators.conv import Geometry
+from davinci.operators.tensors import lanes
 from davinci.passes.ascend.ascend_winograd import geometry_of
 from davinci.passes.ascend.tensor_ops import CONVOLUTION, TensorOps, erase_unused, tensor_functions
 from davinci.passes.pipeline.base import Pass, register_pass
@@ -51,27 +54,31 @@ class AscendUnfoldWindowsPass(Pass):
 
 
 def may_be_unfolded(conv: Op) -> bool:
-    """Whether a convolution is one of floats whose windows are more than the image's pixels."""
-    floats = tensor_of(conv.operands[1].type).element != "i8"
-    return floats and not geometry_of(conv).pointwise
+    """Whether the windows of a convolution are more than the image's pixels, and of bytes in one
+    group."""
+    groups, weights = attribute(conv, "groups", 1), tensor_of(conv.operands[1].type)
+    return (weights.element != "i8" or groups == 1) and not geometry_of(conv).pointwise
 
 
 def unfold(conv: Op) -> None:
     """Replaces a convolution by the product of its windows and its weights."""
     x, w = conv.operands
     found, result = geometry_of(conv), tensor_of(conv.result.type)
-    (images, windows, outputs), (groups, _, columns) = result.shape, tensor_of(w.type).shape
+    (images, windows, outputs), (groups, *_) = result.shape, tensor_of(w.type).shape
     with conv.location, ir.InsertionPoint(conv):
         ops = TensorOps()
         channels = tensor_of(x.type).shape[2] // groups
         rows, inner = images * windows, found.elements * channels
-        held, weights = held_by_windows(x, found, ops), rows_by_element(w, found, channels, ops)
+        held = held_by_windows(x, found, attribute(conv, "padding", 0), ops)
+        of_bytes = tensor_of(w.type).element == "i8"
+        laid = bytes_by_element if of_bytes else rows_by_element
+        weights, columns = laid(w, found, channels, ops), outputs // groups
         if groups == 1:
-            held, weights = (
-                ops.reshape(value, shape)
-                for value, shape in ((held, [rows, inner]), (weights, [inner, columns]))
-            )
-            made = ops.emit("matmul", [held, weights], Tensor((rows, columns), result.element))
+            held = ops.reshape(held, [rows, inner])
+            turned = {"transpose_b": True} if of_bytes else {}
+            weights = ops.reshape(weights, [columns, inner] if of_bytes else [inner, columns])
+            kind = Tensor((rows, columns), result.element)
+            made = ops.emit("matmul", [held, weights], kind, **turned)
         else:
             held = ops.reshape(held, [rows, found.elements, groups, channels])
             held = ops.reshape(ops.transpose(held, [2, 0, 1, 3]), [groups, rows, inner])
@@ -82,16 +89,16 @@ def unfold(conv: Op) -> None:
     conv.erase()
 
 
-def held_by_windows(x: ir.Value, found: Geometry, ops: TensorOps) -> ir.Value:
+def held_by_windows(x: ir.Value, found: Geometry, padding: int, ops: TensorOps) -> ir.Value:
     """Images [n, h w, c] as [n, oh, ow, kh kw c]: of each window all elements, one behind the
-    other, with all channels of each."""
+    other, with all channels of each; around images is `padding`."""
     images, _, channels = tensor_of(x.type).shape
     image = ops.reshape(x, [images, *found.image, channels])
     top, bottom, left, right = found.pads
     height, width = found.image
     shape = [images, top + height + bottom, left + width + right, channels]
     if any(found.pads):
-        zero = ops.full((), tensor_of(x.type).element, 0)
+        zero = ops.full((), tensor_of(x.type).element, padding)
         around = {"low": [0, top, left, 0], "high": [0, bottom, right, 0], "interior": [0] * 4}
         kind = Tensor(tuple(shape), tensor_of(x.type).element)
         image = ops.emit("pad", [image, zero], kind, **around)
@@ -120,3 +127,12 @@ def rows_by_element(w: ir.Value, found: Geometry, channels: int, ops: TensorOps)
     w = ops.reshape(w, [groups, found.elements, blocks * FRACTAL_SIDE, outputs])
     w = ops.cut(w, [0, 0, 0, 0], [groups, found.elements, channels, outputs])
     return ops.reshape(w, [groups, found.elements * channels, outputs])
+
+
+def bytes_by_element(w: ir.Value, found: Geometry, channels: int, ops: TensorOps) -> ir.Value:
+    """Weights of bytes [1, outputs, k], k being [c / 32][kh][kw][32], as [1, outputs, kh kw c]."""
+    _, outputs, _ = tensor_of(w.type).shape
+    block = lanes("i8")
+    w = ops.reshape(w, [outputs, ceil_div(channels, block), found.elements, block])
+    w = ops.transpose(w, [0, 2, 1, 3])
+    return ops.reshape(w, [1, outputs, found.elements * channels])

@@ -64,8 +64,12 @@ def mad_l1(op: Op, operands: Sequence[ir.Value]) -> None:
     """A product that orders its own loads into L0A and L0B."""
     a, b, c, init = operands
     n1, m1 = buffer_of(c).shape[:2]
-    k1 = buffer_of(b).shape[0 if attribute(op, "b_transpose", False) else 1]
-    sizes = [builder.constant_index(SIDE * count) for count in (m1, k1, n1)]
+    along_b = buffer_of(b)
+    # Bytes are transposed always, so rows of B's fractals are those of n.
+    k = SIDE * along_b.shape[1]
+    if attribute(op, "b_transpose", False):
+        k = along_b.block * along_b.shape[0]
+    sizes = [builder.constant_index(size) for size in (SIDE * m1, k, SIDE * n1)]
     i64 = ir.IntegerType.get_signless(64)
     none = arith.ConstantOp(i64, ir.IntegerAttr.get(i64, NO_EVENT)).result
     segments = [1, 1, 1, 1, 1, 1, 1, EVENTS, 0, 0]
@@ -86,7 +90,7 @@ def fixpipe(op: Op, operands: Sequence[ir.Value]) -> None:
     source, target = operands
     src, dst = buffer_of(source), buffer_of(target)
     kinds = src.dtype, dst.dtype
-    if kinds not in (("f32", "f32"), ("f32", "f16")):
+    if kinds not in (("f32", "f32"), ("f32", "f16"), ("s32", "s32")):
         raise NoCounterpart(f"cce.fixpipe of {kinds[0]} to {kinds[1]}")
     attributes = {"operandSegmentSizes": "array<i32: 1, 1, 0, 0>"}
     if kinds[1] == "f16":

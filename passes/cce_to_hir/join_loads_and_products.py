@@ -35,6 +35,7 @@ from davinci.passes.cce_to_hir.loaded_fractals import (
     LOADS,
     BlockOrders,
     LoadedPart,
+    see_bytes,
     viewed_buffer,
     written,
 )
@@ -70,7 +71,10 @@ def join(kernel: Op, programs: Sequence[Op]) -> None:
     arguments = kernel.regions[0].blocks[0].arguments
     stored = {number for program in programs for number in arguments_written(program)}
     given = [value for number, value in enumerate(arguments) if number not in stored]
-    products, lines = operations(kernel, "cce.mad"), BlockOrders(kernel, given)
+    products = operations(kernel, "cce.mad")
+    if any(buffer_of(mad.operands[0]).itemsize == 1 for mad in products):
+        see_bytes(kernel)
+    lines = BlockOrders(kernel, given)
     found = []
     for mad in products:
         a, b = (lines.parts_of(mad, mad.operands[i]) for i in range(2))
@@ -111,6 +115,7 @@ def replace(mad: Op, a: Sequence[LoadedPart], b: Sequence[LoadedPart]) -> None:
     i1 = ir.IntegerType.get_signless(1)
     goes_on = ir.IntegerAttr.get(i1, 0)
     n1, m1 = buffer_of(c).shape[:2]
+    lanes = buffer_of(mad.operands[0]).block
     rows = between(part.rows for part in a)
     inner = between([*(part.columns for part in a), *(part.rows for part in b)])
     columns = between(part.columns for part in b)
@@ -126,8 +131,8 @@ def replace(mad: Op, a: Sequence[LoadedPart], b: Sequence[LoadedPart]) -> None:
                 # factor.
                 a_transpose, b_transpose = left.load.turned, not right.load.turned
                 cce.mad_l1(
-                    left.view(m, k, across=not a_transpose),
-                    right.view(k, n, across=not b_transpose),
+                    left.view(m, k, not a_transpose, lanes),
+                    right.view(k, n, not b_transpose, lanes),
                     into,
                     arith.ConstantOp(i1, goes_on).result if number else init,
                     a_transpose=a_transpose,

@@ -7,6 +7,7 @@ loops around it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,7 +36,7 @@ class LoadedFractals:
     Attributes:
         op: the load.
         places: of its fractals in L0A or L0B.
-        source: the buffer in L1.
+        source, words: the buffer in L1, and its elements as the load has them.
         offset: of the first fractal in it, in elements.
         steps: from a row of fractals to the next, and from a column to the next, in elements.
         lanes: elements of a row of a fractal.
@@ -45,6 +46,7 @@ class LoadedFractals:
     op: Op
     places: Fractals
     source: ir.Value
+    words: ir.Value
     offset: int
     steps: tuple[int, int]
     lanes: int
@@ -73,22 +75,27 @@ class LoadedFractals:
             if buffer_of(target).space == "L0B":
                 steps = steps[::-1]
         turned = bool(attribute(load, "transpose", False))
-        buffer = viewed_buffer(source)
-        return LoadedFractals(load, places, buffer, offset, steps, view.block, turned)
+        buffer, words = viewed_buffer(source), source.owner.operands[0]
+        return LoadedFractals(load, places, buffer, words, offset, steps, view.block, turned)
 
-    def part(self, first: tuple[int, int], sizes: tuple[int, int], across: bool) -> ir.Value:
+    def part(
+        self, first: tuple[int, int], sizes: tuple[int, int], across: bool, lanes: int
+    ) -> ir.Value:
         """A view in L1 of some of the fractals.
 
         Args:
             first: row and column of the first one.
             sizes: rows and columns.
             across: whether columns come first in the view.
+            lanes: elements of a row of a fractal in the view; twice as many as were loaded are
+                bytes of words.
         """
         offset = self.offset + sum(i * step for i, step in zip(first, self.steps, strict=True))
-        order = (1, 0) if across else (0, 1)
-        shape = [*(sizes[i] for i in order), SIDE, self.lanes]
-        strides = [*(self.steps[i] for i in order), self.lanes, 1]
-        return builder.restride(self.source, shape, strides, offset)
+        order, ratio = (1, 0) if across else (0, 1), lanes // self.lanes
+        shape = [*(sizes[i] for i in order), SIDE, lanes]
+        strides = [*(ratio * self.steps[i] for i in order), lanes, 1]
+        source = self.words if ratio == 1 else self.source
+        return builder.restride(source, shape, strides, ratio * offset)
 
 
 @dataclass(frozen=True)
@@ -106,10 +113,10 @@ class LoadedPart:
     moved: tuple[int, int]
     load: LoadedFractals
 
-    def view(self, rows: range, columns: range, across: bool) -> ir.Value:
+    def view(self, rows: range, columns: range, across: bool, lanes: int) -> ir.Value:
         """Some of its rows and columns, see `LoadedFractals.part`."""
         first = rows.start + self.moved[0], columns.start + self.moved[1]
-        return self.load.part(first, (len(rows), len(columns)), across)
+        return self.load.part(first, (len(rows), len(columns)), across, lanes)
 
 
 class BlockOrders:
@@ -303,6 +310,20 @@ def fractals_of(value: ir.Value) -> Fractals | None:
         for r in range(view.shape[0])
         for c in range(view.shape[1])
     }
+
+
+def see_bytes(kernel: Op) -> None:
+    """Makes buffers of words in L1 views of buffers of bytes."""
+    for alloc in operations(kernel, "memref.alloc"):
+        kind = ir.MemRefType(alloc.results[0].type)
+        view = buffer_of(alloc.results[0])
+        if view.space == "L1" and view.itemsize > 1:
+            with ir.InsertionPoint(alloc), alloc.location:
+                i8 = ir.IntegerType.get_signless(8)
+                raw = builder.alloc([math.prod(view.shape) * view.itemsize], i8, view.space)
+                words = builder.viewed(raw, kind.shape, kind.element_type)
+            alloc.results[0].replace_all_uses_with(words)
+            alloc.erase()
 
 
 def first_pixel(load: Op) -> int | None:

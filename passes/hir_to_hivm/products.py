@@ -30,7 +30,7 @@ from davinci.passes.hir_to_hivm.views import MemrefView, as_i64, field, folded
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
-PRODUCTS = {"f16": "f162f32", "bf16": "bf162f32", "f32": "f322f32"}
+PRODUCTS = {"f16": "f162f32", "bf16": "bf162f32", "f32": "f322f32", "s8": "s82s32"}
 WORDS = {1: "b8", 2: "b16", 4: "b32"}
 NO_EVENT = -1
 FRACTAL_RANK = 4
@@ -214,7 +214,9 @@ class L1Product:
         self.a = FactorInL1(left, a_turned, k_first=not a_turned)
         # L0B has fractals of [n, k], L1 those of [k, n] unless B is transposed.
         self.b = FactorInL1(right, not b_turned, k_first=b_turned)
-        bits = "f32" if kind == "f32" else "f16"
+        if kind == "s8" and (self.a.turned or self.b.turned):
+            raise Unsupported("mmadL1 that transposes bytes")
+        bits = kind if kind in ("f32", "s8") else "f16"
         squares = bits == "f32"
         names = {
             Space.L0A: ("ca", squares and self.a.turned),
@@ -236,7 +238,8 @@ class L1Product:
                 self.flag("set_flag", Pipe.M, Pipe.MTE1, event)
         half = self.translator.machine.buffers.L0A.bytes // 2
         widest = ceil_div(max(self.a.elements[1], self.b.elements[1]), SIDE) * SIDE
-        most = half // self.itemsize // widest // SIDE * SIDE
+        unit = max(SIDE, self.a.k_unit, self.b.k_unit)
+        most = half // self.itemsize // widest // unit * unit
         if not most:
             raise Unsupported("mmadL1 whose factors do not fit half of L0A or L0B")
         total = self.k if isinstance(self.k, int) else self.a.elements[0]

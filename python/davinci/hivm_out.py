@@ -73,10 +73,7 @@ def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenMod
         InputError: the model cannot be read.
         CompileError: it cannot be compiled.
     """
-    module = frontends.load(model, make_context())
-    options = pipelines.Options(machine=machine, cores=cores)
-    for stage in STAGES:
-        runner.run(module.operation, stage_text(stage, options), runner.AT_THE_END)
+    module = lowered(model, machine, cores)
     module.context.allow_unregistered_dialects = True
     given = arguments_of_calls(module)
     texts: list[WrittenKernel] = []
@@ -94,6 +91,20 @@ def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenMod
         text = written(programs, name)
         texts.append(WrittenKernel(name, text, blocks, given.get(name, ()), types))
     return WrittenModel(tuple(texts), refused)
+
+
+def lowered(model: Any, machine: str, cores: int, joined: bool = True) -> ir.Module:
+    """The model's kernels at the level of cce, with addresses and flags.
+
+    Args:
+        joined: whether products have their factors in L1, as only AscendNPU-IR has it.
+    """
+    module: ir.Module = frontends.load(model, make_context())
+    options = pipelines.Options(machine=machine, cores=cores)
+    for stage in STAGES:
+        text = stage_text(stage, options, joined)
+        runner.run(module.operation, text, runner.AT_THE_END)
+    return module
 
 
 def programs_of(module: ir.Module) -> dict[str, list[Op]]:
@@ -115,11 +126,11 @@ ADDED = {
 products take their factors from L1 before buffers are planned."""
 
 
-def stage_text(stage: str, options: pipelines.Options) -> str:
+def stage_text(stage: str, options: pipelines.Options, joined: bool = True) -> str:
     """A stage as text, with the pass that is added to it."""
     passes = pipelines.PIPELINES[stage](options)
-    if stage in ADDED:
-        behind, added = ADDED[stage]
+    behind, added = ADDED.get(stage, ("", ""))
+    if added and (joined or added != JoinLoadsAndProductsPass.NAME):
         at = next(i for i, name in enumerate(passes) if name.startswith(behind))
         passes.insert(at, added)
     return f"{ROOT}({','.join(passes)})"

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("ascendnpuir", reason="needs pip install '.[triton]'")
 
+from written_kernels import checked
+
 import davinci
 from davinci.errors import CompileError
 from davinci.frontends.hivm import Given, launch
@@ -278,17 +280,33 @@ def test_squares_whose_rows_lie_anywhere(text: str) -> None:
     assert slower(text) < 7
 
 
-def test_what_has_no_counterpart_is_named() -> None:
-    found = as_hivm(
-        """func.func @main(%a: tensor<1x32x9x9xi8>) -> tensor<1x16x7x7xi32> {
-      %k = stablehlo.constant dense<3> : tensor<16x32x3x3xi8>
+def convolution(channels: int, pad: int) -> str:
+    """A convolution of bytes with known weights, images of 9 x 9."""
+    shape = (16, channels, 3, 3)
+    weights = RANDOM.integers(-100, 100, shape).astype(np.int8).tobytes().hex()
+    image, kernel, side = f"1x{channels}x9x9", "x".join(map(str, shape)), 7 + 2 * pad
+    return f"""func.func @main(%a: tensor<{image}xi8>) -> tensor<1x16x{side}x{side}xi32> {{
+      %k = stablehlo.constant dense<"0x{weights}"> : tensor<{kernel}xi8>
       %r = stablehlo.convolution(%a, %k)
-        dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {}
-        {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
-        : (tensor<1x32x9x9xi8>, tensor<16x32x3x3xi8>) -> tensor<1x16x7x7xi32>
-      return %r : tensor<1x16x7x7xi32> }"""
-    )
-    assert any("cce.load3d" in reason for reason in found.refused.values())
+        dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+        window = {{pad = [[{pad}, {pad}], [{pad}, {pad}]]}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+        : (tensor<{image}xi8>, tensor<{kernel}xi8>) -> tensor<1x16x{side}x{side}xi32>
+      return %r : tensor<1x16x{side}x{side}xi32> }}"""
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+def test_convolutions_of_bytes(pad: int) -> None:
+    """Each kernel leaves the bytes of ours, sums of products among them."""
+    found = checked(convolution(64, pad), RANDOM)
+    assert set(found) == {"same", "refused"}
+    assert (found["refused"], found["same"] > 1) == (0, True)
+
+
+def test_what_has_no_counterpart_is_named() -> None:
+    found = as_hivm(model(*MODELS["17 products"]), machine="ascend910")
+    (reason,) = found.refused.values()
+    assert "a program of one kind of cores (1x)" in reason
 
 
 ROWS_AGAIN = {

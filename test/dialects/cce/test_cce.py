@@ -275,6 +275,17 @@ INCCE = [
     ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], "b_transpose", "inner sizes differ; found 4"),
     ("mad_l1", [IN_L1_A, IN_L1_B, memref("2x4x16x16", "f32", "L0C"), "i1"], "", "shape of C"),
     ("mad_l1", [IN_L1_A, IN_L1_B, memref("4x2x16x16", "f16", "L0C"), "i1"], "", "f16 x f16 to f16"),
+    (
+        "mad_l1",
+        [
+            memref("2x3x16x32", "i8", "L1"),
+            memref("4x2x16x32", "i8", "L1"),
+            memref("4x3x16x16", "i32", "L0C"),
+            "i1",
+        ],
+        "",
+        "bytes transposed; found (False, False); expected B alone",
+    ),
     ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i8"], "", "type of init; found i8; expected i1"),
     ("vadd", [ub("8"), ub("8"), ub("16")], "", "shape of source 0; found [8]; expected [16]"),
     ("vadd", [ub("8"), ub("8"), memref("8", "f32")], "", "destination is in the wrong memory"),
