@@ -164,7 +164,7 @@ def branches(
 
 def rows(translator: Translator, src: MemrefView, dst: MemrefView, name: str, pipe: Pipe) -> None:
     """Copies rows whose elements lie without a gap, at distances that bursts can have."""
-    local, in_gm = (dst, src) if dst.space is Space.UB else (src, dst)
+    local = dst if dst.space is Space.UB else src
     size = src.itemsize
     inner = (src.strides[-1], dst.strides[-1])
     steps = local.strides[:-1]
@@ -214,8 +214,7 @@ def rows(translator: Translator, src: MemrefView, dst: MemrefView, name: str, pi
                 bursts(first, second, 1, (src.sizes[-1], src.sizes[-1]))
             else:
                 steps = (src.strides[level], dst.strides[level])
-                one_by_one = in_gm.strides[level] == 0
-                if one_by_one:
+                if any(overlap(step, length, size) for step in steps):
                     with builder.for_loop(0, src.sizes[level]) as i, translator.emitter.block():
                         moved = [
                             v.at(v.step(i, s)) for v, s in zip((first, second), steps, strict=True)
@@ -234,6 +233,13 @@ def rows(translator: Translator, src: MemrefView, dst: MemrefView, name: str, pi
         translator.emitter.forget()
 
     walk(0, src, dst)
+
+
+def overlap(step: IndexLike, length: IndexLike, size: int) -> bool:
+    """Whether rows of `length` bytes begin inside the ones before, where gaps would be negative."""
+    if not isinstance(step, int):
+        return False
+    return step == 0 or (isinstance(length, int) and step * size < length)
 
 
 def gap_of(step: IndexLike, length: IndexLike, size: int) -> IndexLike:

@@ -325,6 +325,18 @@ def test_rows_that_repeat(name: str) -> None:
     assert slower(text) < 6
 
 
+def test_rows_that_begin_inside_others() -> None:
+    """Two pixels beside each other are loaded as one row, which the next row begins inside of."""
+    kind, part, whole = (f"tensor<20x{n}" for n in ("20x32xf32>", "18x32xf32>", "18x64xf16>"))
+    text = f"""func.func @main(%a: {kind}) -> {whole} {{
+      %0 = stablehlo.slice %a [0:20, 0:18, 0:32] : ({kind}) -> {part}
+      %1 = stablehlo.slice %a [0:20, 1:19, 0:32] : ({kind}) -> {part}
+      %2 = stablehlo.concatenate %0, %1, dim = 2 : ({part}, {part}) -> tensor<20x18x64xf32>
+      %r = stablehlo.convert %2 : (tensor<20x18x64xf32>) -> {whole}
+      return %r : {whole} }}"""
+    assert slower(text) < 6
+
+
 def sort(shape: str, element: str) -> str:
     kind = f"tensor<{shape}x{element}>"
     return f"""func.func @main(%a: {kind}) -> {kind} {{
