@@ -7,8 +7,10 @@ The loop (`loop_kernel`) and the network are simulated without data in a process
 that memory is theirs: instructions a second of the first run, with the compilation of the
 simulator's own functions, and of a second one; bytes that the process grew by an instruction. The
 network is simulated with data too, by one process and by one a processor, and run by `npu-run`:
-those last two are seconds of a clock. `--save` writes the figures, `--against` prints their ratio
-to those of another commit.
+those last two are seconds of a clock. `--save` writes the figures, `--against` prints the ratio to
+those of another commit of instructions a second, as commits issue different programs for a network
+(kernels that share a launch have instructions for their cores to meet); beside it how many
+instructions each has and the ratio of whole times.
 
 C[512, 768] = A[512, 768] x B[768, 768] runs on the simulated machine, with data and all checks.
 SCALE-Sim (a cycle-level simulator of systolic arrays, without data) gets the same product on an
@@ -149,6 +151,16 @@ def show_speed(name: str, found: dict[str, Any]) -> None:
     )
 
 
+def compared(name: str, before: dict[str, Any], now: dict[str, Any]) -> str:
+    """A line: instructions a second of a commit over those of another one."""
+    seconds = min(before["seconds"]) / min(now["seconds"])
+    each = seconds * now["instructions"] / before["instructions"]
+    return (
+        f"{name}: an instruction {each:.2f} times as fast as before (in all {seconds:.2f} times, "
+        f"{before['instructions']:,} -> {now['instructions']:,} instructions)"
+    )
+
+
 def simulate_there(python: str) -> float:
     """Seconds that SCALE-Sim's own run takes, without its start-up."""
     with tempfile.TemporaryDirectory() as folder:
@@ -200,8 +212,7 @@ def main() -> None:
     if arguments.against:
         for name, before in json.loads(Path(arguments.against).read_text()).items():
             if name in figures:
-                ratio = min(before["seconds"]) / min(figures[name]["seconds"])
-                print(f"{name}: {ratio:.1f} times as fast as before")
+                print(compared(name, before, figures[name]))
     seconds, instructions = simulate_here()
     print(
         f"davinci     {seconds:9.3f} s  {MACS / seconds / 1e6:10.2f} million MACs/s  "

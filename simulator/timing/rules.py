@@ -304,7 +304,9 @@ def fixpipe_to_ub(work: UnitWork) -> PipeCycles:
     """From L0C to UB of vector cores: elements at the rate of the conversion, bytes at the path's;
     both cores get theirs at the same time."""
     (_, region) = work.writes[0]
-    cost = prices.fixpipe_to_ub(work.machine, int(np.prod(region.shape)), region.size_bytes)
+    cores, *rest = region.shape
+    one = int(np.prod(rest))
+    cost = prices.fixpipe_to_ub(work.machine, one, one * region.dtype.itemsize) if cores else 0
     cycles = math.ceil(cost)
     return _through_units(work, cycles, cycles)
 

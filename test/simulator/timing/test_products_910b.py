@@ -48,6 +48,26 @@ def test_results_reach_l1_at_the_rate_of_the_conversion(new_asm: Callable[[], An
     assert profile.pipes["PIPE_FIX"] == 20 + 128 * 48 // 64
 
 
+@pytest.mark.parametrize(("split", "rows"), [(0, 64), (1, 32)])
+def test_both_vector_cores_get_their_halves_at_once(
+    new_asm: Callable[[], Any], split: int, rows: int
+) -> None:
+    """On the 950: 64 elements a cycle to each, and 26 cycles (docs/hardware.md f)."""
+    asm = new_asm()
+    sizes = {"n_size": 128, "m_size": 64, "src_stride": 64, "dst_stride": 128}
+    asm.emit("fixpipe_to_ub.f32", dst=0, src=0, split=split, core_stride=8192 * split, **sizes)
+
+    def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        core.consume(asm.array())
+
+    def nothing(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        """Vector cores that only have the UB."""
+
+    device = Device(machine.load("ascend950"), 1 << 20, data=False, checks=False)
+    profile = device.launch("test", {"AIC": program, "AIV": nothing}, [])
+    assert profile.pipes["PIPE_FIX"] == 26 + 128 * rows * 4 // 128
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_product_is_the_factor_of_the_next(split: Split, ordered: bool) -> None:
     """16 x 16 ones times ones, times ones: without leaving the core, and without a flag a race."""
