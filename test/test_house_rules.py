@@ -272,7 +272,7 @@ def test_files_beside_modules_are_installed() -> None:
     assert not left_out
 
 
-ORDINARY = {*range(65), 100, 128, 255, 256, 512, 1000, 2000, 4096, 8192, 16384}
+ORDINARY = {*range(65), 100, 128, 255, 256, 512, 1000, 1024, 2000, 2048, 4096, 8192, 16384}
 """Numbers of machine files that code has for other reasons: blocks, bits, bytes, milliseconds,
 percents, lanes of the host."""
 

@@ -59,8 +59,12 @@ def test_networks_on_the_310p(text: str) -> None:
         ("ascend910b", "[fixpipe]", "[fixpip]", "did you mean 'fixpipe'"),
         (
             "ascend910b",
-            '\nfixpipe = ["f32", "f322f16", "s32", "f322bf16"]\n'
-            'fixpipe_to_l1 = ["f322f16", "f322bf16"]',
+            "\nfixpipe = ["
+            '"f32", "f322f16", "s32", "f322bf16", '
+            '"s322f16", "s322f16v", "f322b8", "f322b8v", "s322b8", "s322b8v"]\n'
+            "fixpipe_to_l1 = ["
+            '"f322f16", "f322bf16", '
+            '"s322f16", "s322f16v", "f322b8", "f322b8v", "s322b8", "s322b8v"]',
             "",
             "key without use; found 'fixpipe'",
         ),

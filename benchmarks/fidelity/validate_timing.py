@@ -212,7 +212,7 @@ NOT_MODELLED = """\
 * What another part takes for a row of a transfer to fractals (V7).
 * Rows on the way to UB that do not begin at a whole block of 32 bytes.
 * Transfers that wait while loads read from L1.
-* Fixpipe that multiplies by scales or adds a bias: there are no records of it.
+* Fixpipe that adds arrays, leaky relu on its way, and its formats of 4 bits: there are no records.
 * Vector masks: masked lanes keep their banks. The 16 extra cycles of tiles that are not whole
   repeats: it is not known whether they are the unit's or those of setting the mask.
 * `vreducev2` has the official 2 cycles a repeat; PTO gives 14.

@@ -20,7 +20,7 @@ ENTRY = 1 + KEY_WORDS
 
 BY_MASK, BY_FMATRIX, BY_VA, BY_DEQSCALE, BY_ATOMIC, OF_STEP = 1, 2, 3, 4, 5, 6 << 16
 """What a form depends on besides its words: the vector mask, FMATRIX, the VA registers,
-DEQSCALE, ATOMIC."""
+DEQSCALE, ATOMIC and FPC."""
 
 VA_WORDS = 64
 
@@ -47,7 +47,8 @@ class Effect(enum.IntEnum):
     FMATRIX = 2
     VA = 3
     DEQSCALE = 4
-    ATOMIC = 5  # and what it is set to: the last one
+    FPC = 5
+    ATOMIC = 6  # and what it is set to: the last one
 
 
 class FormColumn(enum.IntEnum):

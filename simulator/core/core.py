@@ -245,7 +245,7 @@ class Core:
         registers.mask_high = int(state[Word.MASK_HIGH]) & ALL_BITS
         registers.fmatrix = int(state[Word.FMATRIX]) & ALL_BITS
         registers.deqscale = int(state[Word.DEQSCALE]) & ALL_BITS
-        registers.atomic = int(state[Word.ATOMIC])
+        registers.atomic, registers.fpc = state[[Word.ATOMIC, Word.FPC]].tolist()
         registers.va.reshape(-1)[:] = state[state[Word.VA] :][:VA_WORDS]
         return registers
 

@@ -153,6 +153,7 @@ def form_of(t: Ints, opcodes: Ints, records: Ints, at: int) -> int:
         t[key + 1] = t[Word.DEQSCALE]
     elif depends == BY_ATOMIC:
         t[key + 1] = t[Word.ATOMIC]
+        t[key + 2] = t[Word.FPC]
     elif depends == BY_VA:
         digest(t, key + 1)
     else:
@@ -186,6 +187,8 @@ def load(t: Ints, records: Ints, at: int, effect: int) -> None:
         t[Word.FMATRIX] = records[at + 1]
     elif effect == Effect.DEQSCALE:
         t[Word.DEQSCALE] = records[at + 1]
+    elif effect == Effect.FPC:
+        t[Word.FPC] = records[at + 1]
     elif effect >= Effect.ATOMIC:
         t[Word.ATOMIC] = effect - Effect.ATOMIC
     else:

@@ -47,6 +47,7 @@ EFFECTS = {
     "set_fmatrix": Effect.FMATRIX,
     "set_va_reg": Effect.VA,
     "set_deqscale": Effect.DEQSCALE,
+    "set_fpc": Effect.FPC,
     **{name: Effect.ATOMIC + number for name, number in SET_ATOMIC.items()},
 }
 """Instructions that load the registers on which regions depend."""
@@ -70,7 +71,7 @@ DEPENDENCES = {
     BY_FMATRIX: {"fmatrix"},
     BY_VA: {"va"},
     BY_DEQSCALE: {"deqscale"},
-    BY_ATOMIC: {"atomic"},
+    BY_ATOMIC: {"atomic", "fpc"},
 }
 """Registers on which the forms of an opcode may depend."""
 
@@ -80,6 +81,7 @@ BY_RULE = {
     "l0c_to_ub": BY_DEQSCALE,
     "mte3": BY_ATOMIC,
     "fixpipe": BY_ATOMIC,
+    "fixpipe_to_l1": BY_ATOMIC,
 }
 """Registers on which instructions with a timing rule of their own depend; others depend at most
 on the vector mask."""

@@ -152,7 +152,8 @@ class Word(enum.IntEnum):
     RING = 242  # what is remembered of a queue or of a flag: a power of two, above DEPTH + 1
     UNITS = 243  # offset of the units of L0C, see `UnitColumn`
     UNIT_BY = 244  # the last instruction that one waited for at a unit
-    END = 245
+    FPC = 245
+    END = 246
 
 
 class UnitColumn(enum.IntEnum):

@@ -165,6 +165,18 @@ def mte1_scales(work: UnitWork) -> PipeCycles:
     return PipeCycles(cycles, cycles, from_l1=True)
 
 
+def l1_to_bt(work: UnitWork) -> PipeCycles:
+    """Bytes at the rate of L1 to the bias table and a fixed part an instruction (a3)."""
+    cycles = math.ceil(prices.l1_to_bt(work.machine, work.bytes_of(work.writes)))
+    return PipeCycles(cycles, cycles, from_l1=True)
+
+
+def l1_to_fb(work: UnitWork) -> PipeCycles:
+    """Bytes at the rate of L1 to the buffer of fixpipe and a fixed part an instruction (a3)."""
+    cycles = math.ceil(prices.l1_to_fb(work.machine, work.bytes_of(work.writes)))
+    return PipeCycles(cycles, cycles)
+
+
 def mte1_copy(work: UnitWork) -> PipeCycles:
     """Bytes at the rate of L1 to UB and a fixed part an instruction."""
     cycles = math.ceil(prices.l1_to_ub(work.machine, work.bytes_of(work.writes)))
@@ -361,6 +373,8 @@ RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "mte1_load3d": mte1_load3d,
     "mte1_scales": mte1_scales,
     "mte1_copy": mte1_copy,
+    "l1_to_bt": l1_to_bt,
+    "l1_to_fb": l1_to_fb,
     "mte2": mte2,
     "mte3": mte3,
     "ub_to_ub": ub_to_ub,

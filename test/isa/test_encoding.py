@@ -21,7 +21,7 @@ def legal_values(record):
         fields |= {"n_size": st.integers(0, 127).map(lambda pairs: 32 * pairs)}
         fields |= {"m_size": st.integers(0, 512).map(lambda pairs: 2 * pairs)}
     if record.name == "fixpipe_to_l1":  # whole blocks of 16 columns, which do not overlap
-        fields["n_size"] = st.integers(0, 255).map(lambda blocks: 16 * blocks)
+        fields["n_size"] = st.integers(0, 127).map(lambda blocks: 32 * blocks)
         fields["m_size"] = st.integers(0, 4095)
         fields |= {name: st.integers(4095, 65535) for name in ("src_stride", "dst_stride")}
     for name in {"k_extension", "m_extension", "k_start", "m_start"} & set(fields):

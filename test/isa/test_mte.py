@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 
 from davinci.isa import DTYPES, INSTRUCTIONS, Space
 
+UNITS = {"copy_cbuf_to_bt": 64, "copy_cbuf_to_fbuf": 128}
+"""Bytes that lengths and gaps count, where they are no blocks of 32."""
+
 COPIES = [r for r in INSTRUCTIONS.values() if r.name.startswith("copy_") and not r.type]
 
 
@@ -25,9 +28,12 @@ def test_bursts(make_bench, record, n_burst, len_burst, src_gap, dst_gap, offset
     src = 0x4000 + (offset if src_space is Space.GM else 0)
     dst = 0x100 + (offset if dst_space is Space.GM else 0)
     expected = bench.memory[dst_space].copy()
+    unit = UNITS.get(record.name, 32)
     for i in range(n_burst):
-        read, write = src + i * 32 * (len_burst + src_gap), dst + i * 32 * (len_burst + dst_gap)
-        run = 32 * len_burst
+        read, write = (
+            start + i * unit * (len_burst + gap) for start, gap in ((src, src_gap), (dst, dst_gap))
+        )
+        run = unit * len_burst
         expected[write : write + run] = bench.memory[src_space][read : read + run]
     bench.run(
         record.mnemonic,
@@ -119,4 +125,6 @@ def test_pipes_of_the_copies():
         "copy_ubuf_to_cbuf": "MTE3",
         "copy_cbuf_to_ubuf": "MTE1",
         "copy_ubuf_to_ubuf": "V",
+        "copy_cbuf_to_bt": "MTE1",
+        "copy_cbuf_to_fbuf": "FIX",
     }

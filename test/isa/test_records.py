@@ -12,6 +12,7 @@ from davinci.isa import (
     TIMING_RULES,
     Pipe,
     Registers,
+    Space,
 )
 
 ALL = list(INSTRUCTIONS.values())
@@ -60,7 +61,9 @@ def test_accesses_match_operands_and_compute(record):
     reads, writes = record.accesses(values, registers)
     if record.operands:
         assert {a.space for a in writes} <= {o.space for o in record.operands if o.writes}
-        assert {a.space for a in reads} <= {o.space for o in record.operands}
+        # Where words of columns lie in FB a register says.
+        beside = {Space.FB} if record.name.startswith("fixpipe") else set()
+        assert {a.space for a in reads} <= {o.space for o in record.operands} | beside
     if record.timing == "scalar_access":
         return
     results = compute(record, values, registers, reads)

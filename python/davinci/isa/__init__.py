@@ -32,6 +32,9 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     direct_paths,
     mx,
     results_to_l1,
+    fixpipe_tables,
+    quantize,
+    bias,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -70,6 +73,7 @@ __all__ = [
     "Registers",
     "Space",
     "atomic",
+    "bias",
     "compare",
     "compare_bits",
     "control",
@@ -82,6 +86,7 @@ __all__ = [
     "direct_paths",
     "fill",
     "fixpipe",
+    "fixpipe_tables",
     "gather",
     "gm_formats",
     "header",
@@ -89,6 +94,7 @@ __all__ = [
     "mte",
     "multiply_add",
     "mx",
+    "quantize",
     "reduce",
     "registers",
     "results_to_l1",

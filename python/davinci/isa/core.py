@@ -55,6 +55,8 @@ class Space(enum.IntEnum):
     VREG = 7
     L0A_MX = 8
     L0B_MX = 9
+    BT = 10
+    FB = 11
 
 
 class Pipe(enum.IntEnum):
@@ -82,6 +84,8 @@ TIMING_RULES: dict[str, str] = {
     "mte1_scales": "fractals of scales from L1, 32 bytes each",
     "mte1_load3d": "fractals of the windows of an image in L1, into L0A or L0B",
     "mte1_copy": "bursts from L1 to UB",
+    "l1_to_bt": "bursts from L1 to the bias table",
+    "l1_to_fb": "bursts from L1 to the buffer of fixpipe",
     "mte2": "bursts from GM to UB or L1",
     "mte3": "bursts from UB to GM or L1",
     "ub_to_ub": "bursts inside UB, on the vector pipe",
@@ -229,6 +233,7 @@ class Registers:
         fmatrix: the word of FMATRIX, see `davinci.isa.img2col`.
         padding: bits of the element around images.
         deqscale: the word of DEQSCALE, see `davinci.isa.dequantize`.
+        quant_pre, fpc: words of QUANT_PRE and FPC, see `davinci.isa.fixpipe_tables`.
         atomic: which element type stores to global memory are added in, see `davinci.isa.atomic`.
     """
 
@@ -240,6 +245,8 @@ class Registers:
     padding: int = 0
     deqscale: int = 0
     atomic: int = 0
+    quant_pre: int = 0
+    fpc: int = 0
 
     def lanes(self, count: int) -> tuple[int, Array | None]:
         """The lanes the vector mask lets through, see `lanes_of`."""

@@ -136,6 +136,24 @@ class MadLayouts:
         return total.reshape(-1)
 
 
+class WithBias(MadLayouts):
+    """Layouts of a mad that begins with a bias: a number of the type of C for each column, in BT,
+    of whole fractals."""
+
+    def regions(self, values: Values, registers: Registers) -> Accesses:
+        (a, b), written = super().regions({**values, "init": 1}, registers)
+        _, _, n1 = self.sizes(values)
+        return [a, b, Access(Space.BT, values["bias"], (), n1 * SIDE, self.c)], written
+
+    def compute(
+        self, values: Values, registers: Registers, arrays: Sequence[Array]
+    ) -> Sequence[Array]:
+        a, b, bias = arrays
+        m1, _, n1 = self.sizes(values)
+        start = np.broadcast_to(bias.reshape(n1, 1, SIDE), (n1, m1 * SIDE, SIDE)).reshape(-1)
+        return super().compute({**values, "init": 0}, registers, [a, b, start])
+
+
 LIBRARY = Library()
 
 GROUP = 8
@@ -266,3 +284,7 @@ for types in TYPES:
     define_mad(
         "mad", types, False, source="docs/hardware.md a1 (types), b1 (time), c (sizes, layouts)"
     )
+
+
+BIASED = [types for types in TYPES if types[0] in ("f162f32", "bf162f32", "f322f32", "s82s32")]
+"""Types of products that begin with a bias."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -97,19 +97,62 @@ def read_region(src_type: str, values: Values) -> Access:
     return Access(Space.L0C, values["src"], dims, SIDE, src)
 
 
+def block_columns(dst_type: str) -> int:
+    """Columns of a block of results: 32 of 8 bits, else 16."""
+    return BLOCK_BYTES if DTYPES[dst_type].itemsize == 1 else SIDE
+
+
 def column_blocks(space: Space, dst_type: str, values: Values) -> Access:
-    """The region that fixpipe writes as blocks of 16 columns, `dst_stride` 32-byte blocks apart."""
-    m, n1 = values["m_size"], ceil_div(values["n_size"], SIDE)
-    dims = ((n1 if m else 0, values["dst_stride"] * BLOCK_BYTES),)
-    return Access(space, values["dst"], dims, m * SIDE, DTYPES[dst_type])
+    """The region that fixpipe writes as blocks of columns, `dst_stride` 32-byte blocks apart."""
+    m, width = values["m_size"], block_columns(dst_type)
+    dims = ((ceil_div(values["n_size"], width) if m else 0, values["dst_stride"] * BLOCK_BYTES),)
+    return Access(space, values["dst"], dims, m * width, DTYPES[dst_type])
+
+
+def check_blocks_of(dst_type: str, check: Callable[[Values], str]) -> Callable[[Values], str]:
+    """Limits of results in whole blocks besides those of `check`, which knows blocks of 16."""
+    width = block_columns(dst_type)
+
+    def checked(values: Values) -> str:
+        n = values["n_size"]
+        if n % width and not values.get("nz2nd"):
+            return f"n_size of results in blocks: found {n}, expected a multiple of {width}"
+        return check(values)
+
+    return checked if width != SIDE else check
+
+
+def in_blocks(blocks: Array, dst_type: str) -> Array:
+    """Blocks of 16 columns, [n/16, m, 16], as those of results, each in a row."""
+    n1, m, _ = blocks.shape
+    beside = block_columns(dst_type) // SIDE
+    found = blocks.reshape(n1 // beside, beside, m, SIDE).swapaxes(1, 2)
+    return found.reshape(n1 // beside, m * beside * SIDE)
+
+
+def rectified(blocks: Array, values: Values) -> Array:
+    """Sums, those below zero 0 if the field `relu` says so."""
+    return np.maximum(blocks, blocks.dtype.type(0)) if values["relu"] else blocks
 
 
 def stored(blocks: Array, values: Values, dst_type: str) -> Array:
     """Fixpipe applies relu to blocks of sums, if asked to, and then converts them."""
     dst = DTYPES[dst_type]
-    if values["relu"]:
-        blocks = np.maximum(blocks, blocks.dtype.type(0))
+    blocks = rectified(blocks, values)
     return blocks if blocks.dtype == dst else converted(blocks, dst)
+
+
+Leave = Callable[[Values, Registers, Sequence[Array]], Array]
+"""How sums leave L0C: from blocks [n/16, m, 16], and further arrays read, to blocks of results."""
+
+
+def as_stored(dst_type: str) -> Leave:
+    """Sums that are converted."""
+
+    def leave(values: Values, registers: Registers, arrays: Sequence[Array]) -> Array:
+        return stored(arrays[0], values, dst_type)
+
+    return leave
 
 
 def regions(src_type: str, dst_type: str) -> Regions:
@@ -134,17 +177,21 @@ def regions(src_type: str, dst_type: str) -> Regions:
     return accesses
 
 
-def convert(dst_type: str) -> Compute:
-    """`compute`: relu, then the type, then the layout, then the addition if there is one."""
+def convert(dst_type: str, leave: Leave, tables: int = 0) -> Compute:
+    """`compute`: how sums leave, then the layout, then the addition if there is one.
+
+    Args:
+        tables: how many arrays `leave` takes besides the sums.
+    """
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        blocks, *there = arrays
-        blocks = stored(blocks, values, dst_type)
+        blocks = leave(values, registers, arrays[: 1 + tables])
+        there = arrays[1 + tables :]
         n1, m, _ = blocks.shape
         if values["nz2nd"]:
             found = blocks.transpose(1, 0, 2).reshape(m, n1 * SIDE)[:, : values["n_size"]]
         else:
-            found = blocks.reshape(n1, m * SIDE)
+            found = in_blocks(blocks, dst_type)
         return [added(found, target, dst_type) for target in there] or [found]
 
     return compute
@@ -167,7 +214,7 @@ for type_name, src_type, dst_type in FIXPIPE_TYPES:
             operands=(Operand("dst", Space.GM, True), Operand("src", Space.L0C, False)),
             fields=FIELDS,
             accesses=regions(src_type, dst_type),
-            compute=convert(dst_type),
+            compute=convert(dst_type, as_stored(dst_type)),
             timing="fixpipe",
             doc=f"Moves a matrix of {src_type} from L0C (Nz) to GM as {dst_type}, Nz or row-major; "
             "CCE calls it copy_matrix_cc_to_gm.",

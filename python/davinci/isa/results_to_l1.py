@@ -22,11 +22,13 @@ from davinci.isa.core import (
 from davinci.isa.fixpipe import (
     COMMON_FIELDS,
     FIXPIPE_TYPES,
+    Leave,
+    as_stored,
     check_source,
     column_blocks,
+    in_blocks,
     overlap,
     read_region,
-    stored,
 )
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -58,13 +60,11 @@ def to_l1(src_type: str, dst_type: str) -> Regions:
     return accesses
 
 
-def blocks_of(dst_type: str) -> Compute:
-    """`compute`: relu, then the type."""
+def blocks_of(dst_type: str, leave: Leave) -> Compute:
+    """`compute`: how sums leave, in blocks of columns."""
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        found = stored(arrays[0], values, dst_type)
-        n1, m, _ = found.shape
-        return [found.reshape(n1, m * SIDE)]
+        return [in_blocks(leave(values, registers, arrays), dst_type)]
 
     return compute
 
@@ -78,7 +78,7 @@ for type_name, src_type, dst_type in HALVES:
             operands=(Operand("dst", Space.L1, True), Operand("src", Space.L0C, False)),
             fields=L1_FIELDS,
             accesses=to_l1(src_type, dst_type),
-            compute=blocks_of(dst_type),
+            compute=blocks_of(dst_type, as_stored(dst_type)),
             timing="fixpipe_to_l1",
             doc=f"Moves a matrix of {src_type} from L0C to L1 as {dst_type}, Nz in both; CCE calls "
             "it copy_matrix_cc_to_cbuf.",

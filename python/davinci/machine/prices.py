@@ -147,6 +147,22 @@ def load_scales(machine: Machine, size_bytes: float, instructions: float = 1) ->
     return instructions * unit.fixed_cycles + size_bytes / unit.bytes_per_cycle
 
 
+def l1_to_bt(machine: Machine, size_bytes: float) -> float:
+    """MTE1, numbers from L1 to the bias table."""
+    unit = machine.mte1.bias
+    assert unit is not None, "checked with the instructions that need it"
+    return unit.fixed_cycles + size_bytes / unit.bytes_per_cycle
+
+
+def l1_to_fb(machine: Machine, size_bytes: float) -> float:
+    """FIX, words from L1 to the buffer of fixpipe."""
+    unit = machine.fixpipe
+    assert unit is not None and unit.from_l1_bytes_per_cycle is not None, (
+        "checked with the instructions that need it"
+    )
+    return unit.fixed_cycles + size_bytes / unit.from_l1_bytes_per_cycle
+
+
 def load3d(machine: Machine, space: str, stride: int, rows: Iterable[int]) -> float:
     """MTE1, fractals of windows of an image to L0A or L0B.
 

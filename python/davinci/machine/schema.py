@@ -26,7 +26,7 @@ from davinci.machine.tables import entry_of
 from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div
 
 PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
-MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB", "VREG", "L0A_MX", "L0B_MX"]
+MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB", "VREG", "L0A_MX", "L0B_MX", "BT", "FB"]
 
 
 class OnChipMemory(Section):
@@ -44,7 +44,8 @@ class OnChipMemory(Section):
 
 class OnChipMemories(Section):
     """The on-chip memories; of a split machine each is in the cores that list it. VREG are the
-    vector registers, L0A_MX and L0B_MX hold scales, where instructions name them."""
+    vector registers, L0A_MX and L0B_MX hold scales, BT biases, FB what fixpipe multiplies by, where
+    instructions name them."""
 
     L1: OnChipMemory
     L0A: OnChipMemory
@@ -54,6 +55,8 @@ class OnChipMemories(Section):
     VREG: OnChipMemory | None = None
     L0A_MX: OnChipMemory | None = None
     L0B_MX: OnChipMemory | None = None
+    BT: OnChipMemory | None = None
+    FB: OnChipMemory | None = None
 
     def of(self, space: str) -> OnChipMemory | None:
         """The memory of that name, None if no core has one."""
@@ -278,7 +281,7 @@ class Load3d(Section):
 
 
 class LoadScales(Section):
-    """Loads of scales from L1 to the memories beside L0A and L0B.
+    """Loads from L1 to small memories beside the large ones: of scales, of a bias.
 
     Attributes:
         fixed_cycles: of an instruction besides its bytes.
@@ -298,6 +301,7 @@ class Mte1(Section):
         overlap_cycles: of them that pass while the load before it ends, if it waits in the queue.
         stall_bytes: that come into L1 for each cycle that a load under way waits.
         load3d, scales: what loads of windows and of scales take.
+        bias: what copies to the bias table take.
     """
 
     fixed_cycles: Cycles
@@ -308,6 +312,7 @@ class Mte1(Section):
     l1_to_ub_bytes_per_cycle: Positive | None = None
     load3d: Load3d | None = None
     scales: LoadScales | None = None
+    bias: LoadScales | None = None
 
 
 class Mte2(Section):
@@ -372,6 +377,7 @@ class Fixpipe(Section):
         elements_per_cycle: rate of the conversion.
         port_bytes_per_cycle: what the core gives to global memory.
         to_ub_bytes_per_cycle: what its vector cores take into UB, where there is such a path.
+        from_l1_bytes_per_cycle: what its own buffer takes from L1.
     """
 
     fixed_cycles: Cycles
@@ -379,6 +385,7 @@ class Fixpipe(Section):
     elements_per_cycle: Positive
     port_bytes_per_cycle: Positive
     to_ub_bytes_per_cycle: Positive | None = None
+    from_l1_bytes_per_cycle: Positive | None = None
 
 
 class VectorCores(Section):

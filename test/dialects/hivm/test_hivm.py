@@ -35,9 +35,9 @@ def instruction(record: Any, dynamic: bool) -> Any:
     if record.timing == "flag":
         fields["dst_pipe"] = Pipe.V.value
     if record.name == "fixpipe":
-        fields |= {"nz2nd": 0, "n_size": 4080}
+        fields |= {"nz2nd": 0, "n_size": 4064}
     if record.name == "fixpipe_to_l1":
-        fields |= {"n_size": 4080}
+        fields |= {"n_size": 4064}
     if record.name == "fixpipe_to_ub":  # two halves of columns
         fields |= {"n_size": 4064}
     if {"src_stride", "unit_flag"} <= fields.keys():
