@@ -54,6 +54,43 @@ def split(executable: davinci.Executable) -> bool:
     return any("which meet" in kernel["schedule"] for kernel in executable.profile["kernels"])
 
 
+CHAIN = """
+func.func @main(%a: tensor<{m}x{k}xf16>, %b: tensor<{k}x{n}xf16>, %c: tensor<{n}x48xf16>)
+    -> tensor<{m}x48xf32> {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<{m}x{k}xf16>, tensor<{k}x{n}xf16>) -> tensor<{m}x{n}xf32>
+  %1 = stablehlo.tanh %0 : tensor<{m}x{n}xf32>
+  %2 = stablehlo.convert %1 : (tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf16>
+  %3 = stablehlo.dot_general %2, %c, contracting_dims = [1] x [0]
+      : (tensor<{m}x{n}xf16>, tensor<{n}x48xf16>) -> tensor<{m}x48xf32>
+  return %3 : tensor<{m}x48xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "machine"),
+    [
+        (16, 16384, 64, "ascend910"),
+        (48, 9000, 32, "ascend910"),
+        (16, 16000, 16, "ascend310p"),
+        (16, 16384, 64, "ascend910b"),
+    ],
+)
+def test_result_in_fractals(m: int, k: int, n: int, machine: str) -> None:
+    """What another product takes stays in fractals, which the partial products are, too."""
+    random = np.random.default_rng(k)
+    shapes = ((m, k), (k, n), (n, 48))
+    a, b, c = (random.standard_normal(shape).astype(np.float16) for shape in shapes)
+    a = (a / np.sqrt(k)).astype(np.float16)
+    executable = davinci.compile(CHAIN.format(m=m, k=k, n=n), machine=machine)
+    executable.poison = True
+    (found,) = executable.run(a, b, c).values()
+    assert split(executable)
+    wanted = np.tanh(np.float64(a) @ np.float64(b)) @ np.float64(c)
+    np.testing.assert_allclose(found, wanted, atol=5e-3)
+
+
 @pytest.mark.parametrize(
     ("size", "turned", "kind"),
     [

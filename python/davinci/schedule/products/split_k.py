@@ -21,8 +21,8 @@ from typing import Any
 
 from davinci.errors import CompileError
 from davinci.machine import Machine, prices, reading_l2
-from davinci.operators import Tensor
-from davinci.operators.tensors import ND
+from davinci.operators import OPERATORS, Tensor
+from davinci.operators.tensors import ND, NZ
 from davinci.schedule.choices import Choices, PartChoice, SplitChoice
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
@@ -44,6 +44,9 @@ an eighth as well, for they lay out no factors instead."""
 SLOWER_MEMORY = 1.06
 """How many times as long the memory takes where k is split: cores read shorter rows, and in more
 places."""
+
+ELEMENTS = ("f16", "f32")
+"""Element types of what follows a product in fractals."""
 
 MEETINGS = 4
 """Cycles of a product, in meetings, from which on ways are weighed in which cores meet."""
@@ -196,8 +199,11 @@ def _faster_form(
     """A product split in so many parts, which lie in memory in rows or in fractals; None if none is
     estimated to take less than `most` cycles."""
     best: SplitProduct | None = None
-    whole = group.product.m % SIDE == 0 and group.product.n % SIDE == 0
-    for fractals in (False, True) if whole else (False,):
+    product = group.product
+    node = next(node for node in graph.nodes if is_product(node))
+    whole = product.m % SIDE == 0 and product.n % SIDE == 0
+    forms = [False] if graph.arrays[node.result].layout == ND else []
+    for fractals in [*forms, True] if whole else forms:
         try:
             found = split_in(group, graph, split_cores, cores, parts, fractals, wanted, most)
         except NoSpace:
@@ -295,16 +301,33 @@ def _least(product: Product, parts: PartsOfK, split_cores: SplitCores, cores: in
 
 
 def _can_be_split(group: ProductGroup, graph: Graph, split_cores: SplitCores) -> bool:
-    """Whether a product is one of two matrices of f16, or that become it, to rows, on cores that
-    meet and have a vector unit each, or vector cores beside them."""
+    """Whether a product is one of two matrices of f16, or that become it, to rows or to whole
+    fractals, on cores that meet and have a vector unit each, or vector cores beside them."""
     product, apart = group.product, split_cores.adders is not None
     if product.direct != apart or product.batch != 1 or product.image is not None:
         return False
     if split_cores.machine.split or not can_meet(split_cores.adding):
         return False
     node = next(node for node in graph.nodes if is_product(node))
-    rows = graph.arrays[node.result].layout == ND and not graph.windows
-    return rows and product.factor == "f16"
+    if graph.windows or product.factor != "f16":
+        return False
+    return graph.arrays[node.result].layout == ND or _stays_in_fractals(graph, node)
+
+
+def _stays_in_fractals(graph: Graph, node: Node) -> bool:
+    """Whether the result of a product is whole fractals, and what follows is computed element by
+    element of such arrays: partial products in fractals add up to it as they lie."""
+    result = graph.arrays[node.result]
+    known, arrays = {node.result}, [result]
+    for other in graph.nodes[graph.nodes.index(node) + 1 :]:
+        if not known.isdisjoint(other.values):
+            if other.name not in OPERATORS or not OPERATORS[other.name].elementwise:
+                return False
+            known.add(other.result)
+            arrays += [graph.arrays[value] for value in (*other.values, other.result)]
+    whole = len(result.shape) == 2 and all(size % SIDE == 0 for size in result.shape)
+    alike = all((a.shape, a.layout) == (result.shape, NZ) for a in arrays)
+    return whole and alike and all(a.element in ELEMENTS for a in arrays)
 
 
 def _ways(product: Product, cores: int, split_cores: SplitCores) -> list[PartsOfK]:
@@ -362,7 +385,12 @@ def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph
         return behind
 
     total = step("reduce", partial, shape[1:], kind="add", dims=(0,))
-    if fractals:
+    if result.layout == NZ:
+        # As they lie: blocks of 16 columns, one after the other.
+        arrays = [Tensor(shape[1:], a.element) if a.layout == NZ else a for a in graph.arrays]
+        graph = replace(graph, arrays=arrays)
+        result = graph.arrays[node.result]
+    elif fractals:
         total = step("transpose", total, (m, n // SIDE, SIDE), permutation=(1, 0, 2))
         total = step("reshape", total, result.shape)
     known = {node.result: total}
