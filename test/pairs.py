@@ -1,4 +1,5 @@
-"""Cases of tests with several parameters: not all combinations, but all of any two."""
+"""Cases of tests with several parameters: not all combinations, but all of any two, or each case
+with some of what is the same thing for all of them."""
 
 from __future__ import annotations
 
@@ -21,6 +22,13 @@ def all_pairs(*parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
         missing -= _pairs(best)
         found.append(tuple(own[number] for own, number in zip(values, best, strict=True)))
     return found
+
+
+def in_turn(cases: Iterable[Any], *parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Each case once, with the next of all combinations of the parameters."""
+    return [
+        (case, *rest) for case, rest in zip(cases, itertools.cycle(itertools.product(*parameters)))
+    ]
 
 
 def _pairs(numbers: tuple[int, ...]) -> set[tuple[tuple[int, int], ...]]:

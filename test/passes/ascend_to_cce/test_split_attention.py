@@ -9,6 +9,7 @@ import pytest
 
 from attention_support import Attention
 from davinci.passes.ascend_to_cce.attention.split import masks
+from pairs import in_turn
 from support import compile_text
 
 MACHINE = "ascend910b"
@@ -29,8 +30,7 @@ TOGETHER: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", TOGETHER, ids=str)
-@pytest.mark.parametrize("cores", [1, 24])
+@pytest.mark.parametrize(("options", "cores"), in_turn(TOGETHER, [1, 24]), ids=str)
 def test_one_launch_of_two_programs(options: dict[str, Any], cores: int) -> None:
     """On one block units follow each other, so that every place of a ring is written again."""
     masked = "mask" in options  # which kernels of their own may make
@@ -61,8 +61,7 @@ KNOWN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", KNOWN, ids=str)
-@pytest.mark.parametrize("cores", [2, 24])
+@pytest.mark.parametrize(("options", "cores"), in_turn(KNOWN, [24, 2]), ids=str)
 def test_masks_that_are_known(options: dict[str, Any], cores: int) -> None:
     """Nothing makes a mask, and hidden tiles are left out."""
     Attention(**options, known=True).check(machine=MACHINE, cores=cores)
@@ -77,7 +76,7 @@ def test_bounds_without_a_buffer_of_their_own(monkeypatch: pytest.MonkeyPatch) -
 
 def test_hidden_tiles_take_no_time() -> None:
     """Of a causal mask about half of the tiles is left, of a window less."""
-    options = {"rows": 2048, "keys": 2048, "heads": 1, "depth": 64, "flags": True, "known": True}
+    options = {"rows": 1024, "keys": 1024, "heads": 1, "depth": 64, "flags": True, "known": True}
 
     def cycles(mask: str) -> int:
         made = Attention(**options, mask=mask) if mask else Attention(**options)
