@@ -9,7 +9,7 @@ import pytest
 
 import davinci
 from attention_support import Attention
-from pairs import all_pairs
+from pairs import all_pairs, in_turn
 
 SHAPES = [
     {"rows": 1, "keys": 1, "depth": 1},
@@ -25,8 +25,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape.values())))
-@pytest.mark.parametrize("scores", ["f16", "f32"])
+@pytest.mark.parametrize(("shape", "scores"), in_turn(SHAPES, ["f16", "f32"]), ids=str)
 def test_shapes(shape: dict[str, int], scores: str) -> None:
     cores = 1 if shape["rows"] % 2 else 32
     Attention(**shape, scores=scores, mask="key", batch=2, heads=1).check(cores=cores)
@@ -40,34 +39,32 @@ def test_layouts(nz: str, rows: int) -> None:
     Attention(rows=rows, keys=70, nz=nz, depth=40).check(None, cores=3)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"scale": 1.0},
-        {"scale": 0.125, "by": "div"},
-        {"scale": 0.11},
-        {"scale": 0.11, "by": "div", "scores": "f16"},
-        {"turned": True},
-        {"result": "f32"},
-        {"result": "f32", "nz": "o"},
-        {"mask": "row", "batch": 3},
-        {"mask": "key", "batch": 3, "scores": "f16"},
-        {"shared": 2, "heads": 4, "batch": 2},
-        {"shared": 4, "heads": 4, "mask": "key", "batch": 2},
-        {"spread": 6.0},
-        {"spread": 0.0},
-    ],
-    ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items()),
-)
-@pytest.mark.parametrize("cores", [1, 32])
+SPELLINGS: list[dict[str, Any]] = [
+    {"scale": 1.0},
+    {"scale": 0.125, "by": "div"},
+    {"scale": 0.11},
+    {"scale": 0.11, "by": "div", "scores": "f16"},
+    {"turned": True},
+    {"result": "f32"},
+    {"result": "f32", "nz": "o"},
+    {"mask": "row", "batch": 3},
+    {"mask": "key", "batch": 3, "scores": "f16"},
+    {"shared": 2, "heads": 4, "batch": 2},
+    {"shared": 4, "heads": 4, "mask": "key", "batch": 2},
+    {"spread": 6.0},
+    {"spread": 0.0},
+]
+
+
+@pytest.mark.parametrize(("options", "cores"), in_turn(SPELLINGS, [1, 32]), ids=str)
 def test_spellings(options: dict[str, Any], cores: int) -> None:
     launches = None if "nz" in options else 1
     Attention(rows=33, keys=50, **options).check(launches, cores=cores)
 
 
-@pytest.mark.parametrize("mask", ["key", "whole", "head", "causal"])
-@pytest.mark.parametrize("flags", [False, True])
-@pytest.mark.parametrize("rows", [1, 33])
+@pytest.mark.parametrize(
+    ("mask", "flags", "rows"), all_pairs(["key", "whole", "head", "causal"], [False, True], [1, 33])
+)
 def test_masks(mask: str, flags: bool, rows: int) -> None:
     """What masks need before is in kernels of its own; scores are not."""
     scores = "f16" if mask == "whole" else "f32"
@@ -109,17 +106,16 @@ def test_rows_that_are_no_whole_blocks(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "cores"),
     [
-        {"mask": "whole", "scores": "f16"},
-        {"mask": "whole", "scores": "f32", "result": "f32"},
-        {"mask": "key", "scores": "f32"},
-        {"mask": "key", "scores": "f16", "keys": 4500, "heads": 1, "spread": 3.0},
-        {"mask": "whole", "flags": True},
+        ({"mask": "whole", "scores": "f16"}, 1),
+        ({"mask": "whole", "scores": "f32", "result": "f32"}, 32),
+        ({"mask": "key", "scores": "f32"}, 1),
+        ({"mask": "key", "scores": "f16", "keys": 4500, "heads": 1, "spread": 3.0}, 32),
+        ({"mask": "whole", "flags": True}, 1),
     ],
-    ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items()),
+    ids=str,
 )
-@pytest.mark.parametrize("cores", [1, 32])
 def test_rows_of_which_nothing_is_left(options: dict[str, Any], cores: int) -> None:
     """Weights that are no number are zeros: minus infinity hides all keys of the last batch."""
     options = {"rows": 33, "keys": 50, "batch": 2, "low": -np.inf, **options}

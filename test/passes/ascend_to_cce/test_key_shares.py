@@ -16,6 +16,7 @@ from davinci.machine import Machine
 from davinci.reference import check
 from davinci.schedule.attention import attention, choice, split
 from davinci.schedule.attention.split import SplitAttentionSchedule
+from pairs import in_turn
 
 MACHINE = "ascend910b"
 
@@ -45,8 +46,12 @@ FEW: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", FEW, ids=str)
-@pytest.mark.parametrize(("shares", "cores"), [(2, 3), (3, 6)], indirect=["shares"])
+@pytest.mark.parametrize(
+    ("options", "shares", "cores"),
+    [(options, *own) for options, own in in_turn(FEW, [(2, 3), (3, 6)])],
+    indirect=["shares"],
+    ids=str,
+)
 def test_shares_are_put_together(options: dict[str, Any], shares: int, cores: int) -> None:
     """Blocks have several units each, of other matrices or of other shares."""
     rounded = options.get("result") != "f32"
