@@ -58,7 +58,7 @@ def test_copy(shape: tuple[int, ...], dtype: Any) -> None:
         ((4, 9), (0, 1)),
     ],
 )
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 def test_transpose(shape: tuple[int, ...], permutation: tuple[int, ...], dtype: Any) -> None:
     x = counting(shape, dtype)
     expected = x.transpose(permutation)

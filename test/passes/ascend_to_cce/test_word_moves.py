@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from davinci import machine as machines
 from davinci.schedule.meetings import LaunchPrice
 from operator_support import run_operator
+from pairs import all_pairs
 from support import compile_text
 
 Array = np.ndarray[Any, Any]
@@ -110,28 +111,23 @@ def test_concat(
     assert scalar_accesses(found) == 0
 
 
-@pytest.mark.parametrize("number", [0, 77, -3])
 @pytest.mark.parametrize(
-    ("shape", "low", "high", "interior"),
-    [
-        ((5, 3), (1, 2), (0, 1), (0, 0)),
-        ((300, 7), (0, 1), (0, 1), (0, 0)),
-        ((40, 9, 5), (0, 1, 0), (0, 0, 2), (0, 1, 2)),
-        ((40, 9), (0, -2), (0, 3), (0, 0)),
-    ],
+    ("case", "kind", "number"),
+    all_pairs(
+        [
+            ((5, 3), (1, 2), (0, 1), (0, 0)),
+            ((300, 7), (0, 1), (0, 1), (0, 0)),
+            ((40, 9, 5), (0, 1, 0), (0, 0, 2), (0, 1, 2)),
+            ((40, 9), (0, -2), (0, 3), (0, 0)),
+        ],
+        ["f32", "i8", "i64"],
+        [0, 77, -3],
+    ),
 )
-@pytest.mark.parametrize(
-    ("dtype", "kind"), [(np.float32, "f32"), (np.int8, "i8"), (np.int64, "i64")]
-)
-def test_pad(
-    number: int,
-    shape: tuple[int, ...],
-    low: tuple[int, ...],
-    high: tuple[int, ...],
-    interior: tuple[int, ...],
-    dtype: Any,
-    kind: str,
-) -> None:
+def test_pad(case: tuple[tuple[int, ...], ...], kind: str, number: int) -> None:
+    """The shape, and what is added in front, behind and between."""
+    dtype = {"f32": np.float32, "i8": np.int8, "i64": np.int64}[kind]
+    shape, low, high, interior = case
     x = counting(shape, dtype)
     opened = np.full([n + (n - 1) * i for n, i in zip(shape, interior, strict=True)], number, dtype)
     opened[tuple(slice(None, None, i + 1) for i in interior)] = x
