@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import davinci
 from davinci import machine as machines
+from pairs import in_turn
 
 Array = npt.NDArray[Any]
 
@@ -54,11 +55,11 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize(("operator", "formula", "attributes"), CASES, ids=lambda x: str(x)[:10])
-def test_rows(
-    operator: str, formula: Any, attributes: dict[str, Any], shape: tuple[int, int]
-) -> None:
+@pytest.mark.parametrize(
+    ("shape", "case"), in_turn([*SHAPES, *SHAPES[1:]], CASES), ids=lambda x: str(x)[:14]
+)
+def test_rows(shape: tuple[int, int], case: tuple[str, Any, dict[str, Any]]) -> None:
+    operator, formula, attributes = case
     executable = davinci.compile(rows_of(operator, shape, **attributes), machine=MACHINE)
     random = np.random.default_rng(0)
     inputs = {s.name: random.standard_normal(s.shape).astype(s.dtype) for s in executable.inputs}

@@ -35,9 +35,18 @@ def network(m: int, k: int, widths: tuple[int, ...]) -> str:
     )
 
 
-@pytest.mark.parametrize("m", [1, 15, 17, 40])
 @pytest.mark.parametrize(
-    ("k", "widths"), [(5, (16, 16, 16)), (33, (48, 16)), (16, (32, 32)), (7, (16, 15, 32))], ids=str
+    ("m", "k", "widths"),
+    [
+        (1, 5, (16, 16, 16)),
+        (40, 5, (16, 16, 16)),
+        (15, 33, (48, 16)),
+        (40, 33, (48, 16)),
+        (17, 16, (32, 32)),
+        (1, 7, (16, 15, 32)),
+        (17, 7, (16, 15, 32)),
+    ],
+    ids=str,
 )
 def test_merged(m: int, k: int, widths: tuple[int, ...]) -> None:
     x = (np.random.default_rng(m).standard_normal((m, k)) / 8).astype(np.float16)

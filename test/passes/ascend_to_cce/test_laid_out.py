@@ -118,14 +118,14 @@ def test_product(
     assert executable.profile["launches"] == 1
 
 
-@pytest.mark.parametrize("rows", ["before all", "beside the first"])
 @pytest.mark.parametrize(
-    ("size", "turned"),
+    ("size", "turned", "rows"),
     [
-        ((257, 100, 130), (False, False)),
-        ((129, 77, 33), (False, False)),
-        ((305, 131, 77), (True, True)),
-        ((144, 1600, 31), (False, False)),
+        ((257, 100, 130), (False, False), "before all"),
+        ((129, 77, 33), (False, False), "beside the first"),
+        ((129, 77, 33), (False, False), "before all"),
+        ((305, 131, 77), (True, True), "beside the first"),
+        ((144, 1600, 31), (False, False), "beside the first"),
     ],
 )
 def test_beside_cube_cores(

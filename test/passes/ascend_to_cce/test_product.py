@@ -21,7 +21,7 @@ from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.refined import ways_along_k
 from kernel_support import lowered_text, run_cce_text, run_kernel
-from pairs import all_pairs
+from pairs import all_pairs, in_turn
 from product_support import Case, drawn_schedules
 
 TEXT = """
@@ -65,14 +65,12 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("cores", [1, 32])
+@pytest.mark.parametrize(("shape", "cores"), in_turn(SHAPES, [1, 32]), ids=str)
 def test_fractals(shape: tuple[int, int, int], cores: int) -> None:
     Case(*shape).check(cores=cores)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("cores", [1, 32])
+@pytest.mark.parametrize(("shape", "cores"), in_turn(SHAPES, [32, 1]), ids=str)
 def test_rows(shape: tuple[int, int, int], cores: int) -> None:
     Case(*shape, layouts="rrr", result="f16").check(cores=cores)
 
@@ -118,9 +116,9 @@ def test_a_loop_over_k() -> None:
     Case(64, 64, 16 * 401 + 3, layouts="nnn").check(cores=1, m=64, n=64, k=32)
 
 
-@pytest.mark.parametrize("result", ["f32", "f16"])
-@pytest.mark.parametrize("strategy", ["os", "is", "ws"])
-@pytest.mark.parametrize("cores", [1, 5])
+@pytest.mark.parametrize(
+    ("strategy", "result", "cores"), all_pairs(["os", "is", "ws"], ["f32", "f16"], [1, 5])
+)
 def test_tiles_that_do_not_divide(strategy: str, result: str, cores: int) -> None:
     """7 x 9 x 5 fractals in tiles of 3 x 4 x 2."""
     options = {"cores": cores, "matmul_strategy": strategy, "m": 48, "n": 64, "k": 32}
