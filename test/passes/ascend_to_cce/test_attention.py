@@ -56,14 +56,22 @@ SPELLINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "cores"), in_turn(SPELLINGS, [1, 32]), ids=str)
+@pytest.mark.parametrize(
+    ("options", "cores"),
+    [*in_turn(SPELLINGS, [1, 32]), ({"result": "f32", "nz": "o"}, 32)],  # whole fractals of rows
+    ids=str,
+)
 def test_spellings(options: dict[str, Any], cores: int) -> None:
     launches = None if "nz" in options else 1
     Attention(rows=33, keys=50, **options).check(launches, cores=cores)
 
 
 @pytest.mark.parametrize(
-    ("mask", "flags", "rows"), all_pairs(["key", "whole", "head", "causal"], [False, True], [1, 33])
+    ("mask", "flags", "rows"),
+    [
+        *all_pairs(["key", "whole", "head", "causal"], [False, True], [1, 33]),
+        ("causal", True, 1),  # a row that all units have in common
+    ],
 )
 def test_masks(mask: str, flags: bool, rows: int) -> None:
     """What masks need before is in kernels of its own; scores are not."""
