@@ -62,22 +62,24 @@ def arg_reduce(shape: tuple[int, ...], dim: int, kind: str, largest: bool, tie: 
     )
 
 
-@pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize(
-    ("shape", "dim", "kind", "machine"),
+    ("shape", "dim", "kind", "machine", "largest"),
     [
-        ((3, 17), 1, "f32", "ascend910"),
-        ((17, 5), 0, "f32", "ascend310"),
-        ((2, 33, 3), 1, "i32", "ascend910"),
-        ((1,), 0, "f32", "ascend910"),
-        ((2, 32768), 1, "f32", "ascend910"),
-        ((16640,), 0, "f32", "ascend310p"),
-        ((3, 33), 1, "i1", "ascend910"),
-        ((33, 3), 0, "i8", "ascend310"),
-        ((3, 33), 1, "ui8", "ascend910b"),
-        ((2, 17), 1, "ui32", "ascend310p"),
-        ((2, 33), 1, "i64", "ascend910"),
-        ((1, 16640), 1, "i64", "ascend910"),
+        ((3, 17), 1, "f32", "ascend910", True),
+        ((17, 5), 0, "f32", "ascend310", False),
+        ((2, 33, 3), 1, "i32", "ascend910", True),
+        ((2, 33, 3), 1, "i32", "ascend910", False),
+        ((1,), 0, "f32", "ascend910", True),
+        ((2, 32768), 1, "f32", "ascend910", False),
+        ((16640,), 0, "f32", "ascend310p", True),
+        ((3, 33), 1, "i1", "ascend910", False),
+        ((3, 33), 1, "i1", "ascend910", True),
+        ((33, 3), 0, "i8", "ascend310", True),
+        ((33, 3), 0, "i8", "ascend310", False),
+        ((3, 33), 1, "ui8", "ascend910b", True),
+        ((2, 17), 1, "ui32", "ascend310p", False),
+        ((2, 33), 1, "i64", "ascend910", True),
+        ((1, 16640), 1, "i64", "ascend910", False),
     ],
 )
 def test_values_and_places(

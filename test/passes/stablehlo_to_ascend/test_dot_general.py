@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import davinci
+from pairs import all_pairs
 
 TEXT = """
 func.func @main(%a: tensor<{batch}33x{k}xi8>, %b: tensor<{batch}{k}x18xi8>)
@@ -17,9 +18,9 @@ func.func @main(%a: tensor<{batch}33x{k}xi8>, %b: tensor<{batch}{k}x18xi8>)
 """
 
 
-@pytest.mark.parametrize("precision", ["mixed", "fp16"])
-@pytest.mark.parametrize("k", [1, 70, 2100])
-@pytest.mark.parametrize("batch", [0, 3])
+@pytest.mark.parametrize(
+    ("k", "batch", "precision"), all_pairs([1, 70, 2100], [0, 3], ["mixed", "fp16"])
+)
 def test_bytes(batch: int, k: int, precision: str) -> None:
     random = np.random.default_rng(0)
     outer = (batch,) if batch else ()

@@ -72,9 +72,15 @@ def tensor(shape: Any, element: str) -> str:
     return f"tensor<{''.join(f'{n}x' for n in shape)}{element}>"
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize(
-    ("kind", "element"), [("add", "f32"), ("maximum", "f32"), ("minimum", "f32"), ("add", "f16")]
+    ("case", "kind", "element"),
+    [
+        (case, kind, element)
+        for number, case in enumerate(CASES)
+        for kind, element in (("add", "f32"), (("maximum", "minimum")[number % 2], "f32"))
+    ]
+    + [(case, "add", "f16") for case in CASES[::3]],
+    ids=str,
 )
 def test_windows(case: Windows, kind: str, element: str) -> None:
     x = np.random.default_rng(3).integers(-9, 9, case.shape).astype(f"f{int(element[1:]) // 8}")
