@@ -83,9 +83,9 @@ class WithStaticCache(torch.nn.Module):
         return self.model(token, **cache).logits
 
 
-@pytest.mark.parametrize(("strict", "layers"), [(False, LAYERS), (True, 1)])
-def test_static_cache_that_was_exported_by_hand(strict: bool, layers: int) -> None:
-    tokens, gpt2 = [5, 17, 3], random_gpt2(layers)
+@pytest.mark.parametrize("strict", [False, True])
+def test_static_cache_that_was_exported_by_hand(strict: bool) -> None:
+    tokens, gpt2 = [5, 17, 3], random_gpt2(1)
     with torch.no_grad():
         wanted = gpt2(torch.tensor([tokens])).logits[0].numpy()
         example = (torch.tensor([[3]]), torch.tensor([0]))
@@ -94,7 +94,7 @@ def test_static_cache_that_was_exported_by_hand(strict: bool, layers: int) -> No
     module.cache.reset()  # PyTorch counts the call that it traces, in tensors that the program has
     executable = davinci.compile(program, precision="fp32")
     # Keys and values, and how many each layer has.
-    assert len(executable.states) == 3 * layers
+    assert len(executable.states) == 3
     for position, token in enumerate(tokens):
         given = {"token": np.array([[token]]), "position": np.array([position])}
         (logits,) = executable.step(given).values()

@@ -69,7 +69,7 @@ def test_text_as_bytes() -> None:
 DAMAGED = {
     "cut off": lambda data: data[: len(data) // 2],
     "only a header": lambda data: data[:24],
-    **{f"byte {n}": lambda data, n=n: data[:n] + b"\xff" + data[n + 1 :] for n in range(30, 60, 2)},
+    **{f"byte {n}": lambda data, n=n: data[:n] + b"\xff" + data[n + 1 :] for n in range(30, 60, 6)},
 }
 
 

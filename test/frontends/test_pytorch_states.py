@@ -9,6 +9,7 @@ import pytest
 
 import davinci
 from davinci.errors import InputError
+from pairs import in_turn
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
@@ -59,8 +60,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("strict", [None, False, True])
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(("name", "strict"), in_turn(CHANGES, [None, False, True]))
 def test_what_is_changed_in_place_is_a_state(name: str, strict: bool | None) -> None:
     """None: as a module, which is exported by the compiler."""
     KEPT.zero_()

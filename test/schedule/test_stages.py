@@ -87,7 +87,7 @@ def test_as_good_as_any_on_small_graphs(seed: int) -> None:
     assert total(found) == pytest.approx(least(given))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_large_graphs(seed: int) -> None:
     given = prices(*random_tasks(seed, 60))
     best, *groups = fastest(given), *(in_groups(given, n) for n in (1, 2, 3))

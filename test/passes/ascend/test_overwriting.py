@@ -139,8 +139,18 @@ def chain(rows: int, columns: int) -> tuple[str, Any, Any]:
     return text, {"arg0": x, "arg1": weights}, wanted
 
 
-@pytest.mark.parametrize("size", [(17, 32), (48, 32), (200, 160), (33, 17)], ids=str)
-@pytest.mark.parametrize("options", [{}, {"fusion": "none"}, {"cores": 1}], ids=str)
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        ((17, 32), {}),
+        ((17, 32), {"fusion": "none"}),
+        ((48, 32), {"cores": 1}),
+        ((200, 160), {}),
+        ((200, 160), {"fusion": "none"}),
+        ((33, 17), {"cores": 1}),
+    ],
+    ids=str,
+)
 def test_residual_sums_lie_where_an_operand_was(
     size: tuple[int, int], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ def graph(seed: int) -> Graph:
     return made
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_graph(seed: int) -> None:
     found = list(findings(seed, LENGTH, MOST_ELEMENTS, 1))
     assert not found, "\n".join([f"{one.way}: {one.what}" for one in found] + [found[0].text])
