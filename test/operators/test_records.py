@@ -80,12 +80,14 @@ def has_kernel(case: Case) -> bool:
 
 @cache
 def kernel_result(number: int, machine: str = "ascend910") -> Array:
+    """The tests that share these are run by one process."""
     return by_kernel(CASES[number], machine)
 
 
 KERNELS = [i for i, case in enumerate(CASES) if has_kernel(case)]
 
 
+@pytest.mark.xdist_group("results of kernels")
 @pytest.mark.parametrize("number", KERNELS, ids=lambda i: str(CASES[i]))
 def test_kernel(number: int) -> None:
     case = CASES[number]
@@ -149,7 +151,7 @@ def test_tile_rule_on_sizes_that_hurt(name: str) -> None:
         f"func.func @main({', '.join(arguments)}) -> ({', '.join(results)}) {{\n{body}\n"
         f"return {returned} : {', '.join(results)}\n}}"
     )
-    found = run_text(text, *(x for case in cases for x in case.inputs))
+    found = run_text(text, *(x for case in cases for x in case.inputs), fusion="none")
     for case, result in zip(cases, found, strict=True):
         assert_same(case, values(case), result)
 
@@ -343,6 +345,7 @@ TABLES: dict[str, dict[str, Any]] = {
 ENTRIES = [(attribute, key) for attribute, table in TABLES.items() for key in table]
 
 
+@pytest.mark.xdist_group("results of kernels")
 @pytest.mark.parametrize(("attribute", "key"), ENTRIES)
 def test_wrong_values_are_noticed(
     attribute: str, key: str, monkeypatch: pytest.MonkeyPatch
