@@ -9,6 +9,7 @@ import pytest
 
 from davinci.errors import InputError
 from onnx_support import against_onnxruntime, node_model, run
+from pairs import in_turn
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 8), (4, 3, 3), {}),
@@ -43,8 +44,10 @@ def values(*shape: int) -> Any:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(("x", "w", "attributes"), CONVOLUTIONS)
+@pytest.mark.parametrize(
+    ("x", "w", "attributes", "bias"),
+    [(*case, bias) for case, bias in in_turn(CONVOLUTIONS, [True, False])],
+)
 def test_convolution(
     x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any], bias: bool
 ) -> None:
@@ -52,8 +55,10 @@ def test_convolution(
     against_onnxruntime(*node_model("Conv", *operands, known=[1], **attributes))
 
 
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize(("x", "w", "attributes"), TRANSPOSED)
+@pytest.mark.parametrize(
+    ("x", "w", "attributes", "known"),
+    [(*case, known) for case, known in in_turn(TRANSPOSED, [True, False])],
+)
 def test_transposed(
     x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any], known: bool
 ) -> None:

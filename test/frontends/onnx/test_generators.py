@@ -15,12 +15,15 @@ from onnx_support import (
     reference,
     run,
 )
+from pairs import all_pairs
 
 RNG = np.random.default_rng(8)
 
 
-@pytest.mark.parametrize("axis", [0, -1, 1])
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.float32])
+@pytest.mark.parametrize(
+    ("dtype", "axis"),
+    [(np.int64, 0), (np.int64, 1), (np.int32, -1), (np.uint8, 0), (np.float32, 1)],
+)
 def test_one_hot(axis: int, dtype: Any) -> None:
     """Negative indices count from the end; what is beyond has no place."""
     indices = np.array([[0, 2, 3], [-1, -4, 7]])
@@ -67,7 +70,7 @@ def test_computed(operator: str, operands: list[int]) -> None:
     against_reference(model, {"z": zero})
 
 
-@pytest.mark.parametrize("shape", [(3, 1, 1), (2, 3, 3), (4, 4), (1, 2, 2, 2)])
+@pytest.mark.parametrize("shape", [(3, 1, 1), (2, 3, 3), (1, 2, 2, 2)])
 def test_determinants(shape: tuple[int, ...]) -> None:
     """Matrices of a batch choose their own pivots; one is singular."""
     x = RNG.standard_normal(shape).astype(np.float32)
@@ -96,9 +99,9 @@ def test_inverse_fourier(onesided: int, length: int) -> None:
     against_reference(*node_model("DFT", *operands, **options))
 
 
-@pytest.mark.parametrize("step", [3, 4, 8, 11])
-@pytest.mark.parametrize("onesided", [0, 1])
-@pytest.mark.parametrize("windowed", [False, True])
+@pytest.mark.parametrize(
+    ("step", "onesided", "windowed"), all_pairs([3, 4, 8, 11], [0, 1], [False, True])
+)
 def test_short_time_fourier(step: int, onesided: int, windowed: bool) -> None:
     x = RNG.standard_normal((2, 40, 1)).astype(np.float32)
     window = np.hanning(8).astype(np.float32) if windowed else None
@@ -164,9 +167,9 @@ GEMM = [{}, {"alpha": 0.5}, {"alpha": 0.5, "beta": 2.0}, {"transA": 1, "alpha": 
 GEMM += [{"transB": 1, "alpha": 0.25}, {"transA": 1, "transB": 1, "beta": 0.0}]
 
 
-@pytest.mark.parametrize("attributes", GEMM)
-@pytest.mark.parametrize("c", [None, (4,), (3, 1)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("attributes", "c", "dtype"), all_pairs(GEMM, [None, (4,), (3, 1)], [np.float32, np.float16])
+)
 def test_gemm(attributes: dict[str, Any], c: tuple[int, ...] | None, dtype: Any) -> None:
     """Without C, alpha counts all the same."""
     a, b = RNG.standard_normal((3, 5)), RNG.standard_normal((5, 4))

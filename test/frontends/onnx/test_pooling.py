@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from davinci.frontends.onnx import evaluate
-from onnx_support import against_onnxruntime, node_model, run
+from onnx_support import against_onnxruntime, means, node_model, run
 
 SHAPES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 1, 4, 4), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
@@ -36,6 +36,14 @@ def values(*shape: int) -> Any:
 @pytest.mark.parametrize(("shape", "attributes"), SHAPES)
 @pytest.mark.parametrize("name", ["MaxPool", "AveragePool"])
 def test_pool(name: str, shape: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    means(*node_model(name, values(*shape), opset=19, **attributes))
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [(("MaxPool", "AveragePool")[i % 2], i) for i in range(len(SHAPES))]
+)
+def test_pools_are_compiled(name: str, number: int) -> None:
+    shape, attributes = SHAPES[number]
     against_onnxruntime(*node_model(name, values(*shape), opset=19, **attributes))
 
 
@@ -57,6 +65,14 @@ def test_indices_count_over_the_whole_tensor(
     shape: tuple[int, ...], attributes: dict[str, Any], columns: int
 ) -> None:
     """Of equal elements the first counts, and none of the padding."""
+    x = np.random.default_rng(1).integers(-3, 0, shape).astype(np.float32)
+    model = node_model("MaxPool", x, outputs=2, storage_order=columns, **attributes)
+    means(*model)
+
+
+@pytest.mark.parametrize(("number", "columns"), [(0, 0), (3, 1), (11, 1)])
+def test_indices_are_compiled(number: int, columns: int) -> None:
+    shape, attributes = SHAPES[number]
     x = np.random.default_rng(1).integers(-3, 0, shape).astype(np.float32)
     model = node_model("MaxPool", x, outputs=2, storage_order=columns, **attributes)
     against_onnxruntime(*model)

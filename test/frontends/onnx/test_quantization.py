@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 import davinci
 from davinci.errors import InputError
 from onnx_support import against_onnxruntime, against_reference, model_of, node_model, run
+from pairs import all_pairs, in_turn
 
 RNG = np.random.default_rng(5)
 TYPES = [np.float16, np.float32, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
@@ -179,9 +180,14 @@ def test_integer_products(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     against_reference(*node_model("MatMulInteger", *operands))
 
 
-@pytest.mark.parametrize("types", [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)])
-@pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("types", "zeros", "known"),
+    all_pairs(
+        [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)],
+        [False, True],
+        [True, False],
+    ),
+)
 def test_types_of_integer_products(types: tuple[Any, Any], zeros: bool, known: bool) -> None:
     operands = [integers(types[0], 4, 3), integers(types[1], 3, 5)]
     operands += [integers(types[0]), integers(types[1])] if zeros else []
@@ -223,8 +229,7 @@ CONVOLUTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("attributes", CONVOLUTIONS)
-@pytest.mark.parametrize("zeros", [[], [7, 3]])
+@pytest.mark.parametrize(("attributes", "zeros"), in_turn(CONVOLUTIONS, [[], [7, 3]]))
 def test_integer_convolutions(attributes: dict[str, Any], zeros: list[int]) -> None:
     """What lies around the input has the value of its zero point."""
     x, w = integers(np.uint8, 1, 3, 6, 6), integers(np.uint8, 4, 3, 3, 3)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_support import against_onnxruntime, against_reference, node_model
+from onnx_support import against_onnxruntime, against_reference, means, node_model
 from pairs import all_pairs
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -79,7 +79,9 @@ def test_attributes(kind: str, attributes: dict[str, Any]) -> None:
     model, inputs = node_model(
         kind, *operands(kind, 1), outputs=outputs_of(kind), hidden_size=HIDDEN, **attributes
     )
-    against_onnxruntime(model, inputs)
+    means(model, inputs)
+    if len(attributes.get("activations", ())) > 1:  # one that is no record's, in a gate
+        against_onnxruntime(model, inputs)
 
 
 def test_peepholes() -> None:

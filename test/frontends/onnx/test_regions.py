@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from davinci.errors import CompileError
-from onnx_support import against_onnxruntime, node_model, run
+from onnx_support import against_onnxruntime, means, node_model, run
 
 REGIONS = np.array(
     [[0, 0, 5, 4], [1.3, 2.2, 3.1, 7], [6, 5, 6, 5], [-3, -2, 2, 2], [3, 3, 20, 20]], np.float32
@@ -32,7 +32,9 @@ def test_align(opset: int, more: dict[str, Any], mode: str) -> None:
     attributes = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.9}
     operands = (values(2, 2, 8, 9), REGIONS, NUMBERS)
     model = node_model("RoiAlign", *operands, opset=opset, mode=mode, **attributes, **more)
-    against_onnxruntime(*model)
+    means(*model)
+    if mode == "max":
+        against_onnxruntime(*model)
 
 
 def test_number_of_samples_that_depends_on_regions() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_support import against_onnxruntime, against_reference, node_model, run
+from onnx_support import against_onnxruntime, against_reference, means, node_model, run
 from pairs import all_pairs
 from random_resizes import differences, draw, imported
 
@@ -92,6 +92,13 @@ def test_rows_long_enough_for_vectors(mode: str) -> None:
     against_onnxruntime(*resize(values(1, 2, 17, 18), [1, 1, 2, 2], mode=mode))
 
 
+def phases(mode: str, way: str, scales: list[float]) -> Any:
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 18)).astype(np.float32)
+    operands = (x, None, np.array(scales, np.float32))
+    attributes = {"mode": mode, "coordinate_transformation_mode": way}
+    return node_model("Resize", *operands, known=(2,), **attributes)
+
+
 @pytest.mark.parametrize(
     ("mode", "way", "scales"),
     all_pairs(
@@ -102,10 +109,20 @@ def test_rows_long_enough_for_vectors(mode: str) -> None:
 )
 def test_each_element_becomes_several(mode: str, way: str, scales: list[float]) -> None:
     """Phases of an axis, whose weights may be none, one or different along it."""
-    x = np.random.default_rng(0).standard_normal((2, 3, 5, 18)).astype(np.float32)
-    operands = (x, None, np.array(scales, np.float32))
-    attributes = {"mode": mode, "coordinate_transformation_mode": way}
-    against_onnxruntime(*node_model("Resize", *operands, known=(2,), **attributes))
+    means(*phases(mode, way, scales))
+
+
+@pytest.mark.parametrize(
+    ("mode", "way", "scales"),
+    [
+        ("linear", "half_pixel", [1, 1, 2, 2]),
+        ("linear", "align_corners", [1, 1, 17, 2]),
+        ("linear", "asymmetric", [1, 1, 1, 4]),
+        ("cubic", "asymmetric", [1, 1, 3, 5]),
+    ],
+)
+def test_phases_are_compiled(mode: str, way: str, scales: list[float]) -> None:
+    against_onnxruntime(*phases(mode, way, scales))
 
 
 @pytest.mark.parametrize("antialias", [0, 1])
@@ -175,7 +192,7 @@ def test_attributes_of_other_modes() -> None:
 def test_lengths_that_are_rounded_down(mode: str, way: str) -> None:
     """1.7 x 4 is 6; the reference computes with 6.8. 0.7 x 10 is 7, in f32."""
     attributes = {"mode": mode, "coordinate_transformation_mode": way}
-    against_onnxruntime(*resize(values(1, 1, 4, 10), [1, 1, 1.7, 0.7], **attributes))
+    means(*resize(values(1, 1, 4, 10), [1, 1, 1.7, 0.7], **attributes))
 
 
 def test_lengths_that_stay() -> None:
