@@ -103,7 +103,8 @@ def _schedule(
         return None
     taken = min(units, cores)
     tile = PoolTiles.of(pool, planes, tall, turns, machine, taken)
-    cycles = longest_share([replace(tile, units=count) for count in kinds], taken)
+    shares = [replace(tile, units=count) for count in kinds]
+    cycles = longest_share(shares, taken, prices.reading(machine).start_cycles)
     return PoolSchedule(planes, rows, taken, slots, turns, int(cycles))
 
 

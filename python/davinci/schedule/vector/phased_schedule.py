@@ -22,7 +22,14 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phases, phases_of
 from davinci.schedule.vector.space import IterationSpace, NoSpace
-from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, turns_cycles
+from davinci.schedule.vector.step_costs import (
+    filling_cycles,
+    inner_waits,
+    issuing_cycles,
+    moving_cycles,
+    step_cycles,
+    turns_cycles,
+)
 from davinci.schedule.vector.tile_layout import COPIED_SHARES, SLOTS, TileLayout, VectorTile
 from davinci.schedule.vector.tile_program import TileProgram
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
@@ -242,15 +249,25 @@ class PhasedChooser:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
                 vector += prices.vector(machine, "", "", repeats)
+            vector += filling_cycles((self.program.loads[n] for n in phase.inputs), layout)
             write = moving_cycles(phase.outputs, layout, cores, load=False)
+            write += issuing_cycles(phase.outputs, layout, load=False)
+            issued = issuing_cycles(phase.inputs, layout, load=True)
             own = count if shared else ceil_div(pieces, share)
             for turns, known in ((own, loaded), (count - own, {*phase.inputs})):
                 read = moving_cycles(phase.inputs, layout, cores, load=True, known=known)
+                read += issued
                 total += turns_cycles(machine, turns, vector, read, write, SLOTS)
             if self._in_l2(phase.inputs, layout, pieces * cores // share):
                 loaded.update(phase.inputs)
             for step in (*phase.gathered, *phase.statistics):
-                total += step_cycles(step, layout) + wait
+                total += step_cycles(step, layout) + wait * (1 + inner_waits(step, layout))
+        for step in phases.statistics:
+            total += step_cycles(step, layout) + wait * (1 + inner_waits(step, layout))
+        for values, load in ((phases.inputs, True), (phases.outputs, False)):
+            for once in (False, True):
+                total += moving_cycles(values, layout, cores, load, once)
+                total += issuing_cycles(values, layout, load, once)
         return total
 
     def _in_l2(self, values: tuple[int, ...], layout: TileLayout, pieces: int) -> bool:

@@ -16,7 +16,12 @@ from davinci.schedule.vector.interleaving import waiting
 from davinci.schedule.vector.row_parts import in_tile
 from davinci.schedule.vector.row_siblings import Beside
 from davinci.schedule.vector.space import IterationSpace, NoSpace
-from davinci.schedule.vector.step_costs import cycles_of_scalars, step_cycles
+from davinci.schedule.vector.step_costs import (
+    cycles_of_scalars,
+    filling_cycles,
+    inner_waits,
+    step_cycles,
+)
 from davinci.schedule.vector.tile_layout import (
     CHAINS,
     COPIED_SHARES,
@@ -85,17 +90,19 @@ class MovableTile:
 
     def _with(self, slots: int, chains: int) -> HeldTile:
         layout = self._with_spare(slots, chains)
-        once = each = 0.0
+        steps = [s for s in layout.program.steps if layout.width(s) or s.name == VIEW]
+        taken, waits = [0.0, 0.0], [0, 0]  # of what is the same for all tiles, and of the others
         for step, count in self._alike:
-            cycles = count * step_cycles(step, layout)
-            if layout.once(step.result):
-                once += cycles
-            else:
-                each += cycles
-        each += cycles_of_scalars(layout)
-        steps = (s for s in layout.program.steps if not layout.once(s.result))
-        waits = waiting([step for step in steps if layout.width(step) or step.name == VIEW])
-        each += waits * layout.machine.sync.barrier_cycles / chains
+            varies = not layout.once(step.result)
+            taken[varies] += count * step_cycles(step, layout)
+            waits[varies] += count * inner_waits(step, layout)
+        for varies in (False, True):
+            waits[varies] += waiting([s for s in steps if layout.once(s.result) != varies])
+        moved = (v for v in layout.program.loads.values() if not layout.once(v))
+        taken[True] += cycles_of_scalars(layout) + filling_cycles(moved, layout)
+        barrier = layout.machine.sync.barrier_cycles
+        once = taken[False] + waits[False] * barrier
+        each = taken[True] + waits[True] * barrier / chains
         return HeldTile(slots, chains, layout, once, each)
 
     def _with_spare(self, slots: int, chains: int) -> TileLayout:

@@ -27,7 +27,7 @@ from davinci.schedule.vector.program_tiles import HeldTile
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
-    copies,
+    issuing_cycles,
     moving_cycles,
     turns_cycles,
 )
@@ -316,8 +316,8 @@ class _VectorChooser:
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * units_of(runs, overlap)
         cores = min(tiles, self.cores)
-        own = walks * runs[0].count // cores
-        left = math.ceil((tiles - own * cores) / cores)
+        own = walks * (runs[0].count - overlap) // cores
+        left = math.ceil((tiles - own * cores) / cores) + overlap * math.ceil(walks / cores)
         try:
             ways = movable.held(min(slots, max(own, 1)))
             found = [(self._cycles(way, cores, own, left), way) for way in ways]
@@ -401,13 +401,14 @@ class _VectorChooser:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
         one."""
         layout, inputs, outputs = tile.layout, self.graph.inputs, self.graph.outputs
-        reading, writing = prices.reading(self.machine), prices.writing(self.machine)
-        once = tile.once + moving_cycles(inputs, layout, cores, load=True, once=True)
-        once += moving_cycles(outputs, layout, cores, load=False, once=True)
-        read = moving_cycles(inputs, layout, cores, load=True)
-        write = moving_cycles(outputs, layout, cores, load=False)
-        read += copies(inputs, layout) * reading.issue_cycles
-        write += copies(outputs, layout) * writing.issue_cycles
+        once = tile.once
+        for values, load in ((inputs, True), (outputs, False)):
+            once += moving_cycles(values, layout, cores, load, once=True)
+            once += issuing_cycles(values, layout, load, once=True)
+        read, write = (
+            moving_cycles(values, layout, cores, load) + issuing_cycles(values, layout, load)
+            for values, load in ((inputs, True), (outputs, False))
+        )
         start = prices.ends(self.machine)
         alone = tile.each + read + write + start
         if tile.slots == 1:

@@ -10,9 +10,9 @@ from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, Vector, prices
 from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.tile_layout import TileLayout
+from davinci.schedule.vector.tile_layout import TileLayout, ragged_lanes
 from davinci.schedule.vector.tile_program import MOVED, REDUCE
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, row_major
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div, round_up, row_major
 
 MOST_STRIDE = 255
 """Blocks between neighbouring blocks or repeats of an operand, at most."""
@@ -102,33 +102,75 @@ def _transfer(number: int, value: Value, layout: TileLayout) -> tuple[int, float
     if runs == 1 and run * item >= line:
         return total, total / line
     apart = [stride * item for stride, _ in outer]
-    last = run * item % BLOCK_BYTES and BLOCK_BYTES  # a block of its own, over those before it
-    parts = (run * item // BLOCK_BYTES * BLOCK_BYTES, last)
+    beside, *ends = _row_pieces(layout)
+    parts = [run if not ends else beside, *ends]
     touched = sum(
-        prices.touched_bytes(layout.machine, part, part, *apart) for part in parts if part
+        prices.touched_bytes(layout.machine, lanes * item, lanes * item, *apart) for lanes in parts
     )
     return total, runs * touched / line
 
 
-def transfers(number: int, layout: TileLayout) -> int:
-    """Transfers that bring the tile of a value: each moves runs of elements at equal distances."""
-    strides, sizes = layout.space.strides(number), layout.tile.sizes
+def _row_pieces(layout: TileLayout) -> tuple[int, ...]:
+    """Lanes of the pieces that a row of a tile is moved in: its whole blocks, and a block that ends
+    where the row does."""
+    lanes = layout.tile.sizes[layout.lane]
+    ragged = ragged_lanes(layout.space, layout.program, layout.tile.sizes)
+    return (lanes - ragged, layout.program.row_block) if ragged else (lanes,)
+
+
+def transfers(number: int, value: Value, layout: TileLayout) -> int:
+    """Transfers that bring the tile of a value. Each moves runs at equal distances of whole blocks:
+    rows that are one and a half blocks apart take two, of every second row each; rows that end
+    inside a block take twice as many."""
+    strides, sizes, lane = layout.space.strides(number), layout.tile.sizes, layout.lane
+    joined = lane not in strides or layout.tile.pitch == sizes[lane]
     dims: list[tuple[int, int]] = []  # stride in GM and size, neighbours joined where they are one
     for axis in layout.space.of(number):
         stride, size = strides[axis], sizes[axis]
-        if dims and dims[-1][0] == stride * size:
+        if dims and dims[-1][0] == stride * size and (joined or axis != lane):
             dims[-1] = stride, dims[-1][1] * size
         elif size > 1:
             dims.append((stride, size))
-    apart = [size for stride, size in dims if stride > 1]
-    return math.prod(apart) // max(apart, default=1)
+    pieces = len(_row_pieces(layout)) if lane in strides else 1
+    apart = [(size, stride) for stride, size in dims if stride > 1]
+    if not apart:
+        return pieces
+    most, stride = max(apart)
+    alike = BLOCK_BYTES // math.gcd(stride * DTYPES[value.dtype].itemsize, BLOCK_BYTES)
+    return pieces * math.prod(size for size, _ in apart) // most * min(alike, most)
 
 
-def copies(values: Iterable[int], layout: TileLayout) -> int:
-    """Transfers of a tile; values beside each other have those of one."""
-    held = {**layout.program.loads, **layout.program.stores}
-    found = {layout.beside.get(held[n], (held[n],))[0]: n for n in values}
-    return sum(transfers(n, layout) for value, n in found.items() if not layout.once(value))
+def issuing_cycles(
+    values: Iterable[int], layout: TileLayout, load: bool, once: bool = False
+) -> float:
+    """Cycles by which the transfers of a tile are apart at least, of values that are the same for
+    all tiles or of the others; values beside each other have the transfers of one. A row's last
+    block is stored before its others, which write a part of it again."""
+    machine = layout.machine
+    port = prices.reading(machine) if load else prices.writing(machine)
+    held = layout.program.loads if load else layout.program.stores
+    moved = {layout.beside.get(held[n], (held[n],))[0]: n for n in values}
+    moved = {value: n for value, n in moved.items() if layout.once(value) == once}
+    found = sum(transfers(n, value, layout) for value, n in moved.items()) * port.issue_cycles
+    if load or len(_row_pieces(layout)) == 1:
+        return found
+    twice = sum(layout.lane in layout.space.order[n] for n in moved.values())
+    return found + twice * (port.start_cycles + machine.sync.barrier_cycles)
+
+
+def filling_cycles(values: Iterable[Value], layout: TileLayout) -> float:
+    """Cycles of the vector unit for the lanes behind the rows that are loaded."""
+    *_, last = pieces = _row_pieces(layout)
+    width, pitch = sum(pieces), layout.tile.pitch
+    total = 0.0
+    for value in values:
+        if layout.lane in (layout.program.forms[value] or ()):
+            item = DTYPES[value.dtype].itemsize
+            end = width - last + round_up(last, block_lanes(value.dtype))
+            rows = math.prod(layout.shape(value)[:-1])
+            repeats = rows * ceil_div((pitch - end) * item, REPEAT_BYTES)
+            total += prices.vector(layout.machine, "", "", repeats) if repeats else 0
+    return total
 
 
 def cycles_of_scalars(layout: TileLayout) -> float:
@@ -173,6 +215,17 @@ def limits_of(operands: int, unit: Vector, fixed: int, each: int) -> Instruction
     """
     strides = (MOST_STRIDE,) * operands
     return InstructionLimits(MAX_REPEAT, strides, strides, fixed, unit.bank_groups, each)
+
+
+def inner_waits(step: TileStep, layout: TileLayout) -> int:
+    """Waits for the instruction before within a step of several."""
+    if step.name in MOVED:
+        return layout.moving(step).estimate(layout.machine).links - 1
+    if step.name != REDUCE:
+        return 0
+    fold, shape = layout.fold(step), layout.shape(step.sources[0])
+    levels = sum((shape[axis] - 1).bit_length() for axis in fold.axes)
+    return levels + (fold.lanes.work.estimate(layout.machine).links if fold.lanes else 0) - 1
 
 
 def step_cycles(step: TileStep, layout: TileLayout) -> float:

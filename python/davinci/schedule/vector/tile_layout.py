@@ -67,6 +67,13 @@ class VectorTile:
     pitch: int
 
 
+def ragged_lanes(space: IterationSpace, program: TileProgram, sizes: Sequence[int]) -> int:
+    """Lanes behind the last whole block of the rows of a tile, which are moved in a block of their
+    own that ends where the row does; what has no other axis is moved with padding instead."""
+    alone = len(space.axes) == 1 and sizes[-1] == space.axes[-1].size
+    return 0 if alone else sizes[-1] % program.row_block
+
+
 def tile_of(
     space: IterationSpace, program: TileProgram, sizes: Sequence[int]
 ) -> tuple[VectorTile, int]:
@@ -76,9 +83,7 @@ def tile_of(
         NoSpace: its rows cannot be moved.
     """
     lanes, block = sizes[-1], program.row_block
-    ragged = lanes % block
-    if len(space.axes) == 1 and lanes == space.axes[-1].size:
-        ragged = 0  # moved with the padding of its buffer
+    ragged = ragged_lanes(space, program, sizes)
     if ragged and lanes < block:
         raise NoSpace("rows shorter than a block")
     width = lanes - ragged + block if ragged else lanes
