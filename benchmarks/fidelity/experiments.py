@@ -100,6 +100,26 @@ def late(change: str, part: float, cycles: int) -> Experiment:
     return Experiment(change, partial(convolution, 0, 0), partial(convolution, part, cycles))
 
 
+def by_distance(change: str, parts: Sequence[tuple[float, Rows]], cycles: float) -> Experiment:
+    """A row of a transfer to fractals costs by how far the next one is from it.
+
+    Args:
+        parts: kilobytes from row to row, and the rows of the page that have it.
+        cycles: of a kilobyte.
+    """
+
+    def changed() -> Iterator[Row]:
+        for distance, rows in parts:
+            key = ("mte2", "nd2nz_row_cycles")
+            yield from on_910b(change, {key: cycles * distance}, rows).changed()
+
+    def plain() -> Iterator[Row]:
+        for _, rows in parts:
+            yield from rows()
+
+    return Experiment(change, plain, changed)
+
+
 def later(rows: Rows) -> Iterator[Row]:
     """Tasks with what the machine file gives for a launch of cube and vector cores."""
     for row in rows():
@@ -166,6 +186,13 @@ ONE: Mapping[int, Sequence[float]] = {128: published_attention.GRID[128]}
 PTO_MTE2 = of_group(published_products.pto_product, PTO, "MTE2")
 ROWS_OF_V7 = others("20 cores, 64 x 64 x 256", "128 x 256 x 64", "large transfers")
 
+LOADED = [
+    case
+    for case in published_products.PRODUCTS
+    if case[0].split(",")[0] in ("C5", "C6", "C7", "C8")
+]
+"""Versions of V1 whose cube takes the same mads, on the board for 9, 6, 3 and 0 % longer."""
+
 EXPERIMENTS: list[Callable[[], Experiment]] = [
     partial(
         waits_counted,
@@ -213,6 +240,23 @@ EXPERIMENTS: list[Callable[[], Experiment]] = [
         of_group(ROWS_OF_V7, V7),
         versions_of("MTE2", "C1"),
         PTO_MTE2,
+    ),
+    partial(
+        by_distance,
+        "a row of a transfer to fractals costs in proportion to the distance of the next one, 2.54 "
+        "cycles for 16 KB",
+        ((16, versions_of("MTE2", "C1", "C4")), (9, of_group(ROWS_OF_V7, V7)), (6, PTO_MTE2)),
+        published.MACHINE.mte2.nd2nz_row_cycles / 16,
+    ),
+    partial(
+        on_910b,
+        "a clock of 1,720 MHz, as the cube of C5 has it",
+        {("clock_mhz",): 1720},
+        of_group(
+            partial(published_products.products, LOADED),
+            V1,
+            *(f"{name}: {pipe}" for name, *_ in LOADED for pipe in ("cube", "task")),
+        ),
     ),
     *(partial(registers, count) for count in (1, 2, 3)),
     partial(start_hidden, 187),

@@ -335,7 +335,9 @@ CLOCK = (
     "clocks that slow down or differ. The cube has the same mads in C4 to C8 and the basic API; it "
     "takes 3,076 to 3,116 us in C4, C8 and the basic API, but 3,352, 3,254 and 3,164 in C5 to C7. "
     "There cube, MTE1 and MTE2 all are longer than in C8, by the same 9 to 10, 6 and 2 to 3 %, the "
-    "task by 4, 2 and 1 %; with that taken off, cube and MTE1 are within 2 %"
+    "task by 4, 2 and 1 %; with that taken off, cube and MTE1 are within 2 %. One clock is none: "
+    "1,720 MHz, which is right for C5, makes the cube of C6 3, of C7 6 and of C8 9 % too long "
+    "(below), and no publication says which load lowers it by how much"
 )
 FIXPIPE = (
     "what the fixpipe column holds besides writing: waits for sums. For each block it is 5.6 to "

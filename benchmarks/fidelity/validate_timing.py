@@ -209,7 +209,12 @@ NOT_MODELLED = """\
 ## What is not modelled
 
 * Banks and channels of the memory, refresh; the time of a miss against that of a hit but for rows.
-* What another part takes for a row of a transfer to fractals (V7).
+* What another part takes for a row of a transfer to fractals (V7). The distance of rows is not it:
+  in proportion to it, rows of V7 would be right and those of PTO's product 20 % short (above).
+* What matrices of one row each take in one transfer to fractals: as rows of one matrix here. None
+  of the published kernels has them (catlass issues a transfer for each row where rows lie further
+  apart than the field can say), and PTO's model of costs counts their bytes alone.
+* The clock under load, which falls by 1 to 9 % in C5 to C7 of V1: one number is none (above).
 * Rows on the way to UB that do not begin at a whole block of 32 bytes.
 * Transfers that wait while loads read from L1.
 * Fixpipe that adds arrays, leaky relu on its way, and its formats of 4 bits: there are no records.

@@ -67,3 +67,19 @@ def test_three_registers_of_gelu_lie_between(experiments: Any) -> None:
     one, three, six = (next(experiments.gelu(count)).simulated for count in (1, 3, 6))
     measured = importlib.import_module("published_950").UNROLLED
     assert six < three < measured < one
+
+
+def test_rows_cost_by_their_distance(experiments: Any) -> None:
+    """Each part has its own number, and the machine is the one of before behind it."""
+    published = importlib.import_module("published")
+
+    def rows(name: str) -> Any:
+        cycles = published.MACHINE.mte2.nd2nz_row_cycles
+        yield experiments.Row("g", name, "us", 1, cycles, 0.05)
+
+    before = published.MACHINE
+    parts = [(2, lambda: rows("near")), (16, lambda: rows("far"))]
+    change = experiments.by_distance("c", parts, 0.5)
+    assert [(row.name, row.simulated) for row in change.changed()] == [("near", 1), ("far", 8)]
+    assert {row.simulated for row in change.plain()} == {before.mte2.nd2nz_row_cycles}
+    assert published.MACHINE is before
