@@ -24,7 +24,7 @@ import numpy as np
 import davinci
 from davinci import job
 from davinci.dialects.base import attribute
-from davinci.errors import DavinciError
+from davinci.errors import DavinciError, DeviceFault
 from davinci.frontends.hivm import Given, launch
 from davinci.hivm_out import MACHINE, WrittenKernel, as_hivm, lowered, programs_of
 from davinci.mlir import Op, ir, symbol_name
@@ -87,7 +87,7 @@ def outcome(kernel: WrittenKernel, ours: str, rng: np.random.Generator) -> str:
     given, arrays = arrays_for(kernel.types, rng)
     try:
         expected = davinci.compile(ours, machine=MACHINE).run(arrays)
-    except DavinciError:
+    except DeviceFault:
         return "faults"
     try:
         module = launch(kernel.text, [kernel.blocks], given)
