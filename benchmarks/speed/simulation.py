@@ -10,7 +10,8 @@ network is simulated with data too, by one process and by one a processor, and r
 those last two are seconds of a clock. `--save` writes the figures, `--against` prints the ratio to
 those of another commit of instructions a second, as commits issue different programs for a network
 (kernels that share a launch have instructions for their cores to meet); beside it how many
-instructions each has and the ratio of whole times.
+instructions each has and the ratio of whole times. Where a network is short, what a run takes
+besides its instructions counts: only the loop is one program in all commits.
 
 C[512, 768] = A[512, 768] x B[768, 768] runs on the simulated machine, with data and all checks.
 SCALE-Sim (a cycle-level simulator of systolic arrays, without data) gets the same product on an
