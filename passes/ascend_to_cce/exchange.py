@@ -48,11 +48,27 @@ def meet_once(lines: ir.Value) -> None:
     Args:
         lines: counters of the cores, i32 [cores, 8], an argument of the kernel.
     """
-    i32, (cores, _) = ir.IntegerType.get_signless(32), ir.MemRefType(lines.type).shape
-    scratch = builder.alloc([cores + 1, LANES], i32, "UB")
-    begun = cce.read_counter(lines, scratch)
-    one = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 1)).result
-    cce.sync_cores(lines, arith.AddIOp(begun, one).result, scratch)
+    CoreMeetings(lines).meet()
+
+
+class CoreMeetings:
+    """Builds meetings of all cores of a kernel, one after the other.
+
+    Args:
+        lines: counters of the cores, i32 [cores, 8], an argument of the kernel.
+    """
+
+    def __init__(self, lines: ir.Value) -> None:
+        self.lines, (cores, _) = lines, ir.MemRefType(lines.type).shape
+        self._i32 = ir.IntegerType.get_signless(32)
+        self._scratch = builder.alloc([cores + 1, LANES], self._i32, "UB")
+        self._number = cce.read_counter(lines, self._scratch)
+
+    def meet(self) -> None:
+        """Waits until all cores have come."""
+        one = arith.ConstantOp(self._i32, ir.IntegerAttr.get(self._i32, 1)).result
+        self._number = arith.AddIOp(self._number, one).result
+        cce.sync_cores(self.lines, self._number, self._scratch)
 
 
 def _zeros(root: Op, kind: ir.MemRefType) -> str:

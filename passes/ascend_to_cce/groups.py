@@ -164,14 +164,23 @@ def on_fewer(graph: Graph, target: Target, kernel: Op) -> tuple[Target, Any]:
     that was found on the way. Where more cores would have work, the kernel says how many."""
     if target.all_cores:
         return target, None
-    found = target.counts.get(symbol_name(kernel)) or count_of(graph, target)
+    meets = may_meet(kernel, target)
+    found = target.counts.get(symbol_name(kernel)) or count_of(graph, target, meets)
     if found.cores < found.useful:
         kernel.attributes[USEFUL_CORES] = builder.as_attribute(found.useful)
     return replace(target, cores=found.cores), found.schedule
 
 
-def count_of(graph: Graph, target: Target) -> CoreCount:
-    """Weighs a group on several numbers of cores, and returns the number that takes least time.
+def may_meet(kernel: Op, target: Target) -> bool:
+    """Whether the cores of a kernel of the vector unit may meet: not those of one that shares a
+    launch, nor of a phase where cores have flags for each other, which are all cores' of it."""
+    apart = target.machine.cross_core is None or target.phases <= 1
+    return apart and CORES not in kernel.attributes
+
+
+def count_of(graph: Graph, target: Target, meets: bool = False) -> CoreCount:
+    """Weighs a group on several numbers of cores, and returns the number that takes least time;
+    `meets` as `may_meet` says.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -180,7 +189,7 @@ def count_of(graph: Graph, target: Target) -> CoreCount:
     asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
     price = LaunchPrice(target.machine, target.phases)
     return cores_of(
-        graph, target.machine, target.cores, asked, target.fractalize, price, target.adders
+        graph, target.machine, target.cores, asked, target.fractalize, price, target.adders, meets
     )
 
 
@@ -262,7 +271,12 @@ def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Op, target: 
     try:
         target, plans = on_fewer(graph, target, kernel) if given is None else (target, None)
         plans = plans or plans_of(
-            partings_of(graph), target.machine, target.cores, given, target.fractalize
+            partings_of(graph),
+            target.machine,
+            target.cores,
+            given,
+            target.fractalize,
+            may_meet(kernel, target),
         )
     except NoSpace as error:
         refuse(operation, str(error), given, target)

@@ -39,6 +39,7 @@ from davinci.passes.ascend_to_cce.groups import (
     group_of,
     is_group,
     loop_groups,
+    may_meet,
 )
 from davinci.schedule.core_count import CoreCount
 from davinci.schedule.meetings import LaunchPrice, can_meet
@@ -187,7 +188,7 @@ def weighed(kernel: Op, target: Target) -> CoreCount | None:
         graph = group_of(kernel).graph
         if given_choices(kernel, graph, target) is not None:
             return None
-        return count_of(graph, target)
+        return count_of(graph, target, may_meet(kernel, target))
     except (NoSpace, CompileError):
         return None
 

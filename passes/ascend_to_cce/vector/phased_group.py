@@ -9,6 +9,10 @@
           gather what is reduced                   lanes of the piece into lanes of a buffer
           copy the piece of each output to GM
         fold what was gathered to statistics
+        where cores that share a tile meet:      they see their own pieces only
+          copy the statistics to GM              of each core, behind the kernel's own arguments
+          all cores meet                         cce.sync_cores
+          copy those of all cores of the tile to UB, and combine them
 
 Pieces are written out one after the other, so that `multi-buffer` can order them.
 """
@@ -25,18 +29,32 @@ from davinci.mlir import arith, ir
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import TileStep, Value
 from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.exchange import LANES, CoreMeetings, add_arguments
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import AlikeWork, block_index, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.vector.fold_axes import fold_axis
+from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
-from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    op,
+    restride,
+    subview,
+)
 from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phase, phases_of
+from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_statistics import neutral
 from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.tile_buffers import TileBuffer
 from davinci.schedule.vector.tile_layout import VectorTile
-from davinci.units import row_major
+from davinci.units import REPEAT_BYTES, round_up, row_major
 
 
 class PhasedBuilder(TileBuilder):
@@ -47,7 +65,10 @@ class PhasedBuilder(TileBuilder):
         axes = {self.schedule.axis}
         self.phases = phases_of(self.program, axes, keep=self.schedule.keep)
         self.whole = self.layout
-        self.held = PhasedLayout(self.layout, self.phases, self.schedule.pieces)
+        self.held = PhasedLayout(self.layout, self.phases, self.schedule.own)
+        self.meetings: CoreMeetings | None = None
+        self.sent: dict[Value, ir.Value] = {}
+        self.core: ir.Value | None = None
         self.fixed: dict[Value, ir.Value] = {}
         self.rings: list[list[ir.Value]] = []
         self.of: dict[Value, int] = {}
@@ -58,6 +79,8 @@ class PhasedBuilder(TileBuilder):
         self._write_constants()
         schedule = self.schedule
         walked = [axis.size for axis in self.space.axes[: schedule.axis]]
+        if schedule.meet:
+            self._begin_exchange()
         tiles = math.prod(walked) * schedule.share
 
         def build(index: IndexLike) -> None:
@@ -81,13 +104,19 @@ class PhasedBuilder(TileBuilder):
         starts = [*outside, *(0 for _ in self.space.axes[self.schedule.axis :])]
         for number in self.phases.inputs:
             self._load(number, starts)
-        last = len(self.phases.phases) - 1
+        last, meet = len(self.phases.phases) - 1, self.schedule.meet
         for number, phase in enumerate(self.phases.phases):
             self.of = self.held.ring_of[number]
-            self._phase(phase, starts, part, shared=number == last and self.schedule.share > 1)
+            shared = meet or (number == last and self.schedule.share > 1)
+            self._phase(phase, starts, part, shared)
+            if meet and phase.gathered:
+                self._exchange(phase, part)
         self._on_statistics(self.phases.statistics)
-        for number in self.phases.outputs:
-            self._store(number, starts)
+        # All cores that have met know the statistics.
+        first = for_loop(part, 1) if meet and self.phases.outputs else nullcontext()
+        with first:
+            for number in self.phases.outputs:
+                self._store(number, starts)
 
     def _on_statistics(self, steps: Sequence[TileStep]) -> None:
         self.layout = self.whole
@@ -104,20 +133,25 @@ class PhasedBuilder(TileBuilder):
             shared: whether each core does its own pieces only; the last one what is left.
         """
         schedule = self.schedule
+        own = schedule.equal // (schedule.share if shared else 1)
         self._on_statistics(phase.statistics)
         gathered = []
         for step in phase.gathered:
             buffer = tile_buffer(self.held.gathering(step), 0)
             self._begin(step, buffer)
             gathered.append(buffer)
-        for piece in range(schedule.equal // (schedule.share if shared else 1)):
-            self._piece(phase, piece, self._start(starts, part, piece), gathered)
-        if schedule.equal < schedule.pieces:
-            # Runs once, or not at all.
-            only = for_loop(schedule.share - 1, add(part, 1)) if shared else nullcontext()
+        rest = schedule.equal < schedule.pieces
+        # Runs once, or not at all, where cores share the tile.
+        only = for_loop(schedule.share - 1, add(part, 1)) if shared else nullcontext()
+        if rest and schedule.meet:  # first, as others wait for the core
             with only:
-                piece = schedule.pieces - 1
-                self._piece(phase, piece, self._start(starts, 0, piece), gathered)
+                self._rest(phase, starts, gathered)
+        for piece in range(own):
+            self.piece = piece
+            self._piece(phase, piece, self._start(starts, part, piece), gathered)
+        if rest and not schedule.meet:
+            with only:
+                self._rest(phase, starts, gathered)
         self.layout = self.whole
         self.ragged = 0 if self.schedule.axis == self.lane else self.schedule.ragged
         for step, buffer in zip(phase.gathered, gathered, strict=True):
@@ -127,20 +161,29 @@ class PhasedBuilder(TileBuilder):
                 self._reduce(step, once=True)
             del self.fixed[source]
 
+    def _rest(self, phase: Phase, starts: Sequence[IndexLike], gathered: list[ir.Value]) -> None:
+        """The last piece, where it is another one than the others."""
+        piece = self.schedule.pieces - 1
+        self.piece = self.schedule.own - 1
+        self._piece(phase, piece, self._start(starts, 0, piece), gathered)
+
     def _start(self, starts: Sequence[IndexLike], part: IndexLike, piece: int) -> list[IndexLike]:
-        """Where a piece begins: each of the cores that share a tile begins with its own pieces."""
+        """Where a piece begins: each of the cores that share a tile begins with its own pieces, and
+        goes round where it sees all."""
         schedule, found = self.schedule, list(starts)
         place: IndexLike = piece
         if schedule.share > 1 and piece < schedule.equal:
             first = add(mul(part, schedule.equal // schedule.share), piece)
-            place = arith.RemUIOp(as_value(first), as_value(schedule.equal)).result
+            place = first
+            if not schedule.meet:
+                place = arith.RemUIOp(as_value(first), as_value(schedule.equal)).result
         found[schedule.axis] = mul(place, self.whole.tile.sizes[schedule.axis])
         return found
 
     def _piece(
         self, phase: Phase, piece: int, starts: Sequence[IndexLike], gathered: list[ir.Value]
     ) -> None:
-        self.piece, self.layout = piece, self._layout_of(piece)
+        self.layout = self._layout_of(piece)
         for number in phase.inputs:
             self._load(number, starts)
         for step in phase.steps:
@@ -151,6 +194,42 @@ class PhasedBuilder(TileBuilder):
         for number in phase.outputs:
             self._store(number, starts)
 
+    def _begin_exchange(self) -> None:
+        """Arguments for counters, and for what each core has reduced."""
+        cores, i32 = self.schedule.cores, ir.IntegerType.get_signless(32)
+        reduced = [step.result for phase in self.phases.phases for step in phase.gathered]
+        kinds = [ir.MemRefType.get([cores, LANES], i32)]
+        for value in reduced:
+            size = math.prod(self.whole.shape(value))
+            kinds.append(ir.MemRefType.get([cores, size], element_type(value.dtype)))
+        kernel = ir.InsertionPoint.current.block.owner
+        lines, *sent = add_arguments(kernel, kinds)
+        self.sent = dict(zip(reduced, sent, strict=True))
+        self.meetings = CoreMeetings(lines)
+        self.core = block_index(self.target)
+
+    def _exchange(self, phase: Phase, part: IndexLike) -> None:
+        """Combines what the cores of a tile have reduced, each of its pieces."""
+        assert self.meetings is not None and self.core is not None, "cores that do not meet"
+        share = self.schedule.share
+        for step in phase.gathered:
+            sent, held = self.sent[step.result], self._held(step.result)
+            size = ir.MemRefType(sent.type).shape[1]
+            with serving(*step.members):
+                own = subview(sent, [self.core, 0], [1, size])
+                op("cce.copy", [restride(held, [1, size], [size, 1]), own])
+        self.meetings.meet()
+        first = arith.SubIOp(self.core, as_value(part)).result
+        for step in phase.gathered:
+            sent, held = self.sent[step.result], self._held(step.result)
+            kind = ir.MemRefType(sent.type)
+            size = kind.shape[1]
+            with serving(*step.members):
+                parts = alloc([share, size], kind.element_type, "UB")
+                op("cce.copy", [subview(sent, [first, 0], [share, size]), parts])
+                total = restride(held, [1, size], [size, 1])
+                fold_axis(str(step.attributes["kind"]), parts, total, 0, 0)
+
     def _layout_of(self, piece: int) -> Any:
         """The layout of a piece: the last one may hold less."""
         schedule, tile = self.schedule, self.whole.tile
@@ -160,7 +239,19 @@ class PhasedBuilder(TileBuilder):
             return self.whole
         sizes = list(tile.sizes)
         sizes[schedule.axis] = schedule.last
-        return self.plan.layout(VectorTile(tuple(sizes), tile.pitch), self.whole)
+        pitch = self._last_pitch() if inner else tile.pitch
+        return self.plan.layout(VectorTile(tuple(sizes), pitch), self.whole)
+
+    def _last_pitch(self) -> int:
+        """Lanes of the only row of the last piece: whole units of what reads a statistic."""
+        schedule, turns = self.schedule, [REPEAT_BYTES // 4]
+        for value in self.whole.placed:
+            form = self.program.forms[value]
+            assert form is not None, "a statistic has axes"
+            places = self.whole.places(form, value.dtype)
+            turns.append(places.unit * block_lanes(value.dtype))
+        width = schedule.last + (self.block - schedule.ragged if schedule.ragged else 0)
+        return min(self.whole.tile.pitch, round_up(width, math.lcm(*turns)))
 
     def _held(self, value: Value) -> ir.Value:
         if value in self.fixed:

@@ -53,6 +53,7 @@ class PieceChoice:
     Attributes:
         size: of a piece.
         keep: whether what later phases read is kept, or made again.
+        meet: whether each of the cores that share a tile sees its own pieces only, and they meet.
     """
 
     __pydantic_config__ = CONFIG
@@ -60,6 +61,7 @@ class PieceChoice:
     form: Literal["pieces"] = "pieces"
     size: Size
     keep: bool
+    meet: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,11 +51,18 @@ def sort_of(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     return sort_plan(graph, machine, cores)
 
 
-def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVED) -> GroupPlan:
+def plan_of(
+    graph: Graph,
+    machine: Machine,
+    cores: int,
+    algorithm: str = IMPROVED,
+    meets: bool = False,
+) -> GroupPlan:
     """The plan of fewest estimated cycles; groups that only move elements may have two.
 
     Args:
         algorithm: of fractalisation.
+        meets: whether cores may meet in the kernel.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -67,7 +74,7 @@ def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVE
     if sorts(graph):
         return sort_plan(graph, machine, cores)
     if not is_move(graph):
-        return plan(graph, machine, cores)
+        return plan(graph, machine, cores, meets=meets)
     found: list[GroupPlan] = []
     reason: NoSpace | None = None
     try:

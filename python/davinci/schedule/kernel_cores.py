@@ -54,6 +54,7 @@ def cores_of(
     algorithm: str = IMPROVED,
     price: LaunchPrice | None = None,
     adders: Machine | None = None,
+    meets: bool = False,
 ) -> CoreCount:
     """The number of cores, at most `cores`, on which a group and its launch take least time.
 
@@ -62,6 +63,7 @@ def cores_of(
         algorithm: of fractalisation.
         price: of launching it; by default alone.
         adders: the vector cores beside cube cores, if what follows a product is theirs.
+        meets: whether cores may meet in a kernel of the vector unit.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -71,7 +73,7 @@ def cores_of(
     if sum(map(is_product, graph.nodes)) == 1:
         known = KeyedGraph(graph.key(), graph)
         return _cores_of_product(known, machine, cores, wanted, price, adders)
-    weigh = weigher_of(graph, machine, cores, wanted, algorithm)
+    weigh = weigher_of(graph, machine, cores, wanted, algorithm, meets)
     return cheapest(price, cores, weigh, _has_pieces(graph))
 
 
@@ -168,8 +170,15 @@ def cores_of_given_loops(given: Choices, loops: int, cores: int) -> int:
     return found.pop()
 
 
-def weigher_of(graph: Graph, machine: Machine, cores: int, wanted: Wanted, algorithm: str) -> Weigh:
-    """What weighs the kernel of a group on at most `cores` cores.
+def weigher_of(
+    graph: Graph,
+    machine: Machine,
+    cores: int,
+    wanted: Wanted,
+    algorithm: str,
+    meets: bool = False,
+) -> Weigh:
+    """What weighs the kernel of a group on at most `cores` cores; `meets` as of `cores_of`.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -181,7 +190,7 @@ def weigher_of(graph: Graph, machine: Machine, cores: int, wanted: Wanted, algor
         return _weigh_product(read_group(graph, machine), machine, wanted)
     if products:
         return _weigh_attention(read_attention(graph).attention, machine, cores)
-    return _weigh_parts(graph, machine, algorithm)
+    return _weigh_parts(graph, machine, algorithm, meets)
 
 
 def _weigh_pool(pool: Pool, machine: Machine) -> Weigh:
@@ -226,11 +235,11 @@ def _stores_elements(schedule: object) -> bool:
     return isinstance(schedule, VectorSchedule | PhasedSchedule) and schedule.scalar
 
 
-def _weigh_parts(graph: Graph, machine: Machine, algorithm: str) -> Weigh:
+def _weigh_parts(graph: Graph, machine: Machine, algorithm: str, meets: bool) -> Weigh:
     partings = partings_of(graph)
 
     def weigh(count: int, most: float) -> Weighed:
-        plans = plans_of(partings, machine, count, algorithm=algorithm)
+        plans = plans_of(partings, machine, count, algorithm=algorithm, meets=meets)
         made = [each.plan.schedule for each in plans]
         cycles, blocks = max(each.cycles for each in made), sum(each.cores for each in made)
         return Weighed(cycles, blocks, plans, any(map(_stores_elements, made)))

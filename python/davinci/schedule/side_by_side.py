@@ -195,25 +195,27 @@ def plans_of(
     cores: int,
     choices: Choices | None = None,
     algorithm: str = IMPROVED,
+    meets: bool = False,
 ) -> list[PlannedPart]:
     """How the parts of a group are computed: parted in the way that takes least time, or in the one
     that choices are for.
 
     Args:
         algorithm: of fractalisation.
+        meets: whether cores may meet in the kernel; all of them, so a part does not share it then.
 
     Raises:
         NoSpace: a part is no kernel, or not by the choices; or there are more parts than cores.
     """
 
     def planned(graph: Graph, n: int) -> GroupPlan:
-        return plan_of(graph, machine, n, algorithm)
+        return plan_of(graph, machine, n, algorithm, meets and n == cores)
 
     def weighed(graph: Graph, n: int) -> int:
         return planned(graph, n).schedule.cycles
 
     if choices is not None:
-        return _chosen(partings, machine, cores, choices, algorithm)
+        return _chosen(partings, machine, cores, choices, algorithm, meets)
     parts, shares, _ = _cheapest(partings, weighed, cores)
     return [PlannedPart(p, planned(p.graph, n), n) for p, n in zip(parts, shares, strict=True)]
 
@@ -247,6 +249,7 @@ def _chosen(
     cores: int,
     choices: Choices,
     algorithm: str,
+    meets: bool,
 ) -> list[PlannedPart]:
     parts = next((parts for parts in partings if len(parts) == len(choices)), None)
     if parts is None:
@@ -260,7 +263,8 @@ def _chosen(
         if isinstance(each.choice, SortChoice):
             return sort_of(part.graph, machine, each.cores)
         if isinstance(each.choice, TileChoice | PieceChoice):
-            return plan(part.graph, machine, each.cores, each.choice)
+            alone = meets and len(parts) == 1
+            return plan(part.graph, machine, each.cores, each.choice, alone)
         raise NoSpace(f"the schedule of a {each.choice.form} for a group that has none")
 
     return [

@@ -125,6 +125,27 @@ def test_cores_share_a_row(cores: int, n: int) -> None:
     assert ("a tile" in schedules[0]) == (cores > 2)
 
 
+@pytest.mark.parametrize(
+    ("machine", "cores", "n"),
+    [("ascend910", 7, 40003), ("ascend910b", 12, 40003), ("ascend310p", 8, 70001)],
+)
+def test_cores_that_share_a_row_meet(machine: str, cores: int, n: int) -> None:
+    """Each of them reads its own pieces only; the statistic is stored by one of each row."""
+    x, gamma = uniform(2, n) + 5, uniform(n)
+    options = {"machine": machine, "cores": cores, "core_choice": "all"}
+    executable = compile_text(layer_norm(2, n), **options)
+    arrays = dict(zip(executable.input_names, (x, gamma), strict=True))
+    for _ in range(2):  # counters go on from where they stood
+        found, deviation = executable.run(arrays).values()
+    wide = x.astype(np.float64)
+    expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    np.testing.assert_allclose(deviation, wide.std(1), rtol=1e-5)
+    np.testing.assert_allclose(found, expected * gamma, rtol=1e-4, atol=1e-4)
+    (kernel,) = executable.profile["kernels"]
+    assert "which meet" in kernel["schedule"]
+    assert kernel["gm_read_bytes"] < 1.1 * (x.nbytes + 2 * gamma.nbytes)
+
+
 @pytest.mark.parametrize("machine", ["ascend910", "ascend310"])
 def test_machines(machine: str) -> None:
     x = uniform(2, 32768)

@@ -6,13 +6,17 @@ they are moved, as many as the vector unit works on in turn if not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from davinci.isa.core import DTYPES
+from davinci.isa.counters import LINE_BYTES
 from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.phases import Phase, Phases
 from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, TileBuffer
 from davinci.schedule.vector.tile_layout import CHAINS, SLOTS, TileLayout
+from davinci.units import REPEAT_BYTES, round_up
 
 
 @dataclass(frozen=True)
@@ -23,16 +27,38 @@ class PieceRing:
     count: int
 
 
+@dataclass(frozen=True)
+class TileSharers:
+    """Cores that share a tile, and combine what each has reduced of its pieces.
+
+    Attributes:
+        share: of a tile.
+        cores: that meet, those of all tiles.
+    """
+
+    share: int
+    cores: int
+
+
+def held_bytes(layout: TileLayout, value: Value) -> int:
+    """Bytes of a statistic as it lies in UB."""
+    return math.prod(layout.shape(value)) * DTYPES[value.dtype].itemsize
+
+
 class PhasedLayout:
     """What lies in UB while a group is computed in phases.
 
     Attributes:
+        pieces: that a core sees.
         rings: buffers of pieces.
         ring_of: of each phase, the number of the ring of each value with the axis.
     """
 
-    def __init__(self, layout: TileLayout, phases: Phases, pieces: int) -> None:
+    def __init__(
+        self, layout: TileLayout, phases: Phases, pieces: int, sharers: TileSharers | None = None
+    ) -> None:
         self.layout, self.phases, self.pieces = layout, phases, pieces
+        self.sharers = sharers
         self.rings: list[PieceRing] = []
         self.ring_of: list[dict[Value, int]] = []
         self._assign()
@@ -67,6 +93,8 @@ class PhasedLayout:
         values = [*layout.program.constants, *self.statistics]
         found += sum(TileBuffer(v.dtype, layout.shape(v), True).bytes for v in values)
         late = sum(map(layout.scratch_bytes, self.phases.statistics))
+        if self.sharers is not None:
+            found += round_up((self.sharers.cores + 1) * LINE_BYTES, REPEAT_BYTES)
         return found + max(late, *map(self._bytes_of_phase, self.phases.phases))
 
     def _bytes_of_phase(self, phase: Phase) -> int:
@@ -74,6 +102,12 @@ class PhasedLayout:
         layout = self.layout
         found = sum(self.gathering(step).bytes for step in phase.gathered)
         found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
+        if self.sharers is not None:  # parts of all cores, and the first half of them combined
+            sizes = (held_bytes(layout, step.result) for step in phase.gathered)
+            share = self.sharers.share
+            found += sum(
+                round_up(n * size, REPEAT_BYTES) for size in sizes for n in (share, share // 2)
+            )
         return found + sum(map(layout.scratch_bytes, (*phase.statistics, *phase.gathered)))
 
 
@@ -126,7 +160,7 @@ class _RingAssignment:
     def _take(self, value: Value, of: dict[Value, int]) -> int:
         keep = value in self.phases.kept
         buffer = TileBuffer(value.dtype, self.layout.shape(value), once=False)
-        kinds = [(buffer, keep)] if keep else [(buffer, False), (buffer, True)]
+        kinds = [(buffer, True)] if keep else [(buffer, True), (buffer, False)]
         free = next((self.free[kind] for kind in kinds if self.free.get(kind)), None)
         if free is None:
             free = [len(self.found)]

@@ -3,13 +3,17 @@
 The axes outside the one in pieces are walked one by one, those inside are whole; a core goes over
 the pieces of one such tile in phases (`phases`). A piece of a value lies in a buffer of its own;
 they take turns on the buffers of a **ring**. Where there are fewer tiles than cores, several cores
-share a tile: each sees all pieces, and stores its part of them.
+share a tile. Either each sees all pieces, and stores its part of them; or it sees its part only,
+and cores **meet** at the end of each phase that reduces: each stores what it has reduced, and loads
+and combines what all cores of its tile have.
 
     softmax 16x32768:  i0: 1 of 16; i1: 32768 in 16 pieces of 2048, kept; 2 cores a tile
+    softmax 8x50257:   i0: 1 of 8; i1: 50257 in 9 pieces of 6272, kept; 4 cores a tile, which meet
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +23,9 @@ from davinci.machine import Machine, prices
 from davinci.operators.vector_program import JOIN, PART, Value
 from davinci.schedule.choices import PieceChoice
 from davinci.schedule.graph import Graph
-from davinci.schedule.vector.phased_layout import PhasedLayout
-from davinci.schedule.vector.phases import Phases, phases_of
+from davinci.schedule.meetings import can_meet, meeting_cycles
+from davinci.schedule.vector.phased_layout import PhasedLayout, TileSharers, held_bytes
+from davinci.schedule.vector.phases import Phase, Phases, phases_of
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
     filling_cycles,
@@ -56,6 +61,7 @@ class PhasedSchedule:
         keep: whether what later phases read is kept, or made again.
         cores: blocks of the launch.
         share: cores of a tile.
+        meet: whether each of these sees its own pieces only, and they meet.
         ragged: lanes of the innermost axis behind its last whole block.
         cycles: estimated.
         spare: bytes of UB that each statistic may take to lie where it is used fastest.
@@ -69,6 +75,7 @@ class PhasedSchedule:
     keep: bool
     cores: int
     share: int
+    meet: bool
     ragged: int
     cycles: int
     spare: int
@@ -80,9 +87,14 @@ class PhasedSchedule:
         return equal_pieces(self.pieces, self.tile.sizes[self.axis], self.last, self.ragged)
 
     @property
+    def own(self) -> int:
+        """How many pieces a core sees, at most."""
+        return pieces_seen(self.pieces, self.equal, self.share if self.meet else 1)
+
+    @property
     def choice(self) -> PieceChoice:
         """The choice that the schedule was made of."""
-        return PieceChoice(size=self.tile.sizes[self.axis], keep=self.keep)
+        return PieceChoice(size=self.tile.sizes[self.axis], keep=self.keep, meet=self.meet)
 
     @property
     def tables(self) -> frozenset[Value]:
@@ -97,13 +109,15 @@ class PhasedSchedule:
     @property
     def uses(self) -> int:
         """How often rows are combined with a statistic: once in each piece."""
-        return self.pieces
+        return self.own
 
     def __str__(self) -> str:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
         sizes[self.axis] += f" in {self.pieces} pieces, {'kept' if self.keep else 'made again'}"
         shared = f", {self.share} a tile" if self.share > 1 else ""
-        return f"{', '.join(sizes)}; {self.cores} cores{shared}"
+        return (
+            f"{', '.join(sizes)}; {self.cores} cores{shared}{', which meet' if self.meet else ''}"
+        )
 
 
 def equal_pieces(pieces: int, size: int, last: int, ragged: int) -> int:
@@ -111,8 +125,18 @@ def equal_pieces(pieces: int, size: int, last: int, ragged: int) -> int:
     return pieces - (last < size or ragged > 0)
 
 
+def pieces_seen(pieces: int, equal: int, seers: int) -> int:
+    """Pieces that a core sees at most, of so many that share the equal ones; the last of them has
+    what is left."""
+    return equal // seers + pieces - equal
+
+
 class PhasedChooser:
-    """Weighs the phased schedules of one group."""
+    """Weighs the phased schedules of one group.
+
+    Args:
+        meets: whether cores may meet in the kernel.
+    """
 
     def __init__(
         self,
@@ -121,9 +145,11 @@ class PhasedChooser:
         program: TileProgram,
         machine: Machine,
         cores: int,
+        meets: bool = False,
     ) -> None:
         self.graph, self.space, self.program = graph, space, program
         self.machine, self.cores = machine, cores
+        self.meets = meets and can_meet(machine)
         self.room = machine.buffers.UB.bytes
         self.axis = next((i for i, axis in enumerate(space.axes) if axis.reduced), -1)
 
@@ -131,8 +157,10 @@ class PhasedChooser:
         """The schedule of a choice; None if there is none."""
         if not self._has_pieces or not 0 < choice.size < self.space.axes[self.axis].size:
             return None
+        if choice.meet and not self.meets:
+            return None
         phases = phases_of(self.program, {self.axis}, keep=choice.keep)
-        return self._schedule(phases, choice.keep, choice.size)
+        return self._schedule(phases, choice)
 
     @property
     def _has_pieces(self) -> bool:
@@ -153,8 +181,9 @@ class PhasedChooser:
                 phases = phases_of(self.program, {self.axis}, keep=keep)
             except NoSpace:
                 return
-            for size in self._sizes():
-                schedule = self._schedule(phases, keep, size)
+            for size, meet in itertools.product(self._sizes(), (False, True)[: 1 + self.meets]):
+                choice = PieceChoice(size=size, keep=keep, meet=meet)
+                schedule = self._schedule(phases, choice)
                 if schedule is not None:
                     yield schedule
 
@@ -172,8 +201,9 @@ class PhasedChooser:
         found |= {total // (cores * n) // granule * granule for n in PIECES_OF_CORE if cores > 1}
         return sorted(size for size in found if 0 < size < total)
 
-    def _schedule(self, phases: Phases, keep: bool, size: int) -> PhasedSchedule | None:
-        """The schedule with pieces of `size`, None if it does not fit or cannot be moved."""
+    def _schedule(self, phases: Phases, choice: PieceChoice) -> PhasedSchedule | None:
+        """The schedule of a choice, None if it does not fit or cannot be moved."""
+        size, meet = choice.size, choice.meet
         axes, lane, block = self.space.axes, self.program.lane, self.program.row_block
         total = axes[self.axis].size
         pieces = ceil_div(total, size)
@@ -181,22 +211,28 @@ class PhasedChooser:
         ragged = axes[lane].size % block
         if ragged and (last if self.axis == lane else axes[lane].size) < block:
             return None
-        operations = sum(len(phase.steps) + 3 for phase in phases.phases) * pieces
-        if pieces < 2 or operations > MOST_STEPS:
+        tiles = math.prod(axis.size for axis in axes[: self.axis])
+        equal = equal_pieces(pieces, size, last, ragged)
+        share = self._share(phases, tiles, equal, meet)
+        seen = pieces_seen(pieces, equal, share if meet else 1)
+        operations = sum(len(phase.steps) + 3 for phase in phases.phases) * seen
+        if pieces < 2 or operations > MOST_STEPS or (meet and share < 2):
             return None
         sizes = [1 if i < self.axis else axis.size for i, axis in enumerate(axes)]
         sizes[self.axis] = size
         width = sizes[lane] - ragged + block if ragged and self.axis != lane else sizes[lane]
         tile = VectorTile(tuple(sizes), round_up(width, REPEAT_BYTES // 4))
-        tiles = math.prod(axis.size for axis in axes[: self.axis])
-        share = self._share(phases, tiles, equal_pieces(pieces, size, last, ragged))
+        cores = min(tiles * share, self.cores)
+        sharers = TileSharers(share, cores) if meet else None
         try:
-            layout = self._layout(phases, tile, pieces)
+            layout = self._layout(phases, tile, seen, sharers)
             if layout is None:
                 return None
             own = ceil_div(tiles * share, self.cores)
-            cores = min(tiles * share, self.cores)
-            cycles = int(own * self._cycles(phases, layout, pieces, share, cores))
+            part = equal / share + (last / size if equal < pieces else 0)
+            turns = (part, part) if meet else (pieces, ceil_div(pieces, share))
+            each = self._cycles(phases, layout, turns, share if meet else 1, cores)
+            cycles = int(own * each)
         except NoSpace:
             return None
         return PhasedSchedule(
@@ -204,46 +240,58 @@ class PhasedChooser:
             tile=tile,
             pieces=pieces,
             last=last,
-            keep=keep,
+            keep=choice.keep,
             cores=cores,
             share=share,
+            meet=meet,
             ragged=ragged,
             cycles=cycles,
             spare=layout.spare,
             scalar=bool(layout.moved_by_scalars),
         )
 
-    def _layout(self, phases: Phases, tile: VectorTile, pieces: int) -> TileLayout | None:
+    def _layout(
+        self, phases: Phases, tile: VectorTile, pieces: int, sharers: TileSharers | None
+    ) -> TileLayout | None:
         """The layout with statistics where they are used fastest in the room that is left; None if
         there is no room."""
         for spare in (*(self.room // share for share in COPIED_SHARES), BLOCK_BYTES):
             args = self.space, self.program, tile, self.machine
             layout = TileLayout(*args, spare=spare, uses=pieces)
-            if PhasedLayout(layout, phases, pieces).footprint() <= self.room:
+            if PhasedLayout(layout, phases, pieces, sharers).footprint() <= self.room:
                 return layout
         return None
 
-    def _share(self, phases: Phases, tiles: int, equal: int) -> int:
-        """Cores that share a tile: only what the last phase stores can be shared."""
+    def _share(self, phases: Phases, tiles: int, equal: int, meet: bool) -> int:
+        """Cores that share a tile. Only what the last phase stores can be, unless they meet."""
         early = any(phase.outputs for phase in phases.phases[:-1])
-        if early or phases.outputs:
+        if not meet and (early or phases.outputs):
             return 1
         most = max(1, self.cores // tiles)
         return max(n for n in range(1, most + 1) if equal % n == 0)
 
     def _cycles(
-        self, phases: Phases, layout: TileLayout, pieces: int, share: int, cores: int
+        self,
+        phases: Phases,
+        layout: TileLayout,
+        pieces: tuple[float, float],
+        share: int,
+        cores: int,
     ) -> float:
         """Estimated time of a tile, with `cores` at work. What is made again is loaded from the L2
         as long as this holds what all of them work on; of a tile that cores share, a core brings
-        its part there, and reads what the others have brought."""
-        machine = self.machine
+        its part there, and reads what the others have brought.
+
+        Args:
+            pieces: that a core sees where it sees all that it may, and where only its own.
+            share: cores that meet, of a tile; 1 if none do.
+        """
+        machine, (seen, own) = self.machine, pieces
         wait = machine.sync.barrier_cycles
         total = float(prices.ends(machine))
         loaded: set[int] = set()
         for number, phase in enumerate(phases.phases):
-            shared = number == len(phases.phases) - 1
-            count = ceil_div(pieces, share) if shared else pieces
+            count = own if number == len(phases.phases) - 1 else seen
             vector = sum(step_cycles(step, layout) + wait / 2 for step in phase.steps)
             for step in phase.gathered:
                 size = math.prod(layout.shape(step.sources[0]))
@@ -253,15 +301,16 @@ class PhasedChooser:
             write = moving_cycles(phase.outputs, layout, cores, load=False)
             write += issuing_cycles(phase.outputs, layout, load=False)
             issued = issuing_cycles(phase.inputs, layout, load=True)
-            own = count if shared else ceil_div(pieces, share)
             for turns, known in ((own, loaded), (count - own, {*phase.inputs})):
                 read = moving_cycles(phase.inputs, layout, cores, load=True, known=known)
                 read += issued
                 total += turns_cycles(machine, turns, vector, read, write, SLOTS)
-            if self._in_l2(phase.inputs, layout, pieces * cores // share):
+            if self._in_l2(phase.inputs, layout, own * cores):
                 loaded.update(phase.inputs)
             for step in (*phase.gathered, *phase.statistics):
                 total += step_cycles(step, layout) + wait * (1 + inner_waits(step, layout))
+            if share > 1 and phase.gathered:
+                total += self._exchange_cycles(phase, layout, share, cores)
         for step in phases.statistics:
             total += step_cycles(step, layout) + wait * (1 + inner_waits(step, layout))
         for values, load in ((phases.inputs, True), (phases.outputs, False)):
@@ -270,7 +319,19 @@ class PhasedChooser:
                 total += issuing_cycles(values, layout, load, once)
         return total
 
-    def _in_l2(self, values: tuple[int, ...], layout: TileLayout, pieces: int) -> bool:
+    def _exchange_cycles(self, phase: Phase, layout: TileLayout, share: int, cores: int) -> float:
+        """Estimated time in which the cores of a tile combine what each has reduced."""
+        machine = self.machine
+        sizes = [held_bytes(layout, step.result) for step in phase.gathered]
+        total = meeting_cycles(machine, cores, share * sum(sizes))
+        total += machine.sync.flag_cycles + prices.writing(machine).result(sum(sizes))
+        levels = share.bit_length()
+        for size in sizes:
+            step = prices.vector(machine, "", "", share * size / REPEAT_BYTES / levels)
+            total += levels * (step + machine.sync.barrier_cycles)
+        return total
+
+    def _in_l2(self, values: tuple[int, ...], layout: TileLayout, pieces: float) -> bool:
         """Whether the L2 holds so many pieces of some values."""
         loads = self.program.loads
         held = [math.prod(layout.shape(loads[n])) * DTYPES[loads[n].dtype].itemsize for n in values]

@@ -75,26 +75,38 @@ class VectorPlan:
 
 
 def plan(
-    graph: Graph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None = None
+    graph: Graph,
+    machine: Machine,
+    cores: int,
+    choice: TileChoice | PieceChoice | None = None,
+    meets: bool = False,
 ) -> VectorPlan:
     """The best schedule of a group, or that of a choice.
+
+    Args:
+        meets: whether its cores may meet.
 
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel, or not in this way.
     """
-    choosers = _choosers(graph, machine, cores)
+    choosers = _choosers(graph, machine, cores, meets)
     choosers[0].require_rows()
     chooser, found = _least(choosers, lambda each: each.best if choice is None else each.of(choice))
     return VectorPlan(graph, chooser.space, chooser.program, found, machine)
 
 
-def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
+def plans(
+    graph: Graph, machine: Machine, cores: int, meets: bool = False
+) -> list[VectorSchedule | PhasedSchedule]:
     """The schedules that are weighed for a group.
+
+    Args:
+        meets: whether its cores may meet.
 
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel.
     """
-    choosers = _choosers(graph, machine, cores)
+    choosers = _choosers(graph, machine, cores, meets)
     choosers[0].require_rows()
     return [schedule for chooser in choosers for schedule in chooser.all()]
 
@@ -106,23 +118,25 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
     Raises:
         NoSpace: no group that contains it can be computed in one kernel.
     """
-    chooser = _chooser(graph.keyed(), machine, cores, 0)
+    chooser = _chooser(graph.keyed(), machine, cores, 0, False)
     return (chooser.in_tiles or chooser.best).cycles
 
 
-def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_VectorChooser]:
+def _choosers(graph: Graph, machine: Machine, cores: int, meets: bool) -> list[_VectorChooser]:
     """One for each program of a group that is weighed."""
     known, count = graph.keyed(), len(prepared(graph, machine))
-    return [_chooser(known, machine, cores, number) for number in range(count)]
+    return [_chooser(known, machine, cores, number, meets) for number in range(count)]
 
 
 @lru_cache(maxsize=CHOOSERS_KEPT)
-def _chooser(known: KeyedGraph, machine: Machine, cores: int, number: int) -> _VectorChooser:
+def _chooser(
+    known: KeyedGraph, machine: Machine, cores: int, number: int, meets: bool
+) -> _VectorChooser:
     """The chooser for one of a group's programs. The last ones are kept with what they found:
     passes weigh a group when it grows, alone, as a part of others, and when its kernel is built."""
     graph = known.graph
     program = prepared(graph, machine)[number] if number else first_prepared(graph, machine)
-    return _VectorChooser(graph, program, machine, cores)
+    return _VectorChooser(graph, program, machine, cores, meets)
 
 
 def _least(
@@ -154,14 +168,19 @@ class _VectorChooser:
     """Weighs the schedules of one group."""
 
     def __init__(
-        self, graph: Graph, prepared: PreparedProgram, machine: Machine, cores: int
+        self,
+        graph: Graph,
+        prepared: PreparedProgram,
+        machine: Machine,
+        cores: int,
+        meets: bool,
     ) -> None:
         self.graph, self.program_tiles = graph, prepared.tiles
         self.space, self.program = prepared.space, prepared.program
         self.machine, self.cores = machine, cores
         self.lane = self.program.lane
         self.block = self.program.row_block
-        self._phased = PhasedChooser(graph, self.space, self.program, machine, cores)
+        self._phased = PhasedChooser(graph, self.space, self.program, machine, cores, meets)
         self._chunks = ChunkChoice(self.space, self.program, machine)
 
     def require_rows(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from davinci.isa.core import DTYPES
@@ -269,6 +269,10 @@ class TileLayout:
         if self.larger is not None:
             places = self.larger.places(form, dtype)
             if self.larger.outer(form) == self.outer(form):
+                if rows == 1:  # of a shorter row, as many copies as it has turns for
+                    units = self.tile.pitch // block_lanes(dtype) // places.unit
+                    copies = places.copies if units >= places.copies else units
+                    places = replace(places, copies=math.gcd(units, copies))
                 return places
             room = places.blocks * BLOCK_BYTES
         blocks, slices = self.tile.pitch // block_lanes(dtype), self._slices(form)
