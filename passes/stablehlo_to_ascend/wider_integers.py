@@ -44,7 +44,10 @@ ORDERED = stablehlo("and", "clamp", "compare", "constant", "maximum", "minimum",
 APPLYING = stablehlo("reduce", "reduce_window")
 """Operations that apply a function to elements."""
 
+COUNT = "stablehlo.count_leading_zeros"
+
 IN_FRONT = {
+    COUNT: False,
     "stablehlo.popcnt": False,
     "stablehlo.shift_right_arithmetic": True,
     "stablehlo.shift_right_logical": False,
@@ -65,6 +68,10 @@ def in_words(op: Op, convert: Convert, machine: Machine | None) -> list[ir.Value
     results = convert(wide)
     wide.erase()
     if results is not None:
+        if op.name == COUNT:  # the zeros in front of the narrow number are none of it
+            (found,) = results
+            more = width_of(WORD) - width_of(tensor_of(op.operands[0].type).element)
+            results = [ops.binary("sub", found, ops.full(tensor_of(found.type).shape, WORD, more))]
         kinds = [tensor_of(v.type).element for v in op.results]
         return [low_bits(v, kind, ops) for v, kind in zip(results, kinds, strict=True)]
     for built in reversed(ops.built):

@@ -181,3 +181,58 @@ def test_the_place_in_a_dimension_of_one_element() -> None:
     return %0#1 : tensor<25xi32> }"""
     (found,) = ran(text, numbers("int16")[:1, :25])
     assert not found.any()
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16"])
+def test_leading_zeros(kind: str) -> None:
+    """Those in front of a narrow number are none of its own."""
+    element, x = (ELEMENT | {"int16": "i16"})[kind], numbers(kind)
+    made = f"tensor<{x.shape[0]}x{x.shape[1]}x{element}>"
+    text = f"""func.func @main(%x: {made}) -> {made} {{
+    %0 = stablehlo.count_leading_zeros %x : {made}
+    return %0 : {made} }}"""
+    (found,) = ran(text, x)
+    bits = 8 * x.dtype.itemsize
+    wanted = [bits - (int(n) % (1 << bits)).bit_length() for n in x.ravel()]
+    np.testing.assert_array_equal(found.ravel(), wanted)
+
+
+def test_products_of_long_integers() -> None:
+    x = np.random.default_rng(3).integers(-(1 << 62), 1 << 62, (3, 7))
+    text = """func.func @main(%x: tensor<3x7xi64>) -> tensor<3xi64> {
+    %c = stablehlo.constant dense<3> : tensor<i64>
+    %0 = stablehlo.reduce(%x init: %c) applies stablehlo.multiply across dimensions = [1]
+        : (tensor<3x7xi64>, tensor<i64>) -> tensor<3xi64>
+    return %0 : tensor<3xi64> }"""
+    (found,) = ran(text, x)
+    np.testing.assert_array_equal(found, 3 * np.multiply.reduce(x, 1))
+
+
+def test_reductions_of_several_operands() -> None:
+    """Maxima, and sums of exponentials less these: a softmax in one pass."""
+    x, y = (np.random.default_rng(n).normal(0, 3, (4, 9)).astype(np.float32) for n in (0, 1))
+    text = """func.func @main(%x: tensor<4x9xf32>, %y: tensor<4x9xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>) {
+    %c = stablehlo.constant dense<-1.0> : tensor<f32>
+    %d = stablehlo.constant dense<0.0> : tensor<f32>
+    %0:2 = stablehlo.reduce(%x init: %c), (%y init: %d) across dimensions = [1]
+        : (tensor<4x9xf32>, tensor<4x9xf32>, tensor<f32>, tensor<f32>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+      reducer(%a: tensor<f32>, %e: tensor<f32>) (%b: tensor<f32>, %f: tensor<f32>) {
+        %m = stablehlo.maximum %a, %e : tensor<f32>
+        %p = stablehlo.subtract %a, %m : tensor<f32>
+        %q = stablehlo.subtract %e, %m : tensor<f32>
+        %r = stablehlo.exponential %p : tensor<f32>
+        %s = stablehlo.exponential %q : tensor<f32>
+        %t = stablehlo.multiply %b, %r : tensor<f32>
+        %u = stablehlo.multiply %f, %s : tensor<f32>
+        %v = stablehlo.add %t, %u : tensor<f32>
+        stablehlo.return %m, %v : tensor<f32>, tensor<f32>
+      }
+    return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32> }"""
+    most, total = ran(text, x, y)
+    wanted = np.maximum(x.max(1), -1)
+    np.testing.assert_array_equal(most, wanted)
+    np.testing.assert_allclose(
+        total, (y * np.exp(x - wanted[:, None])).sum(1), rtol=1e-5, atol=1e-6
+    )
