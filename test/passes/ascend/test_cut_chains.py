@@ -107,11 +107,13 @@ def run(text: str, **options: Any) -> tuple[dict[str, Any], Any]:
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
+        (wide_layer(64), "60%"),
         (wide_layer(77), "70%"),
+        (images(16, 1), "80%"),
         (images(15, 2), "70%"),
         (HEADS, "75%"),
     ],
-    ids=["77 rows", "images, stride 2", "heads"],
+    ids=["rows", "77 rows", "images", "images, stride 2", "heads"],
 )
 def test_chains_are_cut_where_nothing_else_helps(text: str, limit: str) -> None:
     free, wanted = run(text)
