@@ -42,6 +42,11 @@ class Siblings:
         self.rows: list[Beside] = list(found)
         self.row_of = {value: row for row in found for value in row}
         self.steps: dict[Value, tuple[TileStep, ...]] = {}
+        self.number = {step.result: number for number, step in enumerate(program.steps)}
+        self.needs = [
+            [self.number[source] for source in step.sources if source in self.number]
+            for step in program.steps
+        ]
 
     def joined(self) -> list[Beside]:
         """The values that lie beside each other. Reorders the program's steps, so that those which
@@ -125,24 +130,27 @@ class Siblings:
     def _ordered(self) -> list[TileStep]:
         """The steps in an order in which those that are one follow each other; empty if there is
         none."""
-        unit_of = {s.result: self.steps.get(s.result, (s,)) for s in self.program.steps}
-        done: set[Value] = set()
-        found: list[TileStep] = []
-        waiting = list(dict.fromkeys(unit[0].result for unit in unit_of.values()))
-        while waiting:
+        units, taken = [], bytearray(len(self.needs))
+        for number, step in enumerate(self.program.steps):
+            if not taken[number]:
+                unit = [self.number[each.result] for each in self.steps.get(step.result, (step,))]
+                units.append(unit)
+                for each in unit:
+                    taken[each] = True
+        done, found = bytearray(len(self.needs)), list[int]()
+        while units:
             left = []
-            for value in waiting:
-                unit = unit_of[value]
-                needed = {source for step in unit for source in step.sources if source in unit_of}
-                if needed <= done:
+            for unit in units:
+                if all(done[other] for each in unit for other in self.needs[each]):
                     found += unit
-                    done |= {step.result for step in unit}
+                    for each in unit:
+                        done[each] = True
                 else:
-                    left.append(value)
-            if len(left) == len(waiting):
+                    left.append(unit)
+            if len(left) == len(units):
                 return []
-            waiting = left
-        return found
+            units = left
+        return [self.program.steps[number] for number in found]
 
 
 def _alike(a: TileStep, b: TileStep) -> bool:
