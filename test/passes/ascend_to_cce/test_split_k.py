@@ -92,6 +92,35 @@ def test_result_in_fractals(m: int, k: int, n: int, machine: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("bias", "dims"), [((32,), (1,)), ((1, 32), (0, 1)), ((16,), (0,)), ((1, 1), (0, 1))]
+)
+def test_bias_of_a_result_in_fractals(bias: tuple[int, ...], dims: tuple[int, ...]) -> None:
+    """Rows, columns and numbers are broadcast to blocks of 16 columns."""
+    random = np.random.default_rng(1)
+    shapes = ((16, 16384), (16384, 32), (32, 48), bias)
+    a, b, c, d = (random.standard_normal(shape).astype(np.float16) for shape in shapes)
+    a = (a / 128).astype(np.float16)
+    of_bias = f"tensor<{'x'.join(map(str, bias))}xf16>"
+    text = CHAIN.format(m=16, k=16384, n=32).replace(
+        "%c: tensor<32x48xf16>", f"%c: tensor<32x48xf16>, %d: {of_bias}"
+    )
+    text = text.replace(
+        "%1 = stablehlo.tanh %0",
+        f"""%d32 = stablehlo.convert %d : ({of_bias}) -> {of_bias.replace("f16", "f32")}
+  %wide = stablehlo.broadcast_in_dim %d32, dims = {list(dims)}
+      : ({of_bias.replace("f16", "f32")}) -> tensor<16x32xf32>
+  %sum = stablehlo.add %0, %wide : tensor<16x32xf32>
+  %1 = stablehlo.tanh %sum""",
+    )
+    executable = davinci.compile(text)
+    executable.poison = True
+    (found,) = executable.run(a, b, c, d).values()
+    wide = d[:, None] if dims == (0,) else d
+    wanted = np.tanh(np.float64(a) @ np.float64(b) + wide) @ np.float64(c)
+    np.testing.assert_allclose(found, wanted, atol=1e-2)
+
+
+@pytest.mark.parametrize(
     ("size", "turned", "kind"),
     [
         ((64, 8192, 64), (False, False), "f16"),
@@ -143,7 +172,7 @@ def test_cube_cores_tell_their_vector_cores(
 
 def test_one_part_and_a_rest() -> None:
     """The first part ends inside a block, which is not stored over the second."""
-    text, arrays, wanted = product(17, 49, 33)
+    text, arrays, wanted = product(17, 4001, 17)
     executable = davinci.compile(text, cores=2)
     (found,) = executable.run(*arrays).values()
     assert split(executable)

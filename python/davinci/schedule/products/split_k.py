@@ -318,16 +318,61 @@ def _stays_in_fractals(graph: Graph, node: Node) -> bool:
     """Whether the result of a product is whole fractals, and what follows is computed element by
     element of such arrays: partial products in fractals add up to it as they lie."""
     result = graph.arrays[node.result]
-    known, arrays = {node.result}, [result]
-    for other in graph.nodes[graph.nodes.index(node) + 1 :]:
-        if not known.isdisjoint(other.values):
-            if other.name not in OPERATORS or not OPERATORS[other.name].elementwise:
+    if len(result.shape) != 2 or any(size % SIDE for size in result.shape):
+        return False
+    needed = set(graph.outputs)
+    for other in reversed(graph.nodes):
+        if other is node or other.result not in needed:
+            continue
+        needed.update(other.values)
+        made, arrays = graph.arrays[other.result], [graph.arrays[v] for v in other.values]
+        if other.name == "broadcast" and (made.shape, made.layout) == (result.shape, NZ):
+            if arrays and _row_in_fractals(arrays[0], other) is None:
                 return False
-            known.add(other.result)
-            arrays += [graph.arrays[value] for value in (*other.values, other.result)]
-    whole = len(result.shape) == 2 and all(size % SIDE == 0 for size in result.shape)
-    alike = all((a.shape, a.layout) == (result.shape, NZ) for a in arrays)
-    return whole and alike and all(a.element in ELEMENTS for a in arrays)
+            continue
+        if not any(array.layout == NZ for array in (made, *arrays)):
+            continue  # of a row that is broadcast
+        if other.name not in OPERATORS or not OPERATORS[other.name].elementwise:
+            return False
+        if any((a.shape, a.layout) != (result.shape, NZ) for a in (made, *arrays)):
+            return False
+        if any(a.element not in ELEMENTS for a in (made, *arrays)):
+            return False
+    return result.element in ELEMENTS
+
+
+def _row_in_fractals(
+    row: Tensor, broadcast: Node
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The shape and dimensions of what is broadcast to blocks of 16 columns, one after the other:
+    of a row, a column or one number; None if it is none of them."""
+    sizes = zip(row.shape, broadcast.attributes["dims"], strict=True)
+    kept = [(size, dim) for size, dim in sizes if size > 1]
+    if row.layout != ND or row.element not in ELEMENTS or len(kept) > 1:
+        return None
+    if not kept:
+        return (), ()
+    ((size, dim),) = kept
+    return ((size // SIDE, SIDE), (0, 2)) if dim else ((size,), (1,))
+
+
+def _in_fractals(graph: Graph, shape: tuple[int, ...]) -> Graph:
+    """A group with its fractals as the arrays that they are."""
+    made = replace(graph, arrays=list(graph.arrays), nodes=[])
+    for node in graph.nodes:
+        if node.name == "broadcast" and graph.arrays[node.result].layout == NZ and node.values:
+            (value,) = node.values
+            row = graph.arrays[value]
+            found = _row_in_fractals(row, node)
+            if found is not None:  # None where it leads to no result
+                parts, dims = found
+                if parts != row.shape:
+                    made.nodes.append(Node("reshape", (value,), len(made.arrays), {}, node.members))
+                    value = made.add(Tensor(parts, row.element))
+                node = replace(node, operands=(value,), attributes={"dims": dims})
+        made.nodes.append(node)
+    made.arrays = [Tensor(shape, a.element) if a.layout == NZ else a for a in made.arrays]
+    return made
 
 
 def _ways(product: Product, cores: int, split_cores: SplitCores) -> list[PartsOfK]:
@@ -386,9 +431,7 @@ def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph
 
     total = step("reduce", partial, shape[1:], kind="add", dims=(0,))
     if result.layout == NZ:
-        # As they lie: blocks of 16 columns, one after the other.
-        arrays = [Tensor(shape[1:], a.element) if a.layout == NZ else a for a in graph.arrays]
-        graph = replace(graph, arrays=arrays)
+        graph = _in_fractals(graph, shape[1:])
         result = graph.arrays[node.result]
     elif fractals:
         total = step("transpose", total, (m, n // SIDE, SIDE), permutation=(1, 0, 2))

@@ -91,18 +91,19 @@ class MovableTile:
     def _with(self, slots: int, chains: int) -> HeldTile:
         layout = self._with_spare(slots, chains)
         steps = [s for s in layout.program.steps if layout.width(s) or s.name == VIEW]
-        taken, waits = [0.0, 0.0], [0, 0]  # of what is the same for all tiles, and of the others
-        for step, count in self._alike:
-            varies = not layout.once(step.result)
-            taken[varies] += count * step_cycles(step, layout)
-            waits[varies] += count * inner_waits(step, layout)
-        for varies in (False, True):
-            waits[varies] += waiting([s for s in steps if layout.once(s.result) != varies])
-        moved = (v for v in layout.program.loads.values() if not layout.once(v))
-        taken[True] += cycles_of_scalars(layout) + filling_cycles(moved, layout)
         barrier = layout.machine.sync.barrier_cycles
-        once = taken[False] + waits[False] * barrier
-        each = taken[True] + waits[True] * barrier / chains
+        once = each = 0.0
+        for step, count in self._alike:
+            cycles = count * step_cycles(step, layout)
+            if layout.once(step.result):
+                once += cycles + count * inner_waits(step, layout) * barrier
+            else:
+                each += cycles
+        moved = (v for v in layout.program.loads.values() if not layout.once(v))
+        each += cycles_of_scalars(layout) + filling_cycles(moved, layout)
+        once += waiting([step for step in steps if layout.once(step.result)]) * barrier
+        waits = waiting([step for step in steps if not layout.once(step.result)])
+        each += waits * barrier / chains
         return HeldTile(slots, chains, layout, once, each)
 
     def _with_spare(self, slots: int, chains: int) -> TileLayout:
