@@ -69,7 +69,7 @@ MODELS = {
         "%2 = stablehlo.multiply %0, %1 : T\n%r = stablehlo.add %2, %b : T",
     ),
     "a scaled sum": (
-        "5000xf16",
+        "37x45xf16",
         "%c = stablehlo.constant dense<0.3> : T\n%0 = stablehlo.multiply %a, %c : T\n"
         "%1 = stablehlo.exponential %b : T\n%r = stablehlo.add %0, %1 : T",
     ),
