@@ -35,7 +35,13 @@ from davinci.schedule.vector.step_costs import (
     step_cycles,
     turns_cycles,
 )
-from davinci.schedule.vector.tile_layout import COPIED_SHARES, SLOTS, TileLayout, VectorTile
+from davinci.schedule.vector.tile_layout import (
+    CHAINS,
+    COPIED_SHARES,
+    SLOTS,
+    TileLayout,
+    VectorTile,
+)
 from davinci.schedule.vector.tile_program import TileProgram
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 
@@ -292,7 +298,8 @@ class PhasedChooser:
         loaded: set[int] = set()
         for number, phase in enumerate(phases.phases):
             count = own if number == len(phases.phases) - 1 else seen
-            vector = sum(step_cycles(step, layout) + wait / 2 for step in phase.steps)
+            apart = wait / min(max(1, count), CHAINS)  # a step and the same of the next piece
+            vector = sum(step_cycles(step, layout) + apart for step in phase.steps)
             for step in phase.gathered:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
@@ -315,8 +322,10 @@ class PhasedChooser:
             total += step_cycles(step, layout) + wait * (1 + inner_waits(step, layout))
         for values, load in ((phases.inputs, True), (phases.outputs, False)):
             for once in (False, True):
-                total += moving_cycles(values, layout, cores, load, once)
-                total += issuing_cycles(values, layout, load, once)
+                total += max(
+                    moving_cycles(values, layout, cores, load, once),
+                    issuing_cycles(values, layout, load, once),
+                )
         return total
 
     def _exchange_cycles(self, phase: Phase, layout: TileLayout, share: int, cores: int) -> float:

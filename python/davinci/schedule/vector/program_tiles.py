@@ -19,7 +19,6 @@ from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
     cycles_of_scalars,
     filling_cycles,
-    inner_waits,
     step_cycles,
 )
 from davinci.schedule.vector.tile_layout import (
@@ -96,7 +95,7 @@ class MovableTile:
         for step, count in self._alike:
             cycles = count * step_cycles(step, layout)
             if layout.once(step.result):
-                once += cycles + count * inner_waits(step, layout) * barrier
+                once += cycles
             else:
                 each += cycles
         moved = (v for v in layout.program.loads.values() if not layout.once(v))

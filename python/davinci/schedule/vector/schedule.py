@@ -336,10 +336,11 @@ class _VectorChooser:
         tiles = walks * units_of(runs, overlap)
         cores = min(tiles, self.cores)
         own = walks * (runs[0].count - overlap) // cores
-        left = math.ceil((tiles - own * cores) / cores) + overlap * math.ceil(walks / cores)
+        left = math.ceil((tiles - own * cores) / cores)
+        twice = math.ceil(walks / cores) if overlap else 0
         try:
             ways = movable.held(min(slots, max(own, 1)))
-            found = [(self._cycles(way, cores, own, left), way) for way in ways]
+            found = [(self._cycles(way, cores, own, left, twice), way) for way in ways]
         except NoSpace:
             return None
         if not found:
@@ -416,20 +417,23 @@ class _VectorChooser:
             return (*runs, TileRun(total - rest, 1, rest)), True
         return (*runs, TileRun(total - rest, 1, rest)), False
 
-    def _cycles(self, tile: HeldTile, cores: int, own: int, left: int) -> int:
+    def _cycles(self, tile: HeldTile, cores: int, own: int, left: int, twice: int) -> int:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
-        one."""
+        one, `twice` of them with another one that they overlap right behind."""
         layout, inputs, outputs = tile.layout, self.graph.inputs, self.graph.outputs
         once = tile.once
         for values, load in ((inputs, True), (outputs, False)):
-            once += moving_cycles(values, layout, cores, load, once=True)
-            once += issuing_cycles(values, layout, load, once=True)
+            once += max(
+                moving_cycles(values, layout, cores, load, once=True),
+                issuing_cycles(values, layout, load, once=True),
+            )
         read, write = (
             moving_cycles(values, layout, cores, load) + issuing_cycles(values, layout, load)
             for values, load in ((inputs, True), (outputs, False))
         )
         start = prices.ends(self.machine)
         alone = tile.each + read + write + start
+        once += twice * (alone - start)
         if tile.slots == 1:
             return int(once + (own + left) * alone)
         turns = turns_cycles(self.machine, own, tile.each, read, write, tile.slots)
