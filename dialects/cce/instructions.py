@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from davinci.isa import BY_NAME, DTYPES, Instruction
+from davinci.isa import BY_NAME, DTYPES, Instruction, Space, fixpipe
 
 NAMES = {
     "copy_l0c": "copy_matrix_cc_to_ubuf",
@@ -54,12 +54,14 @@ def named_types(text: str) -> tuple[str, ...]:
 
 
 def copies() -> dict[tuple[str, str], Instruction]:
-    """Instructions that move bytes, by the memories that they connect: source, destination."""
+    """Instructions that move bytes, by the memories that they connect: source, destination. Tables
+    of biases and scales are no memories of cce."""
     found = {}
     for name, records in BY_NAME.items():
         if name.startswith("copy_") and "" in records:
             dst, src = records[""].operands
-            found[src.space.name, dst.space.name] = records[""]
+            if dst.space not in (Space.BT, Space.FB):
+                found[src.space.name, dst.space.name] = records[""]
     return found
 
 
@@ -99,11 +101,11 @@ L0C_TYPES = {
 """Element types in L0C and UB of `cce.copy_l0c`."""
 
 FIXPIPE_TYPES = {
-    (found[0], found[-1])
-    for found in map(named_types, BY_NAME["fixpipe"])
-    if "bf16" not in found  # which operations of cce have no name of
+    (sums, results)
+    for _, sums, results in fixpipe.FIXPIPE_TYPES
+    if results != "bf16"  # which operations of cce have no name of
 }
-"""Element types in L0C and GM of `cce.fixpipe`."""
+"""Element types in L0C and GM of `cce.fixpipe`, which does not quantise."""
 
 MAD_TYPES = {(found[0], found[-2], found[-1]) for found in map(named_types, BY_NAME["mad"])}
 """Element types of A, B and C of `cce.mad`."""
