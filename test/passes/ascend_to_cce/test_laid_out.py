@@ -177,17 +177,17 @@ def test_batch(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, np.float64(a) @ np.float64(b), atol=2e-2)
 
 
-def test_takes_less_time_than_rows_again_and_again() -> None:
-    """17,897 cycles where each core brings its rows through UB."""
-    executable = davinci.compile(PLAIN, timing_only=True)
+@pytest.mark.parametrize(("machine", "most"), [("ascend910", 13_500), ("ascend910b", 15_500)])
+def test_takes_less_time_than_rows_again_and_again(machine: str, most: int) -> None:
+    """17,897 cycles on the 910 where each core brings its rows through UB; on the 910B 26,161 where
+    cores share k."""
+    executable = davinci.compile(PLAIN, machine=machine, timing_only=True)
     executable.run()
     assert laid_out(executable)
-    assert executable.profile["total_cycles"] < 13_500
+    assert executable.profile["total_cycles"] < most
 
 
-@pytest.mark.parametrize(
-    "options", [{"cores": 1}, {"core_choice": "all"}, {"machine": "ascend910b"}]
-)
+@pytest.mark.parametrize("options", [{"cores": 1}, {"core_choice": "all"}])
 def test_what_is_asked_for_is_not_laid_out(options: dict[str, Any]) -> None:
     executable = davinci.compile(PLAIN, timing_only=True, **options)
     executable.run()
