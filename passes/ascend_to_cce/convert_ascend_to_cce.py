@@ -85,7 +85,7 @@ class ConvertAscendToCcePass(Pass):
             given=file.by_key() if file is not None else {},
             schedules=self.schedules,
         )
-        if self.launches != MANY and not target.all_cores:
+        if self.launches != MANY:
             target = with_shared_cores(op, target, weigh_many=self.launches == AUTO)
         blocks: dict[str, int] = {}
         for kernel in kernels(op):

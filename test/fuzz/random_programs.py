@@ -31,6 +31,8 @@ WINDOW_BYTES = {
     Space.L0B: 1024,
     Space.L0C: 2048,
     Space.UB: 2048,
+    Space.BT: 1024,
+    Space.FB: 2048,
 }
 VA_BLOCKS = 40
 IMAGE = "set_fmatrix"
