@@ -20,7 +20,8 @@ def legal_values(record):
     if "core_stride" in fields:  # halves of fractals
         fields |= {"n_size": st.integers(0, 127).map(lambda pairs: 32 * pairs)}
         fields |= {"m_size": st.integers(0, 512).map(lambda pairs: 2 * pairs)}
-    if record.name == "fixpipe_to_l1":  # whole blocks of 16 columns, which do not overlap
+    bytes_by_fixpipe = record.name == "fixpipe" and record.type.removesuffix("v").endswith("b8")
+    if record.name == "fixpipe_to_l1" or bytes_by_fixpipe:  # whole blocks, which do not overlap
         fields["n_size"] = st.integers(0, 127).map(lambda blocks: 32 * blocks)
         fields["m_size"] = st.integers(0, 4095)
         fields |= {name: st.integers(4095, 65535) for name in ("src_stride", "dst_stride")}
