@@ -44,6 +44,7 @@ class Target:
         schedules: the file that they are from.
         phases: that a launch has, by whose number kernels share the price of launching on more
             cores; 1 if each kernel has its own.
+        joined: whether kernels that take all cores are phases of one launch.
         counts: the cores of kernels that were weighed before, by name.
         adders: the vector cores beside those that run a kernel, as a machine, if they are apart
             and the kernel may have a program for them.
@@ -59,5 +60,6 @@ class Target:
     given: Mapping[str, Choices] = field(default_factory=dict)
     schedules: str = ""
     phases: int = 1
+    joined: bool = False
     counts: Mapping[str, CoreCount] = field(default_factory=dict)
     adders: Machine | None = None

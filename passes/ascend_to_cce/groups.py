@@ -174,7 +174,8 @@ def on_fewer(graph: Graph, target: Target, kernel: Op) -> tuple[Target, Any]:
 def may_meet(kernel: Op, target: Target) -> bool:
     """Whether the cores of a kernel of the vector unit may meet: not those of one that shares a
     launch, nor of a phase where cores have flags for each other, which are all cores' of it."""
-    apart = target.machine.cross_core is None or target.phases <= 1
+    alone = target.phases <= 1 and not target.joined
+    apart = target.machine.cross_core is None or alone
     return apart and CORES not in kernel.attributes
 
 

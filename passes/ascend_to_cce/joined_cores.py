@@ -74,8 +74,8 @@ class LaunchPhases:
 
 
 def with_shared_cores(root: Op, target: Target, weigh_many: bool = False) -> Target:
-    """The target with the number of phases, and with the cores of kernels, weighed for all of them
-    together unless each takes all.
+    """The target with the cores of kernels, weighed for all of them together; where each takes all,
+    it says that they are phases.
 
     Args:
         weigh_many: leave kernels a launch each where all of them together take less time so.
@@ -84,9 +84,9 @@ def with_shared_cores(root: Op, target: Target, weigh_many: bool = False) -> Tar
     phases = phases_of(root, groups, target.machine)
     if phases.count < 2 or not can_meet(target.machine):
         return target
-    alone, target = target, replace(target, phases=phases.count)
     if target.all_cores:
-        return target
+        return replace(target, joined=True)
+    alone, target = target, replace(target, phases=phases.count)
     found: dict[str, CoreCount] = {}
     for name, kernel in groups.items():
         if name in phases.calls and CORES not in kernel.attributes:
