@@ -29,11 +29,12 @@ from davinci.schedule.vector.phases import Phase, Phases, phases_of
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
     filling_cycles,
-    inner_waits,
     issuing_cycles,
     moving_cycles,
+    once_cycles,
     step_cycles,
     turns_cycles,
+    waiting_cycles,
 )
 from davinci.schedule.vector.tile_layout import (
     CHAINS,
@@ -94,7 +95,7 @@ class PhasedSchedule:
 
     @property
     def own(self) -> int:
-        """How many pieces a core sees, at most."""
+        """The number of pieces that a core goes over, at most."""
         return pieces_seen(self.pieces, self.equal, self.share if self.meet else 1)
 
     @property
@@ -314,18 +315,12 @@ class PhasedChooser:
                 total += turns_cycles(machine, turns, vector, read, write, SLOTS)
             if self._in_l2(phase.inputs, layout, own * cores):
                 loaded.update(phase.inputs)
-            for step in (*phase.gathered, *phase.statistics):
-                total += step_cycles(step, layout) + wait * (1 + inner_waits(step, layout))
+            total += waiting_cycles((*phase.gathered, *phase.statistics), layout)
             if share > 1 and phase.gathered:
                 total += self._exchange_cycles(phase, layout, share, cores)
-        for step in phases.statistics:
-            total += step_cycles(step, layout) + wait * (1 + inner_waits(step, layout))
-        for values, load in ((phases.inputs, True), (phases.outputs, False)):
-            for once in (False, True):
-                total += max(
-                    moving_cycles(values, layout, cores, load, once),
-                    issuing_cycles(values, layout, load, once),
-                )
+        total += waiting_cycles(phases.statistics, layout)
+        for once in (False, True):
+            total += once_cycles(phases.inputs, phases.outputs, layout, cores, once)
         return total
 
     def _exchange_cycles(self, phase: Phase, layout: TileLayout, share: int, cores: int) -> float:

@@ -29,6 +29,7 @@ from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
     issuing_cycles,
     moving_cycles,
+    once_cycles,
     turns_cycles,
 )
 from davinci.schedule.vector.tile_layout import (
@@ -421,12 +422,7 @@ class _VectorChooser:
         """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
         one, `twice` of them with another one that they overlap right behind."""
         layout, inputs, outputs = tile.layout, self.graph.inputs, self.graph.outputs
-        once = tile.once
-        for values, load in ((inputs, True), (outputs, False)):
-            once += max(
-                moving_cycles(values, layout, cores, load, once=True),
-                issuing_cycles(values, layout, load, once=True),
-            )
+        once = tile.once + once_cycles(inputs, outputs, layout, cores)
         read, write = (
             moving_cycles(values, layout, cores, load) + issuing_cycles(values, layout, load)
             for values, load in ((inputs, True), (outputs, False))

@@ -158,6 +158,24 @@ def issuing_cycles(
     return found + twice * (port.start_cycles + machine.sync.barrier_cycles)
 
 
+def once_cycles(
+    inputs: Iterable[int], outputs: Iterable[int], layout: TileLayout, cores: int, once: bool = True
+) -> float:
+    """Cycles of the transfers before the first tile and behind the last one, for which nothing is
+    computed meanwhile: of their bytes or of their number, whichever takes longer.
+
+    Args:
+        once: whether the values are those that are the same for all tiles, or the others.
+    """
+    return sum(
+        max(
+            moving_cycles(values, layout, cores, load, once),
+            issuing_cycles(values, layout, load, once),
+        )
+        for values, load in ((inputs, True), (outputs, False))
+    )
+
+
 def filling_cycles(values: Iterable[Value], layout: TileLayout) -> float:
     """Cycles of the vector unit for the lanes behind the rows that are loaded."""
     *_, last = pieces = _row_pieces(layout)
@@ -226,6 +244,12 @@ def inner_waits(step: TileStep, layout: TileLayout) -> int:
     fold, shape = layout.fold(step), layout.shape(step.sources[0])
     levels = sum((shape[axis] - 1).bit_length() for axis in fold.axes)
     return levels + (fold.lanes.work.estimate(layout.machine).links if fold.lanes else 0) - 1
+
+
+def waiting_cycles(steps: Iterable[TileStep], layout: TileLayout) -> float:
+    """Cycles of steps whose instructions each wait for the one before."""
+    wait = layout.machine.sync.barrier_cycles
+    return sum(step_cycles(s, layout) + wait * (1 + inner_waits(s, layout)) for s in steps)
 
 
 def step_cycles(step: TileStep, layout: TileLayout) -> float:
