@@ -251,13 +251,23 @@ TYPES: list[tuple[str, str, str, str]] = [
 """(type of the record, A, B, C)."""
 
 
-def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, *, source: str) -> None:
-    """Defines a mad of one type; with `a_nz` A is Nz, as L0A of the 950 holds it."""
-    type_name, a, b, c = types
-    product = MadLayouts(a, b, c, a_nz)
-    how = "exact, sums wrap" if c == "s32" else f"f32 sums, fractal by fractal of k, stored as {c}"
+def define_product(
+    name: str,
+    type_name: str,
+    product: MadLayouts,
+    fields: Sequence[Field],
+    further: Sequence[Operand] = (),
+    *,
+    doc: str,
+    source: str,
+) -> None:
+    """Defines an instruction that multiplies fractals in L0A and L0B.
+
+    Args:
+        further: operands besides A, B and C.
+    """
     k = f"k/{product.columns}"
-    layout = f"Nz: [{k}][m/16][16 m][k]" if a_nz else f"Zz: [m/16][{k}][16 m][k]"
+    layout = f"Nz: [{k}][m/16][16 m][k]" if product.a_nz else f"Zz: [m/16][{k}][16 m][k]"
     define(
         Instruction(
             name=name,
@@ -267,16 +277,31 @@ def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, *, sourc
                 Operand("c", Space.L0C, True, "C, Nz: [n/16][m/16][16 m][16 n]"),
                 Operand("a", Space.L0A, False, f"A, {layout}"),
                 Operand("b", Space.L0B, False, f"B, Zn: [{k}][n/16][16 n][k]"),
+                *further,
             ),
-            fields=(*FIELDS, K_ALIGN) if a == "f32" else FIELDS,
+            fields=tuple(fields),
             accesses=product.regions,
             compute=product.compute,
             timing="cube",
-            doc=f"C = A*B or C += A*B, {a} x {b} to {c}; {how}. Sizes round up to whole fractals "
-            "of 512 bytes, whose padding takes part.",
+            doc=doc,
             source=source,
             check=check_unit_flag,
         )
+    )
+
+
+def define_mad(name: str, types: tuple[str, str, str, str], a_nz: bool, *, source: str) -> None:
+    """Defines a mad of one type; with `a_nz` A is Nz, as L0A of the 950 holds it."""
+    type_name, a, b, c = types
+    how = "exact, sums wrap" if c == "s32" else f"f32 sums, fractal by fractal of k, stored as {c}"
+    define_product(
+        name,
+        type_name,
+        MadLayouts(a, b, c, a_nz),
+        (*FIELDS, K_ALIGN) if a == "f32" else FIELDS,
+        doc=f"C = A*B or C += A*B, {a} x {b} to {c}; {how}. Sizes round up to whole fractals "
+        "of 512 bytes, whose padding takes part.",
+        source=source,
     )
 
 

@@ -63,18 +63,25 @@ def set_fpc(values: Values, registers: Registers, arrays: Sequence[Array]) -> Se
     return ()
 
 
-for name, compute, doc in (
-    ("set_quant_pre", set_quant_pre, "Sets the word by which fixpipe quantises all columns."),
-    ("set_fpc", set_fpc, "Sets FPC: where in FB the words lie by which fixpipe quantises columns."),
-):
-    last = FPC_SCALES_SHIFT + FPC_SCALES_BITS if name == "set_fpc" else 64
+REGISTERS = (
+    ("set_quant_pre", set_quant_pre, 64, "Sets the word by which fixpipe quantises all columns."),
+    (
+        "set_fpc",
+        set_fpc,
+        FPC_SCALES_SHIFT + FPC_SCALES_BITS,
+        "Sets FPC: where in FB the words lie by which fixpipe quantises columns.",
+    ),
+)
+"""Instructions that set a register, with its bits."""
+
+for name, compute, width, doc in REGISTERS:
     define(
         Instruction(
             name=name,
             type="",
             pipe=Pipe.S,
             operands=(),
-            fields=(Field("bits", 0, last - 1, doc="the register; 0 at the start of a program"),),
+            fields=(Field("bits", 0, width - 1, doc="the register; 0 at the start of a program"),),
             accesses=no_regions,
             compute=compute,
             timing="scalar",

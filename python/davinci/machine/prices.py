@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from davinci.machine.schema import Load3d, Machine
+from davinci.machine.schema import Load3d, LoadScales, Machine
 
 
 @dataclass(frozen=True)
@@ -142,16 +142,18 @@ def load2d(machine: Machine, space: str, size_bytes: float, instructions: float 
 
 def load_scales(machine: Machine, size_bytes: float, instructions: float = 1) -> float:
     """MTE1, scales from L1 to the memory beside L0A or L0B."""
-    unit = machine.mte1.scales
-    assert unit is not None, "checked with the instructions that need it"
-    return instructions * unit.fixed_cycles + size_bytes / unit.bytes_per_cycle
+    return _load_small(machine.mte1.scales, size_bytes, instructions)
 
 
 def l1_to_bt(machine: Machine, size_bytes: float) -> float:
     """MTE1, numbers from L1 to the bias table."""
-    unit = machine.mte1.bias
+    return _load_small(machine.mte1.bias, size_bytes, 1)
+
+
+def _load_small(unit: LoadScales | None, size_bytes: float, instructions: float) -> float:
+    """MTE1, from L1 to a small memory beside the large ones."""
     assert unit is not None, "checked with the instructions that need it"
-    return unit.fixed_cycles + size_bytes / unit.bytes_per_cycle
+    return instructions * unit.fixed_cycles + size_bytes / unit.bytes_per_cycle
 
 
 def l1_to_fb(machine: Machine, size_bytes: float) -> float:
