@@ -79,7 +79,8 @@ def arrays_for(types: Sequence[str], rng: np.random.Generator) -> tuple[list[Giv
 
 
 def outcome(kernel: WrittenKernel, ours: str, rng: np.random.Generator) -> str:
-    """What became of a kernel: "same", "faults", or what is wrong."""
+    """The verdict on a kernel: "same" if both leave the same bytes, "faults" if ours cannot run on
+    these arrays, else the message of what is wrong."""
     try:
         verify(kernel.text)
     except DavinciError as error:

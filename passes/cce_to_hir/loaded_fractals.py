@@ -31,7 +31,7 @@ Fractals = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class LoadedFractals:
-    """What a load of matrices makes.
+    """The fractals that a load writes to L0A or L0B, and where in L1 each of them lies.
 
     Attributes:
         op: the load.
@@ -200,7 +200,8 @@ class BlockOrders:
         return [op for op in line if any(load.source in written(each) for each in operations(op))]
 
     def _around(self, mad: Op, load: Op) -> ir.Operation:
-        """What is around a product in the block of a load in front of it."""
+        """The operation that holds a product, in the block of a load in front of it: the product
+        itself, or the outermost loop or branch around it there."""
         around = mad.operation
         while around.block != load.operation.block:
             parent = around.parent

@@ -162,6 +162,6 @@ RESHAPES = ("memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_s
 
 
 def is_whole(view: Op) -> bool:
-    """Whether a view has all elements of an array, in their order."""
+    """Whether the result of a reshaping operation is dense and as large as its operand."""
     whole, part = view.operands[0], view.results[0]
     return is_dense(part) and buffer_of(part).size == buffer_of(whole).size

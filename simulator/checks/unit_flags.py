@@ -33,7 +33,7 @@ class UnitFlags:
     def take(
         self, form: InstructionForm, words: Sequence[int], index: int, number: int, known: list[int]
     ) -> list[int]:
-        """What the clock of an instruction becomes for what it does in L0C.
+        """The vector clock of an instruction, advanced by those that handed it its units of L0C.
 
         Args:
             index, number: of the instruction in the block, and in its pipe.

@@ -29,7 +29,7 @@ from davinci.simulator.timing.layout import (
 
 
 def units_of(machine: Machine) -> int:
-    """How many units L0C has whose flags instructions obey."""
+    """The number of fractals in L0C that have a unit flag: none on a machine without fixpipe."""
     return 0 if machine.fixpipe is None else machine.buffer("L0C").bytes // UNIT_BYTES
 
 

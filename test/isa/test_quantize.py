@@ -96,7 +96,7 @@ def test_quantised(
 
 
 def test_scales_have_nineteen_bits() -> None:
-    """What the lower 13 bits of an f32 say is cut."""
+    """A word keeps the upper 19 bits of the scale; the lower 13 are cut."""
     assert word(1.0 + 2.0**-10) == word(1.0 + 2.0**-10 + 2.0**-12) != word(1.0)
 
 

@@ -112,7 +112,7 @@ class PhasedBuilder(TileBuilder):
             if meet and phase.gathered:
                 self._exchange(phase, part)
         self._on_statistics(self.phases.statistics)
-        # All cores that have met know the statistics.
+        # Each core of a tile has all statistics after the meeting, so the first stores them.
         first = for_loop(part, 1) if meet and self.phases.outputs else nullcontext()
         with first:
             for number in self.phases.outputs:

@@ -1,4 +1,4 @@
-"""What the benchmark of the simulator compares with another commit."""
+"""Figures of the simulator's benchmark that are compared with those of another commit."""
 
 from __future__ import annotations
 

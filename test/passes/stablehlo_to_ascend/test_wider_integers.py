@@ -185,7 +185,7 @@ def test_the_place_in_a_dimension_of_one_element() -> None:
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16"])
 def test_leading_zeros(kind: str) -> None:
-    """Those in front of a narrow number are none of its own."""
+    """Zeros that widening puts in front of a narrow integer are not counted."""
     element, x = (ELEMENT | {"int16": "i16"})[kind], numbers(kind)
     made = f"tensor<{x.shape[0]}x{x.shape[1]}x{element}>"
     text = f"""func.func @main(%x: {made}) -> {made} {{
