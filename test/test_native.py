@@ -160,3 +160,17 @@ def test_several_targets() -> None:
     values = np.array([1, 1])
     assert LIBRARY.call("swapped", values, 5) == 8
     assert values.tolist() == [13, 8]
+
+
+def test_a_prepared_library_compiles_nothing_when_it_is_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library = Library()
+
+    @library.entry
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    library.prepare()
+    monkeypatch.delattr("davinci.native.library.compiled")
+    assert library.call("doubled", 21) == 42

@@ -24,12 +24,17 @@ from multiprocessing import connection, get_context
 from typing import Any, Final, Protocol
 
 from davinci.errors import DeviceFault, InputError
+from davinci.isa import cube, halves
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockBytes, conflict, touched
 from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.half_range import Lost
 from davinci.simulator.core.launch import FreeCores, JoinedKernels
+from davinci.simulator.timing import layout
 from davinci.simulator.timing.profile import LaunchProfile
+
+NATIVE: Final = (layout.LIBRARY, halves.CONVERSION, halves.ARITHMETIC, cube.LIBRARY)
+"""Functions that computing data calls: compiled before workers start, which then all have them."""
 
 METHOD: Final = "fork"
 """How workers start: nothing else gives them the compiled programs."""
@@ -224,6 +229,8 @@ def opened(
         finally:
             os._exit(0)  # without what the parent does at its end
 
+    for library in NATIVE:
+        library.prepare()
     workers = Workers()
     try:
         workers.start(work, count)

@@ -27,6 +27,7 @@ class Library:
 
     def __init__(self) -> None:
         self._functions: dict[str, Function] = {}
+        self._exported: list[str] = []
         self._engine: Any = None
         self._entries: dict[str, Entry] = {}
         self._lock = threading.Lock()
@@ -39,15 +40,23 @@ class Library:
     def entry(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Adds a function that `call` calls; a decorator."""
         self._functions[function.__name__] = Function(function, self._functions, "")
+        self._exported.append(function.__name__)
         return function
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Calls a function; arrays must be contiguous and of the type that it takes."""
-        entry = self._entries.get(name)
-        if entry is None:
-            with self._lock:
-                entry = self._entries[name] = self._entry(name)
-        return entry(*arguments)
+        return (self._entries.get(name) or self._found(name))(*arguments)
+
+    def prepare(self) -> None:
+        """Compiles the functions, so that processes forked from this one need not do it each."""
+        for name in self._exported:
+            self._found(name)
+
+    def _found(self, name: str) -> Entry:
+        with self._lock:
+            if name not in self._entries:
+                self._entries[name] = self._entry(name)
+            return self._entries[name]
 
     def _entry(self, name: str) -> Entry:
         if self._engine is None:
