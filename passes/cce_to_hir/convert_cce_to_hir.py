@@ -19,7 +19,6 @@ What has no counterpart is an error that lists all such operations of a kernel, 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -29,15 +28,15 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
-from davinci.mlir import Op, arith, attribute_names, ir, location_text, operations
+from davinci.mlir import Op, arith, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.builder import IndexLike
 from davinci.passes.cce_to_hir import blocks, choices, cores, cube
 from davinci.passes.cce_to_hir.operations import Attributes, NoCounterpart, build
+from davinci.passes.cce_to_hir.pieces import in_pieces
 from davinci.passes.cce_to_hir.room import GLOBAL, FreeRoom, pointer_cast, space_of
+from davinci.passes.cce_to_hir.views import VIEWS, seen_as, whole_blocks, without_repeats
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.units import ceil_div
 
 BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")
 WITH_SCALAR = {"vadds": "vadd", "vmuls": "vmul"}
@@ -60,8 +59,6 @@ ROUNDS = {
 CORES = ("aiv", "aic")
 ROWS = 2
 """Dimensions of a buffer whose rows are filled in part."""
-
-VIEWS = ("memref.reinterpret_cast", "memref.subview")
 
 
 @register_pass
@@ -152,7 +149,7 @@ def replace(op: Op, room: FreeRoom) -> None:
     elif name == "vcadd":
         blocks.sum_rows(op, operands)
     elif name == "vcmpsel":
-        choices.choose(op, operands, room.several, build_transfer)
+        choices.choose(op, operands, room, build_transfer)
     elif name == "vbrcb":
         like = ir.MemRefType(operands[-1].type)
         blocks.fill_blocks(op, operands, lambda count: room.elements(like, count))
@@ -208,93 +205,27 @@ def replace_multiply_add(op: Op, name: str, operands: Sequence[ir.Value], room: 
     """
     first, second, result = operands
     barrier = {"pipe": "#hir.pipe<PIPE_V>"}
-    build("pipe_barrier", barrier, [])
     if name == "vmadd":
+        build("pipe_barrier", barrier, [])
         replace_elementwise(op, "vmul", [result, first, result])
         build("pipe_barrier", barrier, [])
         replace_elementwise(op, "vadd", [result, second, result])
         return
-    product = room.buffer(result)
-    replace_elementwise(op, "vmuls" if name == "vaxpy" else "vmul", [first, second, product])
-    build("pipe_barrier", barrier, [])
-    replace_elementwise(op, "vadd", [product, result, result])
+    kind = ir.MemRefType(result.type)
+    arrays = list(dict.fromkeys(v for v in operands if isinstance(v.type, ir.MemRefType)))
 
+    def product(shape: Sequence[int]) -> list[ir.MemRefType]:
+        return [ir.MemRefType.get(shape, kind.element_type, None, kind.memory_space)]
 
-def seen_as(value: ir.Value, element: ir.Type) -> ir.Value:
-    """A view of UB with elements of another type of the same size.
+    def steps(parts: Sequence[ir.Value], buffers: Sequence[ir.Value]) -> None:
+        given = dict(zip(arrays, parts, strict=True))
+        a, b, total = (given.get(operand, operand) for operand in operands)
+        build("pipe_barrier", barrier, [])
+        replace_elementwise(op, "vmuls" if name == "vaxpy" else "vmul", [a, b, *buffers])
+        build("pipe_barrier", barrier, [])
+        replace_elementwise(op, "vadd", [*buffers, total, total])
 
-    Raises:
-        NoCounterpart: it is made by something else than views of a buffer at an address.
-    """
-    kind = ir.MemRefType(value.type)
-    if kind.element_type == element:
-        return value
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        raise NoCounterpart("bits of an argument")
-    changed = ir.MemRefType.get(kind.shape, element, kind.layout, kind.memory_space)
-    if owner.name in ("hir.pointer_cast", "memref.view"):
-        attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
-        return ir.Operation.create(owner.name, [changed], list(owner.operands), attributes).result
-    if owner.name not in (*VIEWS, "memref.cast"):
-        raise NoCounterpart(f"bits of what {owner.name} makes")
-    source, *others = owner.operands
-    attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
-    operands = [seen_as(source, element), *others]
-    return ir.Operation.create(owner.name, [changed], operands, attributes).result
-
-
-def without_repeats(value: ir.Value) -> tuple[ir.Value, set[int]]:
-    """A view with one element where it has several at the same place, and these dimensions.
-
-    Raises:
-        NoCounterpart: it is made by something else than `memref.reinterpret_cast` and parts of one.
-    """
-    kind = ir.MemRefType(value.type)
-    steps, offset = kind.get_strides_and_offset()
-    dims = {i for i, step in enumerate(steps) if step == 0}
-    if not dims:
-        return value, dims
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and owner.name == "memref.subview":
-        return part_without_repeats(owner), dims
-    if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
-        raise NoCounterpart("a view with repeats")
-    sizes = [1 if i in dims else size for i, size in enumerate(kind.shape)]
-    steps = [1 if i in dims else step for i, step in enumerate(steps)]
-    attributes = {name: owner.attributes[name] for name in attribute_names(owner)}
-    attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
-    attributes["static_strides"] = ir.DenseI64ArrayAttr.get(steps)
-    layout = ir.StridedLayoutAttr.get(offset, steps)
-    narrow = ir.MemRefType.get(sizes, kind.element_type, layout, kind.memory_space)
-    made = ir.Operation.create(owner.name, [narrow], list(owner.operands), attributes)
-    return made.result, dims
-
-
-def part_without_repeats(view: Op) -> ir.Value:
-    """A part of a view with one element where that has several at the same place."""
-    source, *others = view.operands
-    narrow, dims = without_repeats(source)
-    dynamic, given = ir.ShapedType.get_dynamic_size(), iter(others)
-    static = view.attributes["static_offsets"]
-    offsets = [next(given) if offset == dynamic else offset for offset in static]
-    offsets = [0 if i in dims else offset for i, offset in enumerate(offsets)]
-    sizes = [1 if i in dims else n for i, n in enumerate(view.attributes["static_sizes"])]
-    return builder.subview(
-        narrow, offsets, sizes, list(view.attributes["static_strides"]), dropped(view)
-    )
-
-
-def dropped(view: Op) -> list[int]:
-    """Dimensions of one element that a `memref.subview` leaves out."""
-    kept = list(ir.MemRefType(view.results[0].type).shape)
-    found = []
-    for i, size in reversed(list(enumerate(view.attributes["static_sizes"]))):
-        if kept and kept[-1] == size:
-            kept.pop()
-        else:
-            found.append(i)
-    return found
+    in_pieces(arrays, room, product, steps)
 
 
 def flag(op: Op) -> dict[str, str]:
@@ -359,46 +290,6 @@ def transfer(source: ir.Value, target: ir.Value) -> tuple[str, dict[str, str], l
     if spaces == ("ub", "ub"):
         return "copy", {}, [source, target]
     raise NoCounterpart(f"cce.copy from {spaces[0]} to {spaces[1]}")
-
-
-def whole_blocks(value: ir.Value) -> ir.Value:
-    """The part of a buffer that a copy of whole blocks moves.
-
-    Raises:
-        NoCounterpart: one of several rows does not end in whole blocks.
-    """
-    view = buffer_of(value)
-    *rows, wide = view.shape
-    size = ceil_div(wide, view.block) * view.block
-    if size == wide:
-        return value
-    if math.prod(rows) > 1:
-        raise NoCounterpart("cce.copy of whole blocks")
-    base, place = base_and_place(value)
-    return builder.restride(base, [*rows, size], view.strides, place)
-
-
-def base_and_place(value: ir.Value) -> tuple[ir.Value, IndexLike]:
-    """The array that a view is a part of, and its first element in there.
-
-    Raises:
-        NoCounterpart: other operations make the view than subviews and a change of shape.
-    """
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name not in VIEWS:
-        if buffer_of(value).offset != 0:
-            raise NoCounterpart("a view at a place that is not known")
-        return value, 0
-    source, *given = owner.operands
-    dynamic, left = ir.ShapedType.get_dynamic_size(), iter(given)
-    offsets = [next(left) if n == dynamic else n for n in owner.attributes["static_offsets"]]
-    if owner.name == "memref.reinterpret_cast":
-        (offset,) = offsets
-        return source, offset
-    base, place = base_and_place(source)
-    for offset, step in zip(offsets, buffer_of(source).strides, strict=True):
-        place = builder.add(place, builder.mul(offset, step))
-    return base, place
 
 
 def fill_lanes(op: Op, scalar: ir.Value, target: ir.Value, room: FreeRoom) -> None:

@@ -42,16 +42,6 @@ class FreeRoom:
         ]
         return FreeRoom(round_up(max(ends, default=0), BLOCK_BYTES), ub_bytes)
 
-    def buffer(self, like: ir.Value) -> ir.Value:
-        """A buffer as large as a view, without its gaps.
-
-        Raises:
-            NoCounterpart: it does not fit.
-        """
-        kind = ir.MemRefType(like.type)
-        dense = ir.MemRefType.get(kind.shape, kind.element_type, None, kind.memory_space)
-        return self.several([dense])[0]
-
     def elements(self, like: ir.MemRefType, count: int) -> ir.Value:
         """A buffer of so many elements of a type.
 
@@ -77,14 +67,22 @@ class FreeRoom:
         Raises:
             NoCounterpart: they do not fit.
         """
-        places, end = [], self.begin
-        for kind in kinds:
-            places.append(end)
-            bits = math.prod(kind.shape) * BITS[str(kind.element_type)]
-            end += round_up(ceil_div(bits, BYTE_BITS), BLOCK_BYTES)
+        *places, end = self.places(kinds)
         if end > self.end:
             raise NoCounterpart("an operation of several steps without room for what is between")
         return [pointer_cast(place, kind) for place, kind in zip(places, kinds, strict=True)]
+
+    def holds(self, kinds: Sequence[ir.MemRefType]) -> bool:
+        """Whether buffers of these types fit."""
+        return self.places(kinds)[-1] <= self.end
+
+    def places(self, kinds: Sequence[ir.MemRefType]) -> list[int]:
+        """Addresses of buffers of these types, one behind the other, and that behind the last."""
+        places = [self.begin]
+        for kind in kinds:
+            bits = math.prod(kind.shape) * BITS[str(kind.element_type)]
+            places.append(places[-1] + round_up(ceil_div(bits, BYTE_BITS), BLOCK_BYTES))
+        return places
 
 
 def bytes_in(value: ir.Value) -> int:

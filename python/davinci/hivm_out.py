@@ -18,9 +18,9 @@ from davinci.frontends.hivm import written
 from davinci.mlir import Op, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend.ascend_unfold_windows import AscendUnfoldWindowsPass
-from davinci.passes.cce_to_hir.choices import is_dense
 from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
 from davinci.passes.cce_to_hir.join_loads_and_products import JoinLoadsAndProductsPass
+from davinci.passes.cce_to_hir.views import is_dense
 from davinci.passes.pipeline import pipelines, runner
 from davinci.passes.pipeline.pipeline_text import ROOT
 

@@ -186,6 +186,12 @@ def test_a_product_that_leaves_fractals_for_the_next(rows: int) -> None:
     assert arrays[out].tobytes() == expected.tobytes()
 
 
+def test_pieces_of_a_scaled_sum() -> None:
+    """Two tiles leave no room in UB for all products of one."""
+    text = model("20000xf16", MODELS["a scaled sum"][1])
+    assert slower(text) < 1.3
+
+
 def test_reductions_of_blocks() -> None:
     """Rows of 64, by maxima and sums of blocks, and blocks filled with them."""
     text = """func.func @main(%a: tensor<4096x64xf32>) -> tensor<4096x64xf32> {

@@ -50,9 +50,9 @@ func.func @empty(%x: memref<100xf32>) attributes {ascend.kernel, ascend.core = "
 // CHECK: func.func @adds()
 // CHECK: [[A:%.+]] = "hir.pointer_cast"
 // CHECK: [[M:%.+]] = "hir.pointer_cast"{{.*}} -> memref<64xi32, "ub">
-// CHECK: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
 // CHECK: [[END:%.+]] = arith.constant 1280 : i64
 // CHECK-NEXT: [[T:%.+]] = "hir.pointer_cast"([[END]])
+// CHECK-NEXT: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
 // CHECK-NEXT: "hir.vmul"([[A]], [[A]], [[T]])
 // CHECK-NEXT: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
 // CHECK-NEXT: "hir.vadd"([[T]], [[A]], [[A]])
@@ -212,5 +212,46 @@ func.func @s() attributes {ascend.kernel, ascend.core = "aiv"} {
   %t = memref.alloc() {cce.address = 512 : i64} : memref<16xf32, #cce.space<"UB">>
   %d = memref.reinterpret_cast %t to offset: [0], sizes: [2], strides: [8] : memref<16xf32, #cce.space<"UB">> to memref<2xf32, strided<[8]>, #cce.space<"UB">>
   "cce.vcadd"(%a, %d) {lanes = 40 : i64} : (memref<2x64xf32, #cce.space<"UB">>, memref<2xf32, strided<[8]>, #cce.space<"UB">>) -> ()
+  return
+}
+
+// Where UB has no room for a whole product, it is one of a piece in a loop, and of the rest.
+// CHECK: func.func @pieces(
+// CHECK: [[A:%.+]] = "hir.pointer_cast"{{.*}} -> memref<40000xf32, "ub">
+// CHECK: scf.for [[I:%.+]] = %c0{{.*}} to %c36608{{.*}} step %c9152
+// CHECK-NEXT: [[P:%.+]] = memref.subview [[A]][[[I]]] [9152] [1]
+// CHECK: [[T:%.+]] = "hir.pointer_cast"{{.*}} -> memref<9152xf32, "ub">
+// CHECK: "hir.vmul"([[P]], %cst, [[T]])
+// CHECK: "hir.vadd"([[T]], [[P]], [[P]])
+// CHECK: [[P:%.+]] = memref.subview [[A]][36608] [3392] [1]
+// CHECK: [[T:%.+]] = "hir.pointer_cast"{{.*}} -> memref<3392xf32, "ub">
+// CHECK: "hir.vmul"([[P]], %cst, [[T]])
+// CHECK: "hir.vadd"([[T]], [[P]], [[P]])
+func.func @pieces() attributes {ascend.kernel, ascend.core = "aiv"} {
+  %cst = arith.constant 2.0 : f32
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<40000xf32, #cce.space<"UB">>
+  "cce.vaxpy"(%a, %cst, %a) : (memref<40000xf32, #cce.space<"UB">>, f32, memref<40000xf32, #cce.space<"UB">>) -> ()
+  return
+}
+
+// A choice between an array, whose step of 0 along one element is none, and a block that repeats,
+// which is copied to all places of a piece of a row.
+// CHECK: func.func @chosen(
+// CHECK: scf.for [[I:%.+]] = %c0
+// CHECK: scf.for [[J:%.+]] = %c0{{.*}} to %c2216{{.*}} step %c1108
+// CHECK: [[X:%.+]] = memref.subview {{.*}}[[[I]], 0, [[J]], 0] [1, 1, 1108, 8] [1, 1, 1, 1]
+// CHECK: [[S:%.+]] = "hir.pointer_cast"{{.*}} -> memref<32xi8, "ub">
+// CHECK: [[B:%.+]] = "hir.pointer_cast"{{.*}} -> memref<1108x8xi1, "ub">
+// CHECK: [[C:%.+]] = "hir.pointer_cast"{{.*}} -> memref<1108x8xf32, "ub">
+// CHECK: "hir.vbrc"({{.*}}, [[C]]) {broadcast_dims = array<i64: 0>}
+// CHECK: "hir.vcmp"([[X]], [[C]], [[B]])
+// CHECK: "hir.vsel"([[B]], [[X]], [[C]], [[X]], [[S]])
+// CHECK-NOT: "cce.
+func.func @chosen() attributes {ascend.kernel, ascend.core = "aiv"} {
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<39984xf32, #cce.space<"UB">>
+  %one = memref.alloc() {cce.address = 159968 : i64} : memref<8xf32, #cce.space<"UB">>
+  %x = memref.reinterpret_cast %a to offset: [0], sizes: [2, 1, 2499, 8], strides: [19992, 0, 8, 1] : memref<39984xf32, #cce.space<"UB">> to memref<2x1x2499x8xf32, strided<[19992, 0, 8, 1]>, #cce.space<"UB">>
+  %y = memref.reinterpret_cast %one to offset: [0], sizes: [2, 1, 2499, 8], strides: [0, 0, 0, 1] : memref<8xf32, #cce.space<"UB">> to memref<2x1x2499x8xf32, strided<[0, 0, 0, 1]>, #cce.space<"UB">>
+  "cce.vcmpsel"(%x, %y, %x, %y, %x) {predicate = "lt"} : (memref<2x1x2499x8xf32, strided<[19992, 0, 8, 1]>, #cce.space<"UB">>, memref<2x1x2499x8xf32, strided<[0, 0, 0, 1]>, #cce.space<"UB">>, memref<2x1x2499x8xf32, strided<[19992, 0, 8, 1]>, #cce.space<"UB">>, memref<2x1x2499x8xf32, strided<[0, 0, 0, 1]>, #cce.space<"UB">>, memref<2x1x2499x8xf32, strided<[19992, 0, 8, 1]>, #cce.space<"UB">>) -> ()
   return
 }
