@@ -48,9 +48,8 @@ def in_pieces(operands: Sequence[ir.Value], room: FreeRoom, types: Types, steps:
             parts = [builder.subview(value, offsets, sizes, drop=drop) for value in operands]
             steps(parts, room.several(types(sizes[cut:])))
 
-        if count:
-            with builder.for_loop(0, count * most, most) as start:
-                build(start, most)
+        with builder.for_loop(0, count * most, most) as start:
+            build(start, most)
         if rest:
             build(count * most, rest)
 
