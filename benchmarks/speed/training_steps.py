@@ -79,26 +79,36 @@ def cnn(random: Any) -> tuple[Any, Callable[..., Any], tuple[Any, ...]]:
 
 
 def transformer(random: Any) -> tuple[Any, Callable[..., Any], tuple[Any, ...]]:
-    """One causal layer, 2 heads of 32, on 2 rows of 16 tokens of 100."""
+    """One causal layer, 2 heads of 32, on 2 rows of 16 tokens of 100; positions are learned, and
+    layer norms have scales and shifts."""
     parameters = {
         "table": weights(random, 100, 64),
+        "positions": weights(random, 16, 64),
+        "scale1": jnp.ones(64),
+        "shift1": jnp.zeros(64),
+        "scale2": jnp.ones(64),
+        "shift2": jnp.zeros(64),
         "qkv": weights(random, 64, 192),
         "out": weights(random, 64, 64),
         "up": weights(random, 64, 128),
+        "bias": jnp.zeros(128),
         "down": weights(random, 128, 64),
     }
 
-    def normalised(x: Any) -> Any:
-        return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+    def normalised(x: Any, scale: Any, shift: Any) -> Any:
+        x = (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+        return x * scale + shift
 
     def loss(p: Any, tokens: Any, labels: Any) -> Any:
-        x = p["table"][tokens]
-        q, k, v = jnp.split((normalised(x) @ p["qkv"]).reshape(2, 16, 2, 96), 3, -1)
+        x = p["table"][tokens] + p["positions"]
+        projected = normalised(x, p["scale1"], p["shift1"]) @ p["qkv"]
+        q, k, v = jnp.split(projected.reshape(2, 16, 2, 96), 3, -1)
         scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / 32**0.5
         scores = jnp.where(jnp.tril(jnp.ones((16, 16), bool)), scores, -1e9)
         mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
         x = x + mixed.reshape(2, 16, 64) @ p["out"]
-        x = x + jax.nn.gelu(normalised(x) @ p["up"]) @ p["down"]
+        up = normalised(x, p["scale2"], p["shift2"]) @ p["up"] + p["bias"]
+        x = x + jax.nn.gelu(up) @ p["down"]
         return cross_entropy((x @ p["table"].T).reshape(32, 100), labels)
 
     tokens = random.integers(0, 100, (2, 16))
