@@ -333,7 +333,10 @@ def part_exponentials(op: Op, chip: Chip) -> ir.Value | None:
     source, result = tensor_of(found.rows.type), tensor_of(op.results[0].type)
     middle = [*found.between(), found.subtracted, found.difference, found.exponential]
     last = [reader for reader in found.readers() if reader not in middle]
-    if 0 in source.shape or result.count >= chip.cores or any(map(_feeds_product, last)):
+    returned = not all(reader.results for reader in last)
+    if returned or 0 in source.shape or result.count >= chip.cores:
+        return None
+    if any(map(_feeds_product, last)):
         return None
     whole = weighed([found.largest, *middle, op, *last], chip)
     # What is done to parts, what joins them, and what needs the sum.

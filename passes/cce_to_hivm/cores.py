@@ -27,18 +27,20 @@ which `insert-sync` leaves free in such kernels.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.effects import MEETINGS
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.counters import LINE_BYTES
 from davinci.isa.cross_core import ALL_OF_A_KIND
 from davinci.machine.legality import illegal_instruction
-from davinci.mlir import Op, arith, ir, scf
+from davinci.mlir import Op, arith, ir, operations, scf
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernel_around
 from davinci.passes.analysis.meetings import event_of
@@ -64,9 +66,27 @@ def lower_read_counter(emitter: Emitter, op: Op) -> None:
     bursts = INSTRUCTIONS["copy_gm_to_ubuf"]
     (first, line, _), (own, *_) = places.own[0], places.own[-1]
     emitter.instruction(bursts, [first, line], places.of_own(bursts.field_names, "src_gap"))
-    flag(emitter, op, Pipe.MTE2, Pipe.S)
-    found = builder.op("hivm.ld", [own.pointer()], [i32])
+    send(emitter, op, Pipe.MTE2, Pipe.S)
+    with ir.InsertionPoint(_before_use(op)):
+        receive(emitter, op, Pipe.MTE2, Pipe.S)
+        found = builder.op("hivm.ld", [own.pointer()], [i32])
     op.results[0].replace_all_uses_with(found.result)
+
+
+def _before_use(op: Op) -> Op:
+    """The operation of the block before which a counter is waited for that `op` begins to load:
+    the first that uses it, or in which cores meet. What is between is issued meanwhile."""
+    users = [use.owner for use in op.results[0].uses]
+    block = ir.InsertionPoint(op).block.operations
+    *_, last = following = list(itertools.dropwhile(lambda each: each != op, block))[1:]
+    return next(
+        (
+            each
+            for each in following
+            if any(inner in users or inner.name in MEETINGS for inner in operations(each))
+        ),
+        last,
+    )
 
 
 @lowering("sync_cores", "sync_and_copy")

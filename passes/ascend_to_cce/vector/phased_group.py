@@ -10,9 +10,9 @@
           copy the piece of each output to GM
         fold what was gathered to statistics
         where cores that share a tile meet:      they see their own pieces only
-          copy the statistics to GM              of each core, behind the kernel's own arguments
+          copy what they tell to GM              of each core, behind the kernel's own arguments
           all cores meet                         cce.sync_cores
-          copy those of all cores of the tile to UB, and combine them
+          copy that of all cores of the tile to UB, which statistics combine
 
 Pieces are written out one after the other, so that `multi-buffer` can order them.
 """
@@ -54,6 +54,7 @@ from davinci.schedule.vector.row_statistics import neutral
 from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.tile_buffers import TileBuffer
 from davinci.schedule.vector.tile_layout import VectorTile
+from davinci.schedule.vector.tile_program import MEETING, RESCALE
 from davinci.units import REPEAT_BYTES, round_up, row_major
 
 
@@ -68,6 +69,7 @@ class PhasedBuilder(TileBuilder):
         self.held = PhasedLayout(self.layout, self.phases, self.schedule.own)
         self.meetings: CoreMeetings | None = None
         self.sent: dict[Value, ir.Value] = {}
+        self.told: dict[Value, ir.Value] = {}
         self.core: ir.Value | None = None
         self.fixed: dict[Value, ir.Value] = {}
         self.rings: list[list[ir.Value]] = []
@@ -109,8 +111,8 @@ class PhasedBuilder(TileBuilder):
             self.of = self.held.ring_of[number]
             shared = meet or (number == last and self.schedule.share > 1)
             self._phase(phase, starts, part, shared)
-            if meet and phase.gathered:
-                self._exchange(phase, part)
+            if phase.told:
+                self._exchange(phase.told, part)
         self._on_statistics(self.phases.statistics)
         # Each core of a tile has all statistics after the meeting, so the first stores them.
         first = for_loop(part, 1) if meet and self.phases.outputs else nullcontext()
@@ -197,38 +199,53 @@ class PhasedBuilder(TileBuilder):
     def _begin_exchange(self) -> None:
         """Arguments for counters, and for what each core has reduced."""
         cores, i32 = self.schedule.cores, ir.IntegerType.get_signless(32)
-        reduced = [step.result for phase in self.phases.phases for step in phase.gathered]
+        told = [value for phase in self.phases.phases for value in phase.told]
         kinds = [ir.MemRefType.get([cores, LANES], i32)]
-        for value in reduced:
+        for value in told:
             size = math.prod(self.whole.shape(value))
             kinds.append(ir.MemRefType.get([cores, size], element_type(value.dtype)))
         kernel = ir.InsertionPoint.current.block.owner
         lines, *sent = add_arguments(kernel, kinds)
-        self.sent = dict(zip(reduced, sent, strict=True))
+        self.sent = dict(zip(told, sent, strict=True))
         self.meetings = CoreMeetings(lines)
         self.core = block_index(self.target)
 
-    def _exchange(self, phase: Phase, part: IndexLike) -> None:
-        """Combines what the cores of a tile have reduced, each of its pieces."""
+    def _exchange(self, told: Sequence[Value], part: IndexLike) -> None:
+        """Tells the cores of a tile what each has of its pieces."""
         assert self.meetings is not None and self.core is not None, "cores that do not meet"
         share = self.schedule.share
-        for step in phase.gathered:
-            sent, held = self.sent[step.result], self._held(step.result)
+        for value in told:
+            sent, held = self.sent[value], self._held(value)
             size = ir.MemRefType(sent.type).shape[1]
-            with serving(*step.members):
+            with serving(*self.program.makers(value)):
                 own = subview(sent, [self.core, 0], [1, size])
                 op("cce.copy", [restride(held, [1, size], [size, 1]), own])
         self.meetings.meet()
         first = arith.SubIOp(self.core, as_value(part)).result
-        for step in phase.gathered:
-            sent, held = self.sent[step.result], self._held(step.result)
+        for value in told:
+            sent = self.sent[value]
             kind = ir.MemRefType(sent.type)
             size = kind.shape[1]
-            with serving(*step.members):
-                parts = alloc([share, size], kind.element_type, "UB")
-                op("cce.copy", [subview(sent, [first, 0], [share, size]), parts])
-                total = restride(held, [1, size], [size, 1])
-                fold_axis(str(step.attributes["kind"]), parts, total, 0, 0)
+            with serving(*self.program.makers(value)):
+                self.told[value] = alloc([share, size], kind.element_type, "UB")
+                op("cce.copy", [subview(sent, [first, 0], [share, size]), self.told[value]])
+
+    def _build_step(self, step: TileStep, once: bool) -> None:
+        if step.name not in MEETING:
+            super()._build_step(step, once)
+            return
+        told, held = self.told[step.sources[0]], self._held(step.result)
+        share, size = ir.MemRefType(told.type).shape
+        if step.name == RESCALE:
+            _, own, reference = step.sources
+            scaled = alloc([share, size], element_type(step.result.dtype), "UB")
+            alike = restride(self._held(reference), [share, size], [0, 1])
+            op("cce.vsub", [self.told[own], alike, scaled])
+            op("cce.vexp", [scaled, scaled])
+            op("cce.vmul", [told, scaled, scaled])
+            told = scaled
+        result = restride(held, [1, size], [size, 1])
+        fold_axis(str(step.attributes["kind"]), told, result, 0, 0)
 
     def _layout_of(self, piece: int) -> Any:
         """The layout of a piece: the last one may hold less."""

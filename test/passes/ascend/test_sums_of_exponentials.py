@@ -53,7 +53,7 @@ def expected(x: Any, log: bool) -> Any:
 
 @pytest.mark.parametrize(
     ("log", "shape", "kernels"),
-    [(False, EQUAL, 3), (True, EQUAL, 3), (True, RAGGED, 1), (False, LONG, 3)],
+    [(False, EQUAL, 3), (True, EQUAL, 3), (True, RAGGED, 1), (False, RAGGED, 1), (False, LONG, 3)],
 )
 def test_rows_in_parts(log: bool, shape: tuple[int, int], kernels: int) -> None:
     executable = davinci.compile(text(shape, log))
@@ -72,3 +72,17 @@ def test_rows_in_parts(log: bool, shape: tuple[int, int], kernels: int) -> None:
         np.testing.assert_allclose(found, expected(case, log), rtol=1e-5, atol=3e-6)
     assert len(executable.profile["kernels"]) == kernels
     assert executable.profile["launches"] == 1
+
+
+def test_exponentials_that_are_results_are_not_parted() -> None:
+    """Nothing reads them but the end of the function."""
+    wide, narrow = f"tensor<{EQUAL[0]}x{EQUAL[1]}xf32>", f"tensor<{EQUAL[0]}xf32>"
+    whole = text(EQUAL, log=False).replace(f"-> {wide} {{", f"-> ({wide}, {narrow}) {{")
+    executable = davinci.compile(
+        whole.replace(f"return %y : {wide}", f"return %e, %s : {wide}, {narrow}")
+    )
+    x = np.random.default_rng(0).normal(size=EQUAL).astype(np.float32)
+    found, total = executable.run(x).values()
+    powers = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(found, powers, rtol=1e-5)
+    np.testing.assert_allclose(total, powers.sum(1), rtol=1e-5)

@@ -102,8 +102,8 @@ class PhasedLayout:
         layout = self.layout
         found = sum(self.gathering(step).bytes for step in phase.gathered)
         found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
-        if self.sharers is not None:  # parts of all cores, and the first half of them combined
-            sizes = (held_bytes(layout, step.result) for step in phase.gathered)
+        if self.sharers is not None:  # what all cores tell, and the first half of that combined
+            sizes = (held_bytes(layout, value) for value in phase.told)
             share = self.sharers.share
             found += sum(
                 round_up(n * size, REPEAT_BYTES) for size in sizes for n in (share, share // 2)

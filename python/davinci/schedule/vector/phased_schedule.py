@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import JOIN, PART, Value
+from davinci.operators.vector_program import JOIN, PART, TileStep, Value
 from davinci.schedule.choices import PieceChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.meetings import can_meet, meeting_cycles
+from davinci.schedule.vector.meeting_program import meeting_program
 from davinci.schedule.vector.phased_layout import PhasedLayout, TileSharers, held_bytes
 from davinci.schedule.vector.phases import Phase, Phases, phases_of
 from davinci.schedule.vector.space import IterationSpace, NoSpace
@@ -43,7 +45,7 @@ from davinci.schedule.vector.tile_layout import (
     TileLayout,
     VectorTile,
 )
-from davinci.schedule.vector.tile_program import TileProgram
+from davinci.schedule.vector.tile_program import MEETING, RESCALE, TileProgram
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 
 PIECE_BYTES = (8192, 16384, 32768, 49152)
@@ -166,8 +168,16 @@ class PhasedChooser:
             return None
         if choice.meet and not self.meets:
             return None
-        phases = phases_of(self.program, {self.axis}, keep=choice.keep)
-        return self._schedule(phases, choice)
+        program = self.program_of(choice.meet)
+        return self._schedule(program, phases_of(program, {self.axis}, keep=choice.keep), choice)
+
+    def program_of(self, meet: bool) -> TileProgram:
+        """The program of cores that meet, or that of others."""
+        return self._meeting_program if meet else self.program
+
+    @cached_property
+    def _meeting_program(self) -> TileProgram:
+        return meeting_program(self.program, self.axis)
 
     @property
     def _has_pieces(self) -> bool:
@@ -183,14 +193,15 @@ class PhasedChooser:
     def candidates(self) -> Iterator[PhasedSchedule]:
         if not self._has_pieces:
             return
-        for keep in (True, False):
+        for keep, meet in itertools.product((True, False), (False, True)[: 1 + self.meets]):
+            program = self.program_of(meet)
             try:
-                phases = phases_of(self.program, {self.axis}, keep=keep)
+                phases = phases_of(program, {self.axis}, keep=keep)
             except NoSpace:
                 return
-            for size, meet in itertools.product(self._sizes(), (False, True)[: 1 + self.meets]):
+            for size in self._sizes():
                 choice = PieceChoice(size=size, keep=keep, meet=meet)
-                schedule = self._schedule(phases, choice)
+                schedule = self._schedule(program, phases, choice)
                 if schedule is not None:
                     yield schedule
 
@@ -208,7 +219,9 @@ class PhasedChooser:
         found |= {total // (cores * n) // granule * granule for n in PIECES_OF_CORE if cores > 1}
         return sorted(size for size in found if 0 < size < total)
 
-    def _schedule(self, phases: Phases, choice: PieceChoice) -> PhasedSchedule | None:
+    def _schedule(
+        self, program: TileProgram, phases: Phases, choice: PieceChoice
+    ) -> PhasedSchedule | None:
         """The schedule of a choice, None if it does not fit or cannot be moved."""
         size, meet = choice.size, choice.meet
         axes, lane, block = self.space.axes, self.program.lane, self.program.row_block
@@ -232,7 +245,7 @@ class PhasedChooser:
         cores = min(tiles * share, self.cores)
         sharers = TileSharers(share, cores) if meet else None
         try:
-            layout = self._layout(phases, tile, seen, sharers)
+            layout = self._layout(program, phases, tile, seen, sharers)
             if layout is None:
                 return None
             own = ceil_div(tiles * share, self.cores)
@@ -258,12 +271,17 @@ class PhasedChooser:
         )
 
     def _layout(
-        self, phases: Phases, tile: VectorTile, pieces: int, sharers: TileSharers | None
+        self,
+        program: TileProgram,
+        phases: Phases,
+        tile: VectorTile,
+        pieces: int,
+        sharers: TileSharers | None,
     ) -> TileLayout | None:
         """The layout with statistics where they are used fastest in the room that is left; None if
         there is no room."""
         for spare in (*(self.room // share for share in COPIED_SHARES), BLOCK_BYTES):
-            args = self.space, self.program, tile, self.machine
+            args = self.space, program, tile, self.machine
             layout = TileLayout(*args, spare=spare, uses=pieces)
             if PhasedLayout(layout, phases, pieces, sharers).footprint() <= self.room:
                 return layout
@@ -315,24 +333,34 @@ class PhasedChooser:
                 total += turns_cycles(machine, turns, vector, read, write, SLOTS)
             if self._in_l2(phase.inputs, layout, own * cores):
                 loaded.update(phase.inputs)
-            total += waiting_cycles((*phase.gathered, *phase.statistics), layout)
-            if share > 1 and phase.gathered:
+            total += waiting_cycles(phase.gathered, layout)
+            total += self._statistics_cycles(phase.statistics, layout, share)
+            if phase.told:
                 total += self._exchange_cycles(phase, layout, share, cores)
-        total += waiting_cycles(phases.statistics, layout)
+        total += self._statistics_cycles(phases.statistics, layout, share)
         for once in (False, True):
             total += once_cycles(phases.inputs, phases.outputs, layout, cores, once)
         return total
 
     def _exchange_cycles(self, phase: Phase, layout: TileLayout, share: int, cores: int) -> float:
-        """Estimated time in which the cores of a tile combine what each has reduced."""
+        """Estimated time in which the cores of a tile tell each other what each has reduced."""
         machine = self.machine
-        sizes = [held_bytes(layout, step.result) for step in phase.gathered]
-        total = meeting_cycles(machine, cores, share * sum(sizes))
-        total += machine.sync.flag_cycles + prices.writing(machine).result(sum(sizes))
-        levels = share.bit_length()
-        for size in sizes:
-            step = prices.vector(machine, "", "", share * size / REPEAT_BYTES / levels)
-            total += levels * (step + machine.sync.barrier_cycles)
+        told = sum(held_bytes(layout, value) for value in phase.told)
+        meeting = meeting_cycles(machine, cores, share * told)
+        return meeting + machine.sync.flag_cycles + prices.writing(machine).result(told)
+
+    def _statistics_cycles(
+        self, steps: Sequence[TileStep], layout: TileLayout, share: int
+    ) -> float:
+        """Estimated time of steps on statistics, with those that combine what cores of a tile have
+        told each other: in halves, after three steps on all of it where it is rescaled."""
+        machine, levels = self.machine, share.bit_length()
+        total = waiting_cycles((step for step in steps if step.name not in MEETING), layout)
+        for step in (step for step in steps if step.name in MEETING):
+            repeats = share * held_bytes(layout, step.result) / REPEAT_BYTES
+            counts = [repeats] * 3 * (step.name == RESCALE) + [repeats / levels] * levels
+            each = (prices.vector(machine, "", "", count) for count in counts)
+            total += sum(each) + len(counts) * machine.sync.barrier_cycles
         return total
 
     def _in_l2(self, values: tuple[int, ...], layout: TileLayout, pieces: float) -> bool:

@@ -15,11 +15,11 @@ the end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.space import NoSpace
-from davinci.schedule.vector.tile_program import REDUCE, TileProgram
+from davinci.schedule.vector.tile_program import MEET, REDUCE, TileProgram
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Phase:
         steps: done for each piece.
         gathered: reductions that gather the pieces, folded after the last one.
         outputs: numbers of the group's values of which pieces are stored.
+        told: statistics that cores which share a tile tell each other at the end.
     """
 
     statistics: tuple[TileStep, ...]
@@ -39,6 +40,7 @@ class Phase:
     steps: tuple[TileStep, ...]
     gathered: tuple[TileStep, ...]
     outputs: tuple[int, ...]
+    told: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,13 @@ class _Phases:
                 needed |= {source for source in step.sources if self.has(source)}
         inputs = tuple(self.number[v] for v in self.program.inputs if v in needed)
         statistics = tuple(self._statistics(number))
-        return Phase(statistics, inputs, tuple(steps), tuple(gathered), tuple(outputs))
+        told = dict.fromkeys(
+            source
+            for step in self.program.steps
+            if step.name == MEET and self.level[step.result] == number + 1
+            for source in step.sources
+        )
+        return Phase(statistics, inputs, tuple(steps), tuple(gathered), tuple(outputs), tuple(told))
 
     def _parted(self, phases: list[Phase]) -> tuple[list[Phase], frozenset[Value]]:
         """The same with everything made once; what is read again is kept."""
@@ -160,7 +168,5 @@ class _Phases:
             reads = [source for step in (*steps, *phase.gathered) for source in step.sources]
             reads += [self.program.stores[n] for n in phase.outputs]
             kept |= {value for value in reads if made.get(value, number) < number}
-            found.append(
-                Phase(phase.statistics, tuple(inputs), tuple(steps), phase.gathered, phase.outputs)
-            )
+            found.append(replace(phase, inputs=tuple(inputs), steps=tuple(steps)))
         return found, frozenset(kept)

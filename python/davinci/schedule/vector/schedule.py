@@ -93,7 +93,7 @@ def plan(
     choosers = _choosers(graph, machine, cores, meets)
     choosers[0].require_rows()
     chooser, found = _least(choosers, lambda each: each.best if choice is None else each.of(choice))
-    return VectorPlan(graph, chooser.space, chooser.program, found, machine)
+    return VectorPlan(graph, chooser.space, chooser.program_of(found), found, machine)
 
 
 def plans(
@@ -268,6 +268,12 @@ class _VectorChooser:
         if found is None:
             raise NoSpace(f"no tile like {choice} can be moved and fits UB")
         return found
+
+    def program_of(self, schedule: VectorSchedule | PhasedSchedule) -> TileProgram:
+        """The program that a schedule computes."""
+        if isinstance(schedule, PhasedSchedule):
+            return self._phased.program_of(schedule.meet)
+        return self.program
 
     def _tile(self, cut: int, size: int, whole: bool) -> list[int]:
         """Sizes of a tile that has `size` of the axis that is cut."""

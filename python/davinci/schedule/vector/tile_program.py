@@ -45,6 +45,13 @@ PACK, UNPACK, VIEW = "pack", "unpack", "view"
 combined with it; a value repeated along axes it lacks; a statistic packed, and a packed one spread
 to a block a row; the bits of a value seen as another type, in the same buffer."""
 
+MEET, RESCALE = "meet", "rescale"
+"""Steps of cores that share a tile, behind a meeting: the first source of all of these cores,
+combined (the others are told with it); the sum of their first sources, each times the exponential
+of the core's second one minus the third, which all know."""
+
+MEETING = frozenset({MEET, RESCALE})
+
 MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
 """Steps that bring a statistic to other places, or elements to their halves and back."""
 
@@ -307,7 +314,7 @@ class TileProgram(VectorProgram):
         found: set[Value] = set()
         for step in self.steps:
             form = self.forms[step.result]
-            if step.name in MOVED or form is None or self.lane in form:
+            if step.name in MOVED | MEETING or form is None or self.lane in form:
                 continue
             lanes = block_lanes(step.result.dtype)
             arrays = [v for v in step.sources if self.forms[v] is not None]
