@@ -6,9 +6,12 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import weakref
 
+import numpy as np
 import pytest
 
+import davinci
 from davinci import compiler
 from davinci.garbage import FEW, no_search, rare_search
 
@@ -93,3 +96,22 @@ def test_compile() -> None:
     assert len(searching) > 2
     assert not any(searching)
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("machine", ["ascend310", "ascend910", "ascend910b"])
+def test_memories_go_with_their_executable(machine: str) -> None:
+    """Also those of cores that met, without a search: each core has dozens of mappings of the host,
+    of which a process may have 65,530."""
+    types = "(tensor<16x16384xf16>, tensor<16384x16xf16>) -> tensor<16x16xf32>"
+    text = f"""func.func @main(%a: tensor<16x16384xf16>, %b: tensor<16384x16xf16>)
+                -> tensor<16x16xf32> {{
+      %r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : {types}
+      return %r : tensor<16x16xf32> }}"""
+    executable = davinci.compile(text, machine=machine)
+    memories = weakref.ref(executable._host.device.cores)
+    gc.collect()
+    with no_search():
+        executable.run({spec.name: np.zeros(spec.shape, spec.dtype) for spec in executable.inputs})
+        assert memories() is not None
+        del executable
+        assert memories() is None

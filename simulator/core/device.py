@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy.typing as npt
 
@@ -17,7 +18,7 @@ from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
 from davinci.simulator.core.launch import CoreGroup, FreeCores, JoinedKernels, KernelCall
-from davinci.simulator.core.memory import GlobalMemory, of_group
+from davinci.simulator.core.memory import GlobalMemory, NearMemories, of_group
 from davinci.simulator.core.program import BlockProgram
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.launch import SplitLaunch
@@ -25,6 +26,41 @@ from davinci.simulator.split.meetings import Meetings
 from davinci.simulator.split.talking import TalkingLaunch
 from davinci.simulator.timing.l2 import L2
 from davinci.simulator.timing.profile import LaunchProfile
+
+
+@dataclass(frozen=True)
+class NewCores:
+    """Makes cores of a device. It does not know the device, so that this goes with its last owner
+    and is not left to the search for cycles: hundreds of memories are kept with it.
+
+    Attributes:
+        memory: global memory of the device.
+        tables: what instructions do, by kind of core.
+        checks, data, most_instructions: see `Device`.
+    """
+
+    machine: Machine
+    memory: GlobalMemory
+    tables: Mapping[str, Tables]
+    checks: bool
+    data: bool
+    most_instructions: int
+
+    def core(self, kind: str, near: NearMemories | None = None) -> Core:
+        """A core of that kind.
+
+        Args:
+            near: its memories, if others reach some of them; None for memories of its own.
+        """
+        most, tables = self.most_instructions, self.tables[kind]
+        return Core(self.machine, kind, self.memory, tables, self.checks, self.data, most, near)
+
+    def group(self) -> CoreGroup:
+        """A cube core and its vector cores that reach some of each other's memories."""
+        memories = of_group(self.machine, shadowed=self.data)
+        cores = [self.core("AIV" if n else "AIC", near) for n, near in enumerate(memories)]
+        (whole, shared), *_ = memories
+        return CoreGroup(cores, [whole[space] for space in shared])
 
 
 class Device:
@@ -72,24 +108,10 @@ class Device:
         self._most = most
 
         def cores(checks: bool, data: bool) -> FreeCores:
-            def make(kind: str) -> Core:
-                return Core(self.machine, kind, self._gm, self._tables[kind], checks, data, most)
-
-            return FreeCores(make, lambda: self._group(checks, data))
+            new = NewCores(self.machine, self._gm, self._tables, checks, data, most)
+            return FreeCores(new.core, new.group)
 
         self.cores, self.clocks = cores(self.checks, self.data), cores(checks=False, data=False)
-
-    def _group(self, checks: bool, data: bool) -> CoreGroup:
-        """A cube core and its vector cores that reach some of each other's memories."""
-        cores = []
-        memories = of_group(self.machine, shadowed=data)
-        for number, near in enumerate(memories):
-            kind, most = "AIV" if number else "AIC", self._most
-            tables = self._tables[kind]
-            core = Core(self.machine, kind, self._gm, tables, checks, data, most, near)
-            cores.append(core)
-        (whole, shared), *_ = memories
-        return CoreGroup(cores, [whole[space] for space in shared])
 
     def allocate(self, nbytes: int) -> int:
         """See `GlobalMemory.allocate`."""

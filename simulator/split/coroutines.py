@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from davinci.errors import InputError
+
 
 class Abandoned(BaseException):
     """Ends a held program whose launch has failed elsewhere."""
@@ -36,13 +38,26 @@ class Coroutine:
         self.error: BaseException | None = None
 
     def resume(self) -> None:
-        """Lets it run until it gives way or ends; called by the owner of the launch."""
+        """Lets it run until it gives way or ends; called by the owner of the launch.
+
+        Raises:
+            InputError: the host gives no thread for it.
+        """
         if not self._gives_way:
             self._main()
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._main, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._main, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise InputError(
+                    "no thread for a program of a launch",
+                    where="simulation",
+                    found=str(error),
+                    hint="a launch takes one for each of its programs that waits for others",
+                ) from error
+            self._thread = thread
         else:
             self._turn.release()
         self._back.acquire()
@@ -64,10 +79,13 @@ class Coroutine:
             self.resume()
 
     def _main(self) -> None:
+        run = self._run
+        del self._run  # What it knows knows this program.
         try:
-            self._run(self)
+            run(self)
         except BaseException as error:  # raised again by the owner of the launch
             self.error = error
+        del run
         self.done = True
         self._back.release()
 

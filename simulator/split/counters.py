@@ -199,7 +199,7 @@ class CounterLink:
         self.waiting, self.pipe_waits = poll, pipe_waits
         while (count := self._counters.seen(poll)) is None:
             self._give_way()
-        self.waiting = None
+        self.waiting, self.pipe_waits = None, list
         self._poll = poll, count
 
     def end_poll(self, index: int, value: int) -> Knowledge | None:

@@ -388,5 +388,5 @@ class Link:
         """Gives way until what the program waits for has come; the time counts from its start."""
         while (count := come()) is None:
             self._give_way()
-        self.waiting = None
+        self.waiting, self.pipe_waits = None, list
         return Count(count.time - self.begin, count.knowledge)

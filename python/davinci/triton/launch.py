@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -189,8 +188,6 @@ class CompiledKernels:
         if held > MOST_BYTES:
             while 2 * held > MOST_BYTES and self.executables:
                 held -= host_bytes(self.executables.pop(next(iter(self.executables))))
-            # Memories of cores lie in cycles of references, which Python looks for rarely.
-            gc.collect()
         self.executables[key] = found
         return found
 
