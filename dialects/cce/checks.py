@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from davinci.dialects.base import attribute, integer, one_of
 from davinci.dialects.cce.buffers import BufferView, type_name
-from davinci.dialects.cce.instructions import BITWISE, COPIES, types_of
+from davinci.dialects.cce.instructions import BITWISE, COPIES, FRACTAL_COPIES, types_of
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.strides import merge_dims, split_run
 from davinci.mlir import Op, ir
-from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS, REPEAT_BYTES
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BLOCKS, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 PIPES = tuple(p.name for p in Pipe if p != Pipe.ALL)
@@ -190,6 +190,15 @@ def check_copy(src: BufferView, dst: BufferView, round_up: bool) -> None:
     )
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     run_bytes = run * src.itemsize
+    if dst.space in FRACTAL_COPIES:
+        require_type("source", src.dtype, types_of(FRACTAL_COPIES[dst.space]))
+        whole = not outer and run_bytes % FRACTAL_BYTES == 0 and not round_up
+        require(
+            whole,
+            "no run of whole fractals",
+            f"{len(outer)} dimensions of runs of {run_bytes} bytes",
+            f"one run of a multiple of {FRACTAL_BYTES} bytes",
+        )
     if round_up:
         require(not outer, "round_up with more than one run", f"{len(outer) + 1} dimensions")
     else:

@@ -65,7 +65,12 @@ def copies() -> dict[tuple[str, str], Instruction]:
     return found
 
 
-COPIES = copies()
+FRACTAL_COPIES = {"L0A": "load_gm_to_ca", "L0B": "load_gm_to_cb"}
+"""What `cce.copy` becomes from global memory into memories of fractals."""
+
+COPIES = copies() | {
+    ("GM", space): next(iter(BY_NAME[name].values())) for space, name in FRACTAL_COPIES.items()
+}
 """What `cce.copy` becomes, and `cce.copy_l1`."""
 
 CROSSING = "UB", "L1"

@@ -63,7 +63,8 @@ class CopyOp(Cce.Operation, name="copy"):
     """Moves an array between memories.
 
     C1 source and destination have the same shape and element type.
-    C2 the two memories are connected (`instructions.COPIES`); from UB to L1 see `copy_l1`.
+    C2 the two memories are connected (`instructions.COPIES`); from UB to L1 see `copy_l1`. Into L0A
+       and L0B go runs of whole fractals.
     C3 contiguous runs are multiples of 32 bytes, unless `round_up` is set; then there is one run.
     C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
     C5 with `adds` the elements are added to those in GM, each indivisibly: a copy from UB to GM,
@@ -351,7 +352,8 @@ class Load3dOp(Cce.Operation, name="load3d"):
 class MadOp(Cce.Operation, name="mad"):
     """Multiplies fractals: C = A * B if `init` is true, C += A * B otherwise.
 
-    C1 A in L0A [m1, k1, 16, c], B in L0B [k1, n1, 16, c], C in L0C [n1, m1, 16, 16], contiguous.
+    C1 A in L0A [m1, k1, 16, c], B in L0B [k1, n1, 16, c], C in L0C [n1, m1, 16, 16], contiguous. A
+       of one row may be a vector, [1, k1, 1, c]: the first row of C's fractals is valid then.
     C2 types f16 x f16 to f32 or f16, s8 x s8 and u8 x s8 to i32.
     """
 
@@ -372,7 +374,8 @@ class MadOp(Cce.Operation, name="mad"):
             f"{a.dtype} x {b.dtype} to {c.dtype}",
             ", ".join(f"{x} x {y} to {z}" for x, y, z in sorted(MAD_TYPES)),
         )
-        require_fractals("A", a, a.block)
+        if a.shape[:1] + a.shape[2:] != (1, 1, a.block):
+            require_fractals("A", a, a.block)
         require_fractals("B", b, b.block)
         require_result(self, a.shape[:2], b.shape[:2])
 

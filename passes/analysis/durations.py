@@ -114,7 +114,7 @@ class Durations:
             return Duration(busy, busy, issue)
         size = runs * (run_bytes if runs == 1 else round_up(run_bytes, machine.gm.line_bytes))
         if src.space == "GM":
-            port, l2 = prices.reading(machine, dst.space == "L1"), self._share.l2_read
+            port, l2 = prices.reading(machine, dst.space != "UB"), self._share.l2_read
             of_memory = ceil_div(size, self._share.read)
         else:
             port, l2, of_memory = prices.writing(machine), self._share.l2_write, 0
@@ -171,7 +171,7 @@ class Durations:
     def _mad(self, op: Op) -> Duration:
         a, b = (buffer_of(value) for value in list(op.operands)[:2])
         unit = self._machine.cube
-        m, n = a.shape[0] * FRACTAL_SIDE, b.shape[1] * FRACTAL_SIDE
+        m, n = a.shape[0] * a.shape[2], b.shape[1] * FRACTAL_SIDE
         fractals = ceil_div(m, unit.m) * ceil_div(n, unit.n) * a.shape[1]
         busy = math.ceil(prices.mad(self._machine, fractals, a.itemsize))
         return Duration(busy, busy + prices.mad_drain(self._machine), self._issue(1))

@@ -8,7 +8,7 @@ from math import gcd
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import BufferView, buffer_of
-from davinci.dialects.cce.instructions import COPIES, NAMES
+from davinci.dialects.cce.instructions import COPIES, FRACTAL_COPIES, NAMES
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Instruction
 from davinci.isa.strides import SharedDim, merge_dims, split_run
@@ -16,7 +16,7 @@ from davinci.mlir import Op, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
-from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, round_up
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE, round_up
 
 FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 """Elements of a fractal in L0C, the unit of copy_matrix_cc_to_ubuf."""
@@ -32,14 +32,30 @@ def lower_copy(emitter: Emitter, op: Op) -> None:
 
 
 def emit_copy(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> None:
-    """The bursts by which an operation copies whole blocks of 32 bytes."""
+    """The bursts by which an operation copies whole blocks of 32 bytes, or loads of a run of whole
+    fractals."""
     src, dst = buffer_of(source), buffer_of(target)
+    if dst.space in FRACTAL_COPIES:
+        emit_fractals(emitter, op, source, target)
+        return
     record = emitter.record(op, COPIES[src.space, dst.space].name)
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     in_bytes = [SharedDim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
     run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
     units = (BLOCK_BYTES, BLOCK_BYTES)
     emit_bursts(emitter, record, [source, target], in_bytes, run_bytes, units)
+
+
+def emit_fractals(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> None:
+    """The loads by which an operation copies a run of whole fractals from global memory."""
+    src, dst = buffer_of(source), buffer_of(target)
+    record = emitter.record(op, FRACTAL_COPIES[dst.space], src.dtype)
+    most = next(field.limit for field in record.fields if field.name == "repeat")
+    start = [emitter.addresses.of(value) for value in (target, source)]
+    for first, count in cut(src.size * src.itemsize // FRACTAL_BYTES, most):
+        at = [place.plus(Shift(first * FRACTAL_BYTES)) for place in start]
+        fields = {"start_index": 0, "src_stride": 1, "repeat": count}
+        emitter.instruction(record, at, fields)
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def lower_mad(emitter: Emitter, op: Op) -> None:
     record = emitter.record(op, "mad", f"{inputs}2{result.dtype}")
     known, i64 = is_constant(init), ir.IntegerType.get_signless(64)
     fields = {
-        "m": left.shape[0] * SIDE,
+        "m": left.shape[0] * left.shape[2],
         "k": left.shape[1] * left.block,
         "n": right.shape[1] * SIDE,
         "init": arith.ExtUIOp(i64, init).result if known is None else int(bool(known)),

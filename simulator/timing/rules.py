@@ -134,8 +134,8 @@ def cube(work: UnitWork) -> PipeCycles:
     (b1)."""
     machine, values = work.machine, work.values
     itemsize = work.reads[0][1].dtype.itemsize
-    blocks = work.reads[0][1].size_bytes // FRACTAL_BYTES  # of A; a byte may hold two numbers
-    fractals = blocks * ceil_div(values["n"], machine.cube.n)
+    blocks = work.reads[1][1].size_bytes // FRACTAL_BYTES  # of B; a byte may hold two numbers
+    fractals = blocks * ceil_div(values["m"], machine.cube.m)
     cycles = math.ceil(prices.mad(machine, fractals, itemsize))
     busy = cycles - machine.cube.occupancy_cycles
     return PipeCycles(cycles, cycles + prices.mad_drain(machine), unit_cycles=busy)
@@ -186,7 +186,7 @@ def mte1_copy(work: UnitWork) -> PipeCycles:
 def mte2(work: UnitWork) -> PipeCycles:
     """A transfer from GM: a start that overlaps with transfers before it, then the bytes (a3)."""
     to_l1 = any(space == Space.L1 for space, _ in work.writes)
-    port = prices.reading(work.machine, to_l1)
+    port = prices.reading(work.machine, all(space != Space.UB for space, _ in work.writes))
     regions = [region for space, region in work.reads if space == Space.GM]
     rows = sum(region.runs[0].size for region in regions if not region.contiguous)
     cost = _transfer(work, port, work.reads, work.writes)

@@ -30,6 +30,7 @@ SPLIT = AIC | AIV | AIC_950 | AIV_950
         ("fixpipe.f32", AIC | AIC_950),
         ("copy_gm_to_cbuf_multi_nd2nz.b16", AIC | AIC_950),
         ("copy_gm_to_cbuf", COUPLED | AIC | AIC_950),
+        ("load_gm_to_ca.f16", COUPLED | AIC),
         ("fixpipe_to_ub.f32", AIC_950),
         ("fixpipe_to_l1.f322f16", AIC),
         ("copy_gm_to_ubuf_align.b8", AIV),

@@ -47,35 +47,33 @@ def test_bursts(make_bench, record, n_burst, len_burst, src_gap, dst_gap, offset
     assert np.array_equal(bench.memory[dst_space], expected)
 
 
-@pytest.mark.parametrize("dtype", ["f16", "s8", "u8", "f32"])
-@pytest.mark.parametrize(("name", "space"), [("ca", Space.L0A), ("cb", Space.L0B)])
+LOADS = [r for r in INSTRUCTIONS.values() if r.name.startswith(("load_cbuf", "load_gm")) and r.type]
+
+
+@pytest.mark.parametrize("record", LOADS, ids=lambda r: r.mnemonic)
 @given(
     repeat=st.integers(0, 5),
     src_stride=st.integers(0, 3),
     start_index=st.integers(0, 3),
     transpose=st.booleans(),
 )
-def test_load2d(make_bench, name, space, dtype, repeat, src_stride, start_index, transpose):
-    bench = make_bench()
-    transpose = int(transpose and dtype == "f16")
+def test_load2d(make_bench, record, repeat, src_stride, start_index, transpose):
+    bench, dtype = make_bench(), record.type
+    space, source = (operand.space for operand in record.operands)
+    transpose = int(transpose and dtype == "f16" and "transpose" in record.field_names)
     columns = 32 // DTYPES[dtype].itemsize
     # Bit patterns: NaNs among the random bytes would not compare equal.
     bits = f"u{DTYPES[dtype].itemsize}"
-    fractals = bench.get(Space.L1, 1024, (64, 16, columns), bits)
+    fractals = bench.get(source, 1024, (16, 16, columns), bits)
     expected = bench.memory[space].copy()
     moved = np.ndarray((repeat, 16, columns), np.dtype(bits), expected.data, 512)
     for i in range(repeat):
         fractal = fractals[start_index + i * src_stride]
         moved[i] = fractal.T if transpose else fractal
-    bench.run(
-        f"load_cbuf_to_{name}.{dtype}",
-        dst=512,
-        src=1024,
-        repeat=repeat,
-        src_stride=src_stride,
-        start_index=start_index,
-        transpose=transpose,
-    )
+    fields = {"repeat": repeat, "src_stride": src_stride, "start_index": start_index}
+    if "transpose" in record.field_names:
+        fields["transpose"] = transpose
+    bench.run(record.mnemonic, dst=512, src=1024, **fields)
     assert np.array_equal(bench.memory[space], expected)
 
 

@@ -2,10 +2,11 @@
 
     kernel arguments behind its own:
       counters   i32 [lines, 8]                      of each core one or two, see `cce.sync_cores`
-      parts      f16 [2, k / 16, rows, 16]           of each left factor, one step after the other
+      parts      f16 [2, k / 16, rows, 16]           of each left factor, one step after the other;
+                                                     of one row whole fractals, [2, k / 16, 1, 16]
     in each step, before the products of a left factor:
       UB -> parts[step mod 2, own columns]           each core the lanes that it computes
-      sync_and_copy parts[step mod 2] -> L1          all of them
+      sync_and_copy parts[step mod 2] -> L1          all of them; or to L0A, where they are vectors
 
 Two arrays take turns: a core that is a step ahead writes the other one, and cannot be two steps
 ahead, as it meets the others of its loop in between.
@@ -33,6 +34,7 @@ from davinci.schedule.loops.choice import factor_handed_on, giver_of
 from davinci.schedule.loops.group import HANDED, LoopGroup
 from davinci.schedule.loops.schedule import LoopSchedule, terms_of
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import round_up
 
 TURNS, TURNS_HANDED_ON = 2, 3
 
@@ -92,14 +94,15 @@ class Exchange:
         counters: of all cores of the kernel.
         seats: of each loop, where its cores have their counters.
         parts: of each loop, by the number of the left factor.
-        handed: of each loop, those of what is handed on to it; None if nothing is.
+        handed: of each loop, those of what is handed on to it, and the columns of that; None if
+            nothing is.
         handed_on: of each loop, the left factors that it hands on.
     """
 
     counters: ir.Value
     seats: list[Seats]
     parts: list[dict[int, ir.Value]]
-    handed: list[ir.Value | None]
+    handed: list[tuple[ir.Value, int] | None]
     handed_on: list[set[int]]
 
 
@@ -123,18 +126,24 @@ def exchange_of(kernel: Op, loops: Sequence[tuple[LoopGroup, LoopSchedule]]) -> 
     i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
     shapes: list[tuple[list[int], ir.Type]] = [([lines, LANES], i32)]
     places: list[dict[int, int]] = []
+    columns: list[dict[int, int]] = []
     for number, (group, schedule) in enumerate(loops):
         of: dict[int, int] = {}
+        columns.append({term.a: term.k for term in terms_of(group.products)})
         for term in terms_of(group.products):
             if term.a not in of and term.a != HANDED:
                 of[term.a] = len(shapes)
                 turns = TURNS_HANDED_ON if (number, term.a) in given else TURNS
-                shapes.append(([turns, term.k // SIDE, schedule.rows, SIDE], f16))
+                blocks = round_up(term.k // SIDE, SIDE if schedule.rows == 1 else 1)
+                shapes.append(([turns, blocks, schedule.rows, SIDE], f16))
         places.append(of)
     kinds = [ir.MemRefType.get(shape, element) for shape, element in shapes]
     made = add_arguments(kernel, kinds)
     parts = [{a: made[n] for a, n in of.items()} for of in places]
-    handed = [None if source is None else parts[source[0]][source[1]] for source in sources]
+    handed = [
+        None if source is None else (parts[source[0]][source[1]], columns[source[0]][source[1]])
+        for source in sources
+    ]
     handed_on = [{a for giver, a in given if giver == number} for number in range(len(loops))]
     return Exchange(made[0], seats, parts, handed, handed_on)
 
@@ -183,14 +192,14 @@ class Meeting:
     def handed(self, time: IndexLike) -> ir.Value:
         """The row that is handed on to a step of the loop, which was stored the step before."""
         assert self._handed is not None, "a loop that another one hands rows on to"
-        _, count, _, _ = ir.MemRefType(self._handed.type).shape
-        return _columns(self._handed, add(time, self._delay - 1), 0, count)
+        array, columns = self._handed
+        return _columns(array, add(time, self._delay - 1), 0, columns // SIDE)
 
     @property
     def columns_handed(self) -> int:
         """Columns of the rows that are handed on."""
         assert self._handed is not None, "a loop that another one hands rows on to"
-        return ir.MemRefType(self._handed.type).shape[1] * SIDE
+        return self._handed[1]
 
     def meet(self, a: int, time: IndexLike, parts: ir.Value, target: ir.Value) -> None:
         """Waits until all cores of the loop have stored their parts of a left factor in a step, and

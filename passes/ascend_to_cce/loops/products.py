@@ -22,10 +22,10 @@ from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
 from davinci.passes.builder import IndexLike, add, alloc, reshaped, restride, subview
 from davinci.schedule.loops.group import HANDED, LoopGroup, StepProduct
+from davinci.schedule.loops.loop_layout import LoopLayout
 from davinci.schedule.loops.schedule import (
     SLOTS,
     BlockOfB,
-    LoopLayout,
     LoopSchedule,
     blocks_of,
     depth_of,
@@ -41,9 +41,10 @@ from davinci.units import ceil_div, row_major
 @dataclass(frozen=True)
 class Left:
     """A left factor on its way: L1 [k / 16][rows][16], L0A [rows / 16][k / 16] of fractals; or L0B
-    [k / 16][rows / 16] if the right one is the cube's left operand."""
+    [k / 16][rows / 16] if the right one is the cube's left operand. A vector, L0A [k], has no place
+    in L1."""
 
-    l1: ir.Value
+    l1: ir.Value | None
     l0: ir.Value
 
 
@@ -100,20 +101,19 @@ class LoopProducts(TileBuilder):
                 sides = [each.terms[place] for each in self.parts[product.c]]
                 self.right[term.c, term.a] = self._bring_right(term, sides)
                 if term.a not in self.left:
-                    k = ceil_div(term.k, SIDE)
-                    size = k * self.height * FRACTAL
+                    size = self.schedule.left_bytes(term.a, term.k) // 2
                     l0 = alloc([size], f16, self.schedule.space_of_left)
-                    self.left[term.a] = Left(alloc([size], f16, "L1"), l0)
+                    vector = self.schedule.is_vector(term.a)
+                    self.left[term.a] = Left(None if vector else alloc([size], f16, "L1"), l0)
             columns = ceil_div(product.n, SIDE)
             self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
-        if products:
-            size = max(ceil_div(term.k, SIDE) for term in terms) * self.height * FRACTAL
-            zeros = alloc([size], f16, "UB")
+        rooms = [left.l1 for left in self.left.values() if left.l1 is not None]
+        if rooms:
+            zeros = alloc([max(map(elements_of, rooms))], f16, "UB")
             with serving(*joined(*(product.members for product in products))):
                 fill_zeros(zeros)
-                for left in self.left.values():
-                    count = elements_of(left.l1)
-                    cce.copy_l1(restride(zeros, [count], [1]), left.l1)
+                for l1 in rooms:
+                    cce.copy_l1(restride(zeros, [elements_of(l1)], [1]), l1)
                 self._put_ones()
         for term in terms:
             blocks = self._blocks(term)
@@ -131,7 +131,7 @@ class LoopProducts(TileBuilder):
         """Ones behind the rows that are handed on, where right factors have rows for them."""
         if HANDED not in self.left:
             return
-        l1, array = self.left[HANDED].l1, self.group.rows
+        l1, array = self._l1_of(HANDED), self.group.rows
         if array is not None:
             columns = array.columns
         else:
@@ -199,12 +199,13 @@ class LoopProducts(TileBuilder):
                 self._load_left(a, products, time)
             elif self.group.rows is None:
                 self._load_handed(time)
-            self._to_l0(a, ceil_div(products[0].k, SIDE))
+            if not self.schedule.is_vector(a):
+                self._to_l0(a, ceil_div(products[0].k, SIDE))
         for product in self.products:
             for place, term in enumerate(product.terms):
                 if term.a == a:
                     with serving(*term.members):
-                        self._product(term, self.left[a].l0, place == 0)
+                        self._product(term, place == 0)
 
     def _load_ahead(self, products: Sequence[StepProduct]) -> None:
         """The first blocks of right factors to L0B, before the cores meet for the left one."""
@@ -219,24 +220,31 @@ class LoopProducts(TileBuilder):
         return l0
 
     def _load_left(self, a: int, products: Sequence[StepProduct], time: ir.Value) -> None:
-        value, left = self.program.stores[a], self.left[a]
+        value = self.program.stores[a]
         width, pitch = products[0].k, self.schedule.pitch
         k, held = ceil_div(width, SIDE), self._held(value)
         if width % SIDE:
             rows = restride(held, [self.rows, pitch], [pitch, 1])
             fill_lanes(value.dtype, rows, width, k * SIDE, 0)
-        in_l1 = self._in_l1(left, k)
         if self.meeting is None:
-            cce.copy_l1(restride(held, [k, self.rows, SIDE], [SIDE, pitch, 1]), in_l1)
+            rows = restride(held, [k, self.rows, SIDE], [SIDE, pitch, 1])
+            cce.copy_l1(rows, self._in_l1(a, k))
             return
-        self._store_part(a, self.meeting.step(time))
-        self.meeting.meet(a, time, self.meeting.part(a, self.meeting.step(time), 0, k), in_l1)
+        step = self.meeting.step(time)
+        self._store_part(a, step)
+        if self.schedule.is_vector(a):
+            l0 = self.left[a].l0
+            target = reshaped(l0, [elements_of(l0) // SIDE, 1, SIDE])
+        else:
+            target = self._in_l1(a, k)
+        parts = self.meeting.part(a, step, 0, ir.MemRefType(target.type).shape[0])
+        self.meeting.meet(a, time, parts, target)
 
     def _load_handed(self, time: ir.Value) -> None:
         """The row that is handed on, which all cores have met behind."""
         assert self.meeting is not None, "rows are handed on between cores"
         row = self.meeting.handed(time)
-        cce.copy(row, self._in_l1(self.left[HANDED], ir.MemRefType(row.type).shape[0]))
+        cce.copy(row, self._in_l1(HANDED, ir.MemRefType(row.type).shape[0]))
 
     def _room_for_row(self) -> None:
         """Room in UB for the rows of a step of the array that is nothing but left factors, as they
@@ -263,15 +271,21 @@ class LoopProducts(TileBuilder):
             if self.halves != self.row:
                 cce.vconv(self.row, self.halves)
             blocks = restride(self.halves, [k // SIDE, self.rows, SIDE], [SIDE, k, 1])
-            cce.copy_l1(blocks, self._in_l1(self.left[HANDED], k // SIDE))
+            cce.copy_l1(blocks, self._in_l1(HANDED, k // SIDE))
 
     def _members_of(self, a: int) -> tuple[int, ...]:
         """The operators of the kernel that the products with a left factor compute."""
         return joined(*(term.members for term in terms_of(self.products) if term.a == a))
 
-    def _in_l1(self, left: Left, k: int) -> ir.Value:
+    def _l1_of(self, a: int) -> ir.Value:
+        """The room in L1 of a left factor that is no vector."""
+        l1 = self.left[a].l1
+        assert l1 is not None, "a vector has no room in L1"
+        return l1
+
+    def _in_l1(self, a: int, k: int) -> ir.Value:
         """The rows of a left factor in L1, as blocks of 16 columns."""
-        return restride(left.l1, [k, self.rows, SIDE], [self.height * FRACTAL, SIDE, 1])
+        return restride(self._l1_of(a), [k, self.rows, SIDE], [self.height * FRACTAL, SIDE, 1])
 
     def _store_part(self, a: int, step: IndexLike) -> None:
         """The lanes of this core of a left factor to global memory, of a step of all loops."""
@@ -284,25 +298,29 @@ class LoopProducts(TileBuilder):
 
     def _to_l0(self, a: int, k: int) -> None:
         """A left factor from L1 to L0A, or to L0B as it is."""
-        left, tall = self.left[a], self.height * FRACTAL
+        l1, l0, tall = self._l1_of(a), self.left[a].l0, self.height * FRACTAL
         if self.schedule.turned:
             shape = [k, self.height, SIDE, SIDE]
-            cce.load2d(*(reshaped(buffer, shape) for buffer in (left.l1, left.l0)))
+            cce.load2d(*(reshaped(buffer, shape) for buffer in (l1, l0)))
             return
         depth = self._depth(a) if self.height > 1 else k
         for row in range(0, k, depth):
             shape = [self.height, min(depth, k - row), SIDE, SIDE]
-            source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
-            cce.load2d(source, self._of_left(left.l0, row, shape[1]))
+            source = restride(l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
+            cce.load2d(source, self._of_left(a, row, shape[1]))
 
-    def _of_left(self, l0: ir.Value, row: int, rows: int) -> ir.Value:
+    def _of_left(self, a: int, row: int, rows: int) -> ir.Value:
         """Part of a left factor in L0A, of whole blocks along k, or in L0B."""
+        l0 = self.left[a].l0
+        if self.schedule.is_vector(a):
+            shape = [1, rows, 1, SIDE]
+            return restride(l0, shape, row_major(shape), row * SIDE)
         shape = [self.height, rows, SIDE, SIDE]
         if self.schedule.turned:
             shape[:2] = shape[1::-1]
         return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
 
-    def _product(self, product: StepProduct, left: ir.Value, begins: bool) -> None:
+    def _product(self, product: StepProduct, begins: bool) -> None:
         """A product with a left factor in L0A, or in L0B with the right one in L0A, added to the
         sum unless it begins that."""
         height = self.height
@@ -311,7 +329,7 @@ class LoopProducts(TileBuilder):
                 held = self.resident[product.c, product.a][number]
             else:
                 held = self.ahead.pop(0) if self.ahead else self._to_ring(product, block)
-            a = self._of_left(left, block.row, block.rows)
+            a = self._of_left(product.a, block.row, block.rows)
             shape, first = [block.columns, height, SIDE, SIDE], block.column * height * FRACTAL
             if self.schedule.turned:
                 a, b = reshaped(held, [block.columns, block.rows, SIDE, SIDE]), a

@@ -38,7 +38,7 @@ from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FIELDS = (
-    Field("m", 0, 11, doc="rows of A and C, in elements; 0: no operation"),
+    Field("m", 0, 11, doc="rows of A and C, in elements; 0: no operation; 1: A is a vector"),
     Field("k", 12, 23, doc="columns of A, rows of B, in elements; 0: no operation"),
     Field("n", 24, 35, doc="columns of B and C, in elements; 0: no operation"),
     unit_flag_field(55, 0),
@@ -64,6 +64,9 @@ class MadLayouts:
     A is [m1, k1, 16 m, c k], B [k1, n1, 16 n, c k], C [n1, m1, 16 m, 16 n], where c is 32 bytes'
     worth of elements and m, k, n are rounded up to whole fractals. With `a_nz` A is Nz,
     [k1, m1, 16 m, c k]. With the field `k_align` k1 is even in A, and only there.
+
+    A of one row, m = 1, is no fractals but a vector, [k1, c k]: the rest of C's fractals is not
+    meant to be read then. With `a_nz` it is fractals all the same.
     """
 
     def __init__(self, a: str, b: str, c: str, a_nz: bool = False) -> None:
@@ -78,6 +81,10 @@ class MadLayouts:
             return 0, 0, 0
         return ceil_div(m, SIDE), ceil_div(k, self.columns), ceil_div(n, SIDE)
 
+    def is_vector(self, values: Values) -> bool:
+        """Whether A lies as a vector."""
+        return values["m"] == 1 and not self.a_nz
+
     @staticmethod
     def pitch(values: Values, k1: int) -> int:
         """Fractals from one row of fractals of A in L0A to the next."""
@@ -89,6 +96,8 @@ class MadLayouts:
         pitch = self.pitch(values, k1)
         dims = ((m1, pitch * FRACTAL_BYTES),) if pitch != k1 else ()
         count = k1 * fractal if dims else m1 * k1 * fractal
+        if self.is_vector(values):
+            dims, count = (), k1 * self.columns
         a = Access(Space.L0A, values["a"], dims, count, self.a)
         b = Access(Space.L0B, values["b"], (), k1 * n1 * fractal, self.b)
         c = Access(Space.L0C, values["c"], (), m1 * n1 * SIDE * SIDE, self.c)
@@ -99,6 +108,10 @@ class MadLayouts:
     ) -> Sequence[Array]:
         m1, k1, n1 = self.sizes(values)
         a, b = arrays[0], arrays[1]
+        if self.is_vector(values):
+            fractals: Array = np.zeros((k1, SIDE, self.columns), self.a)
+            fractals[:, 0] = a.reshape(k1, self.columns)
+            a = fractals.reshape(-1)
         if self.a_nz:
             by_columns = a.reshape(k1, m1, SIDE * self.columns)
             a = np.ascontiguousarray(by_columns.transpose(1, 0, 2)).reshape(-1)
@@ -268,6 +281,7 @@ def define_product(
     """
     k = f"k/{product.columns}"
     layout = f"Nz: [{k}][m/16][16 m][k]" if product.a_nz else f"Zz: [m/16][{k}][16 m][k]"
+    layout += "" if product.a_nz else "; of one row the row itself"
     define(
         Instruction(
             name=name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -99,8 +100,8 @@ for name, src, dst, pipe, timing in COPIES:
     )
 
 
-def load2d(dst: Space, dtype: str) -> Regions:
-    """Regions of a 2-D load: fractals at a stride from L1, one after the other into `dst`."""
+def load2d(src: Space, dst: Space, dtype: str) -> Regions:
+    """Regions of a 2-D load: fractals at a stride from `src`, one after the other into `dst`."""
     element = DTYPES[dtype]
     fractal = FRACTAL_BYTES // element.itemsize
 
@@ -109,9 +110,9 @@ def load2d(dst: Space, dtype: str) -> Regions:
         address = values["src"] + values["start_index"] * FRACTAL_BYTES
         write = Access(dst, values["dst"], (), repeat * fractal, element)
         if repeat == 1 or stride == 1:
-            return [Access(Space.L1, address, (), repeat * fractal, element)], [write]
+            return [Access(src, address, (), repeat * fractal, element)], [write]
         dims = ((repeat, stride * FRACTAL_BYTES),)
-        return [Access(Space.L1, address, dims, fractal, element)], [write]
+        return [Access(src, address, dims, fractal, element)], [write]
 
     return regions
 
@@ -119,37 +120,44 @@ def load2d(dst: Space, dtype: str) -> Regions:
 def load_fractals(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
     """`compute` of a 2-D load; with `transpose` each 16 x 16 fractal is transposed."""
     (source,) = arrays
-    if values["transpose"]:
+    if values.get("transpose"):
         source = source.reshape(-1, FRACTAL_SIDE, FRACTAL_SIDE).transpose(0, 2, 1)
     return [source.reshape(-1)]
 
 
-for name, dst in [("load_cbuf_to_ca", Space.L0A), ("load_cbuf_to_cb", Space.L0B)]:
-    for dtype in ("f16", "s8", "u8", "f32"):
-        swaps = DTYPES[dtype].itemsize == 2
+TRANSPOSE = Field("transpose", 40, 40, doc="1: transpose each fractal (16-bit types only)")
+
+LOADS = [
+    ("load_cbuf_to_ca", Space.L1, Space.L0A, Pipe.MTE1, "mte1_load2d"),
+    ("load_cbuf_to_cb", Space.L1, Space.L0B, Pipe.MTE1, "mte1_load2d"),
+    ("load_gm_to_ca", Space.GM, Space.L0A, Pipe.MTE2, "mte2"),
+    ("load_gm_to_cb", Space.GM, Space.L0B, Pipe.MTE2, "mte2"),
+]
+
+for name, src, dst, pipe, timing in LOADS:
+    from_gm = src == Space.GM
+    for dtype in ("f16", "s8", "u8", *(() if from_gm else ("f32",))):
+        turns = replace(TRANSPOSE, maximum=int(DTYPES[dtype].itemsize == 2))
         define(
             Instruction(
                 name=name,
                 type=dtype,
-                pipe=Pipe.MTE1,
-                operands=(Operand("dst", dst, True), Operand("src", Space.L1, False)),
+                pipe=pipe,
+                operands=(Operand("dst", dst, True), Operand("src", src, False)),
                 fields=(
                     Field("start_index", 0, 15, doc="fractals to skip at the source"),
                     Field("src_stride", 24, 39, doc="fractals from one source fractal to the next"),
-                    Field(
-                        "transpose",
-                        40,
-                        40,
-                        maximum=int(swaps),
-                        doc="1: transpose each fractal (16-bit types only)",
-                    ),
+                    *(() if from_gm else (turns,)),
                     Field("repeat", 56, 63, doc="number of fractals; 0: no operation"),
                 ),
-                accesses=load2d(dst, dtype),
+                accesses=load2d(src, dst, dtype),
                 compute=load_fractals,
-                timing="mte1_load2d",
-                doc=f"Loads fractals of 512 bytes from L1 to {dst.name}, one after the other.",
-                source="docs/hardware.md a1 (rates), c (load2d)",
+                timing=timing,
+                doc=f"Loads fractals of 512 bytes from {src.name} to {dst.name}, one after the "
+                "other.",
+                source="docs/hardware.md c (load2d); time assumed: that of a burst to L1"
+                if from_gm
+                else "docs/hardware.md a1 (rates), c (load2d)",
             )
         )
 

@@ -116,7 +116,9 @@ def test_builder_builds_what_the_text_says(name: str, types: list[str], attribut
 INCCE = [
     ("copy", [memref("8", "f32"), ub("16")], "", "shapes differ; found [8]; expected [16]"),
     ("copy", [memref("8", "f32"), ub("8", "i32")], "", "element types differ"),
-    ("copy", [memref("8", "f32"), memref("8", "f32", "L0A")], "", "no copy between these memories"),
+    ("copy", [memref("8", "f32"), memref("8", "f32", "L0C")], "", "no copy between these memories"),
+    ("copy", [memref("256", "f32"), memref("256", "f32", "L0A")], "", "source has the wrong elem"),
+    ("copy", [memref("128", "f16"), memref("128", "f16", "L0B")], "", "no run of whole fractals"),
     ("copy", [memref("9", "f32"), ub("9")], "", "not whole blocks; found 36 bytes"),
     (
         "copy",
@@ -446,8 +448,7 @@ def test_facts_of_the_instructions() -> None:
     assert {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")} == L0C_TYPES
     assert {("f32", "f32"), ("f32", "f16"), ("s32", "s32")} == FIXPIPE_TYPES
     assert {memories: record.pipe.name for memories, record in COPIES.items()} == {
-        ("GM", "UB"): "MTE2",
-        ("GM", "L1"): "MTE2",
+        **{("GM", space): "MTE2" for space in ("UB", "L1", "L0A", "L0B")},
         ("UB", "GM"): "MTE3",
         ("UB", "L1"): "MTE3",
         ("L1", "UB"): "MTE1",

@@ -279,6 +279,25 @@ def test_weights_on_the_left_of_the_cube(kind: str, steps: int, batch: int, hidd
     assert "on the left of the cube" in loop["schedule"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "hidden", "more"),
+    [
+        ("LSTM", 256, {}),  # a fractal
+        ("GRU", 272, {"states": True}),  # a part of the second one, and two of them in a step
+        ("RNN", 384, {"size": 32}),  # beside rows of inputs, which are fractals
+    ],
+)
+def test_a_state_of_one_row_is_a_vector(kind: str, hidden: int, more: dict[str, Any]) -> None:
+    """Cores that share its lanes load it to L0A; with more rows it goes through L1."""
+    for batch in (1, 2):
+        model, inputs = layer(kind, 3, batch, hidden, **more)
+        executable = davinci.compile(model)
+        found = executable.run({name: inputs[name] for name in executable.input_names})
+        check.require(check.compare(found, check.reference_onnx(model, inputs)), "mixed")
+        (loop,) = [k for k in executable.profile["kernels"] if k["name"].startswith("loop_")]
+        assert ("rows as vectors" in loop["schedule"]) == (batch == 1)
+
+
 def test_runs_of_lanes_that_follow_each_other_are_one() -> None:
     runs = [LaneRun(0, 32, 0), LaneRun(32, 32, 32), LaneRun(64, 32, 128)]
     assert runs_of(runs) == [LaneRun(0, 64, 0), LaneRun(64, 32, 128)]

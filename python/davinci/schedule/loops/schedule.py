@@ -8,25 +8,28 @@ L0B       all of them too where they fit, or those of states, which cores wait f
           take turns, loaded in each step
 L0A       or these blocks are the left operand of the cube: the path there is the wider one, but the
           results are columns, which the vector unit turns (`turned_results`)
+
+Where cores share lanes, right factors stay in L0B and the states have one row, that comes to L0A
+straight from global memory: the cube takes a left factor of one row as a vector, of which a fractal
+holds 256 numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import Value
 from davinci.schedule.loops.group import HANDED, LoopGroup, StepProduct
-from davinci.schedule.loops.step_form import StepForm, barriers_of, fixed_values
+from davinci.schedule.loops.loop_layout import LoopLayout
+from davinci.schedule.loops.step_form import barriers_of
 from davinci.schedule.loops.turned_results import MOST_ROWS, scratch_elements, turning_cycles
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
-from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, TileBuffer, assigned
-from davinci.schedule.vector.tile_layout import TileLayout, VectorTile
+from davinci.schedule.vector.tile_buffers import TileBuffer
+from davinci.schedule.vector.tile_layout import VectorTile
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import REPEAT_BYTES, ceil_div, round_up
 
@@ -38,80 +41,6 @@ MOVED = frozenset({"f16", "f32", "s32"})
 
 SLOTS = 2
 """Buffers of slices, and copies of the body of the loop."""
-
-
-class LoopLayout(TileLayout):
-    """The values of a step in UB: fixed ones and states keep their buffers.
-
-    Attributes:
-        fixed: values that are the same in all steps.
-        states: of the value of each state the one that takes its place.
-        scaled: of states that are kept as multiples of themselves, by which number.
-        arrivals: products whose results come to the vector unit together.
-        direct: results of products that are read as they come, in fractals; others are brought
-            into rows first.
-    """
-
-    def __init__(
-        self, group: LoopGroup, form: StepForm, tile: VectorTile, machine: Machine, turned: bool
-    ) -> None:
-        program = form.program
-        super().__init__(group.space, program, tile, machine, beside=form.rows)
-        self.fixed = fixed_values(group, program)
-        self.arrivals, self.scaled = form.arrivals, form.scaled
-        results = (program.loads[product.c] for part in form.arrivals for product in part)
-        self.direct = frozenset(v for v in results if not turned and self._is_direct(v))
-        self.states = group.following
-
-    def once(self, value: Value) -> bool:
-        """Whether a value is the same in all steps."""
-        return value in self.fixed
-
-    def _is_direct(self, value: Value) -> bool:
-        """Whether the one step that reads the result of a product takes it in fractals."""
-        readers = [step for step in self.program.steps if value in step.sources]
-        if len(readers) != 1 or value in self.program.stores.values() or value.dtype != "f32":
-            return False
-        (step,) = readers
-        moved = step.name in NOT_IN_PLACE or step.name == "vcmpsel" or step.result.dtype != "f32"
-        rows = all(self.lane in (self.form(v) or (self.lane,)) for v in step.sources)
-        whole = self.form(value) == self.form(step.result)
-        fractals = round_up(self.tile.sizes[self.lane], SIDE)
-        return not moved and rows and whole and self.tile.pitch == fractals
-
-    @cached_property
-    def buffers(self) -> tuple[list[TileBuffer], dict[Value, int]]:
-        """As of tiles; a state is computed in its own buffer where its last use allows that."""
-        program = self.program
-        lasting = frozenset(self.fixed | set(self.states))
-
-        def kind(value: Value) -> TileBuffer:
-            return TileBuffer(value.dtype, self.held_shape(value), value in self.fixed)
-
-        found, of = assigned(program, lasting, kind, self.beside)
-        of = dict(of)
-        last = {v: i for i, step in enumerate(program.steps) for v in step.sources}
-        made = {step.result: i for i, step in enumerate(program.steps)}
-        taken: set[Value] = set()
-        for old, new in self.states.items():
-            if new in taken or new not in made:
-                continue
-            moved = [new]  # and what it is made in the place of
-            while program.steps[made[moved[-1]]].accumulates:
-                moved.append(program.steps[made[moved[-1]]].sources[0])
-            if any(kind(old) != kind(value) for value in moved):
-                continue
-            place, end = made[moved[-1]], last.get(old, -1)
-            if end < place or (end == place and program.steps[place].name not in NOT_IN_PLACE):
-                of |= dict.fromkeys(moved, of[old])
-                taken.add(new)
-        return found, of
-
-    @cached_property
-    def copied(self) -> list[tuple[Value, Value]]:
-        """States that are copied to their buffers when a step ends: buffer of, and value."""
-        of = self.buffers[1]
-        return [(old, new) for old, new in self.states.items() if of[old] != of[new]]
 
 
 @dataclass(frozen=True)
@@ -130,6 +59,8 @@ class LoopSchedule:
         shares_lanes: whether cores share lanes and meet in each step, or share rows.
         joined: whether results of products that are used alike lie beside each other.
         turned: whether right factors are the cube's left operand, and results its columns.
+        vector: whether left factors that cores tell each other are vectors to the cube, which come
+            to its memory from global memory.
         delay: steps that other loops have done before its first one, which hand rows on to it.
         rest: steps that other loops do behind its last one.
     """
@@ -148,6 +79,7 @@ class LoopSchedule:
     delay: int = 0
     rest: int = 0
     passing: bool = False
+    vector: bool = False
 
     slots = 1
     slots_held = 1
@@ -162,6 +94,7 @@ class LoopSchedule:
         part = f"{self.lanes} lanes" if self.shares_lanes else f"{self.rows} rows"
         joined = ", results side by side" if self.joined else ""
         joined += ", on the left of the cube" if self.turned else ""
+        joined += ", rows as vectors" if self.vector else ""
         behind = f", {self.delay} steps behind the first loop" if self.delay else ""
         steps = f"{self.steps} steps, {part} each of {self.units} cores"
         return f"{steps}, factors in {where}{joined}{behind}"
@@ -169,6 +102,16 @@ class LoopSchedule:
     def stays(self, a: int) -> bool:
         """Whether the right factors of a left one stay in L0B."""
         return self.resident and not (self.passing and a == HANDED)
+
+    def is_vector(self, a: int) -> bool:
+        """Whether a left factor is a vector to the cube."""
+        return self.vector and a != HANDED
+
+    def left_bytes(self, a: int, k: int) -> int:
+        """Bytes of a left factor of so many columns in its memory of the cube: whole fractals."""
+        if self.is_vector(a):
+            return round_up(2 * k, FRACTAL_BYTES)
+        return self.fractal_rows * ceil_div(k, SIDE) * FRACTAL_BYTES
 
     @property
     def space_of_right(self) -> str:
@@ -286,6 +229,8 @@ def schedule_with(
         ways += [replace(schedule, joined=True) for schedule in ways]
     if _can_be_turned(group, apart):
         ways += [replace(way, turned=True) for way in ways if not way.resident]
+    if shares and rows == 1 and "f16" in machine.intrinsics.get("load_gm_to_ca", ()):
+        ways += [replace(way, vector=True) for way in ways if way.resident]
     for schedule in ways:
         try:
             _require_room(group, schedule, machine, fractals, meeting)
@@ -385,8 +330,9 @@ def _require_room(
             if program.lane not in form or (schedule.axis is not None and len(form) < 2):
                 raise NoSpace("a product of something else than rows")
     height, buffers = schedule.fractal_rows, machine.buffers
-    inner = {term.a: ceil_div(term.k, SIDE) for term in terms_of(group.products)}
-    left = height * sum(inner.values()) * FRACTAL_BYTES
+    inner = {term.a: term.k for term in terms_of(group.products)}
+    left = sum(schedule.left_bytes(a, k) for a, k in inner.items())
+    through = sum(schedule.left_bytes(a, k) for a, k in inner.items() if not schedule.is_vector(a))
     columns = [ceil_div(product.n, SIDE) for product in products_of(group, schedule, machine)]
     sums = height * sum(columns) * SUM_BYTES
     # Sums come to UB in fractals, those of all products at a time at most.
@@ -398,7 +344,7 @@ def _require_room(
     # Of each core two lines at most, and its own.
     held += 2 * (machine.cores + 1) * LINE_BYTES if meeting else 0
     needs = (
-        ("L1", fractals * FRACTAL_BYTES + left, buffers.L1.bytes),
+        ("L1", fractals * FRACTAL_BYTES + through, buffers.L1.bytes),
         (schedule.space_of_left, left, machine.buffer(schedule.space_of_left).bytes),
         ("L0C", sums, buffers.L0C.bytes),
         ("UB", held, buffers.UB.bytes),
@@ -486,8 +432,12 @@ def _cycles(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting:
     first, then = cube / parts, vector / parts
     each = (parts - 1) * max(first, then) + then + prices.writing(machine).start_cycles
     if meeting:
-        for k in {term.a: term.k for term in terms if term.a != HANDED}.values():
+        for a, k in {term.a: term.k for term in terms if term.a != HANDED}.items():
             size = schedule.rows * k * FRACTAL_BYTES // (SIDE * SIDE)
             each += meeting_cycles(machine, meeting, loaded=size)
+            if schedule.resident and not schedule.is_vector(a):
+                # Else loads of right factors take its time.
+                each += prices.load2d(machine, "L0A", schedule.left_bytes(a, k))
+                each += machine.sync.flag_cycles
     each = max(first + each, first + early, *busy)
     return int(once + (group.steps + schedule.delay + schedule.rest) * each)
