@@ -23,7 +23,7 @@ from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.conv import MOST_DILATION, MOST_STRIDE
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
-from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded, reshaped
+from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded
 
 MOST_DIMENSIONS = 2
 """Spatial dimensions of an image."""
@@ -120,7 +120,7 @@ def expand_deep(op: Op) -> list[ir.Value] | None:
         batch_group_count=1,
     )
     order = [first, *moved_to_front(list(numbers.output_spatial_dimensions), gone), last]
-    made = reshaped(made, [batch, gone.size, *(each.size for each in others), outputs])
+    made = t.reshape(made, [batch, gone.size, *(each.size for each in others), outputs])
     return [t.transpose(made, [order.index(dim) for dim in range(result.rank)])]
 
 
@@ -143,9 +143,9 @@ def images(
     x = t.transpose(x, order)
     batch, _, *sizes, channels = x.type.shape
     if groups > 1:
-        x = reshaped(x, [*x.type.shape[:-1], groups, channels // groups])
+        x = t.reshape(x, [*x.type.shape[:-1], groups, channels // groups])
     left = sizes or [NONE]
-    return reshaped(gone.slices(x), [batch * gone.size, *left, channels * gone.taps])
+    return t.reshape(gone.slices(x), [batch * gone.size, *left, channels * gone.taps])
 
 
 def kernels(w: ir.Value, numbers: stablehlo.ConvDimensionNumbers, gone: Dimension) -> ir.Value:
@@ -154,7 +154,7 @@ def kernels(w: ir.Value, numbers: stablehlo.ConvDimensionNumbers, gone: Dimensio
     inner, outer = numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension
     w = t.transpose(w, [*space, tap, inner, outer])
     *taps, count, channels, outputs = w.type.shape
-    return reshaped(w, [*(taps or [NONE]), count * channels, outputs])
+    return t.reshape(w, [*(taps or [NONE]), count * channels, outputs])
 
 
 def channels_last(rank: int) -> ir.Attribute:

@@ -24,7 +24,7 @@ from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.conv import MOST_KERNEL, MOST_STRIDE
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.deep_convolution import Dimension, dimensions
-from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded, reshaped
+from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded
 from davinci.units import FRACTAL_SIDE, ceil_div
 
 
@@ -65,11 +65,11 @@ def joined_to(x: ir.Value, source: int, target: int, count: int) -> ir.Value:
     """Moves the outer `count` parts of a dimension in front of those of another."""
     shape = list(x.type.shape)
     size = shape[source] // count
-    parts = reshaped(x, [*shape[:source], count, size, *shape[source + 1 :]])
+    parts = t.reshape(x, [*shape[:source], count, size, *shape[source + 1 :]])
     order = [d for d in range(len(shape) + 1) if d != source]
     order.insert(order.index(target + (target > source)), source)
     shape[source], shape[target] = size, shape[target] * count
-    return reshaped(t.transpose(parts, order), shape)
+    return t.reshape(t.transpose(parts, order), shape)
 
 
 def packed(op: Op, along: Dimension) -> ir.Value:
@@ -103,7 +103,7 @@ def folded(op: Op, along: Dimension) -> ir.Value:
         limits = [first + size for first, size in zip(starts, shape, strict=True)]
         places = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
         part = t.op("slice", [x], ir.RankedTensorType.get(shape, x.type.element_type), **places)
-        parts.append(reshaped(part, list(kind.shape)))
+        parts.append(t.reshape(part, list(kind.shape)))
     joined = ir.RankedTensorType.get([*shape, count], x.type.element_type)
     x = parts[0]
     if count > 1:
@@ -111,7 +111,7 @@ def folded(op: Op, along: Dimension) -> ir.Value:
     x = beside(x, features[0])
     sizes = list(w.type.shape)
     w = of_length(w, taps, 0, count * kernel)
-    w = reshaped(w, [*sizes[:taps], count, kernel, *sizes[taps + 1 :]])
+    w = t.reshape(w, [*sizes[:taps], count, kernel, *sizes[taps + 1 :]])
     w = t.transpose(w, [*(d for d in range(len(sizes) + 1) if d != taps), taps])
     return convolution(op, x, beside(w, features[1]), along, stride=along.stride)
 
@@ -136,7 +136,7 @@ def of_length(x: ir.Value, dim: int, before: int, size: int) -> ir.Value:
 def parted(x: ir.Value, dim: int, step: int, channels: int) -> ir.Value:
     """Elements `step` of a dimension that lie beside each other become channels."""
     shape = list(x.type.shape)
-    x = reshaped(x, [*shape[:dim], shape[dim] // step, step, *shape[dim + 1 :]])
+    x = t.reshape(x, [*shape[:dim], shape[dim] // step, step, *shape[dim + 1 :]])
     order = [d for d in range(len(shape) + 1) if d != dim + 1]
     return beside(t.transpose(x, [*order, dim + 1]), channels)
 
@@ -149,7 +149,7 @@ def beside(x: ir.Value, channels: int) -> ir.Value:
     order.insert(channels + 1, last)
     count = shape.pop()
     shape[channels] *= count
-    return reshaped(t.transpose(x, order), shape)
+    return t.reshape(t.transpose(x, order), shape)
 
 
 def convolution(op: Op, x: ir.Value, w: ir.Value, along: Dimension, stride: int) -> ir.Value:

@@ -6,12 +6,13 @@ after:
     %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2] ..
     %r = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<2x3x5xf32>) -> tensor<2x5x3xf32>
 
-So the cube and the vector unit compute them. These are the batch normalisations, `einsum` and
-`unary_einsum`, `torch_index_select`, transposed convolutions, those of more than two spatial
-dimensions (`deep_convolution`), those whose windows are out of reach or that have groups of the
-batch (`far_convolution`), `reverse`, gradients of maxima over windows (`window_selection`), windows
-with any function (`window_scans`), reductions with any (`halved_reductions`), rounding to fewer
-bits (`reduced_precision`), and `real` and `imag` of real numbers.
+So the cube and the vector unit compute them. These are the batch normalisations, `dot`, `einsum`
+and `unary_einsum`, `broadcast`, `map`, `torch_index_select`, systems with a triangular matrix
+(`triangular_solve`), transposed convolutions, those of more than two spatial dimensions
+(`deep_convolution`), those whose windows are out of reach or that have groups of the batch
+(`far_convolution`), `reverse`, gradients of maxima over windows (`window_selection`), windows with
+any function (`window_scans`), reductions with any (`halved_reductions`), rounding to fewer bits
+(`reduced_precision`), and `real` and `imag` of real numbers.
 Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
@@ -26,14 +27,15 @@ from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.deep_convolution import expand_deep
+from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_elementwise
 from davinci.passes.stablehlo_to_ascend.far_convolution import expand_far
 from davinci.passes.stablehlo_to_ascend.halved_reductions import expand_reduce
 from davinci.passes.stablehlo_to_ascend.reduced_precision import expand_reduce_precision
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import (
     expand_transposed,
-    reshaped,
     turned_round,
 )
+from davinci.passes.stablehlo_to_ascend.triangular_solve import expand_triangular_solve
 from davinci.passes.stablehlo_to_ascend.window_scans import expand_reduce_window
 from davinci.passes.stablehlo_to_ascend.window_selection import expand_select_and_scatter
 
@@ -131,6 +133,24 @@ def expand_gradient(op: Op) -> list[ir.Value]:
     inner = t.subtract(inner, t.multiply(centred, features.spread(t.multiply(products, inverse))))
     factor = t.divide(t.multiply(scale, inverse), t.full(scale.type, features.count))
     return [t.multiply(inner, features.spread(factor)), products, sums]
+
+
+def expand_broadcast(op: Op) -> list[ir.Value]:
+    """The new dimensions are the first ones."""
+    (x,), kind = op.operands, op.result.type
+    return [t.broadcast(x, kind, list(range(kind.rank - x.type.rank, kind.rank)))]
+
+
+def expand_dot(op: Op) -> list[ir.Value]:
+    """The last dimension of the left operand and the first of the right one are summed over."""
+    left, right = op.operands
+    return [t.dot(left, right, op.result.type, [], [], [left.type.rank - 1], [0])]
+
+
+def expand_map(op: Op) -> list[ir.Value] | None:
+    """The function's operations on whole tensors; None if one is not elementwise."""
+    function = op.regions[0]
+    return applied(function, list(op.operands)) if is_elementwise(function) else None
 
 
 def expand_einsum(op: Op) -> list[ir.Value] | None:
@@ -232,27 +252,14 @@ def reversed_along(x: ir.Value, dim: int) -> ir.Value:
     count = size // REVERSED_AT_ONCE
     whole = count * REVERSED_AT_ONCE
     shape = list(x.type.shape)
-    parts = cut(x, dim, 0, whole)
-    parts = reshaped(parts, [*shape[:dim], REVERSED_AT_ONCE, count, *shape[dim + 1 :]])
+    parts = t.cut(x, dim, 0, whole)
+    parts = t.reshape(parts, [*shape[:dim], REVERSED_AT_ONCE, count, *shape[dim + 1 :]])
     parts = reversed_along(turned_round(parts, dim), dim + 1)
-    parts = reshaped(parts, [*shape[:dim], whole, *shape[dim + 1 :]])
+    parts = t.reshape(parts, [*shape[:dim], whole, *shape[dim + 1 :]])
     if whole == size:
         return parts
-    over = turned_round(cut(x, dim, whole, size), dim)
-    return t.op("concatenate", [over, parts], x.type, dimension=dim)
-
-
-def cut(x: ir.Value, dim: int, start: int, limit: int) -> ir.Value:
-    """Indices of a dimension from `start` to `limit`."""
-    shape = list(x.type.shape)
-    if (start, limit) == (0, shape[dim]):
-        return x
-    starts = [start if d == dim else 0 for d in range(len(shape))]
-    limits = [limit if d == dim else n for d, n in enumerate(shape)]
-    shape[dim] = limit - start
-    kind = ir.RankedTensorType.get(shape, x.type.element_type)
-    places = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
-    return t.op("slice", [x], kind, **places)
+    over = turned_round(t.cut(x, dim, whole, size), dim)
+    return t.concatenate([over, parts], dim)
 
 
 def expand_convolution(op: Op) -> list[ir.Value] | None:
@@ -263,9 +270,12 @@ EXPANSIONS: dict[str, Expansion] = {
     "batch_norm_grad": expand_gradient,
     "batch_norm_inference": expand_inference,
     "batch_norm_training": expand_training,
+    "broadcast": expand_broadcast,
     "convolution": expand_convolution,
+    "dot": expand_dot,
     "einsum": expand_einsum,
     "imag": expand_imag,
+    "map": expand_map,
     "real": expand_real,
     "reduce": expand_reduce,
     "reduce_precision": expand_reduce_precision,
@@ -273,5 +283,6 @@ EXPANSIONS: dict[str, Expansion] = {
     "reverse": expand_reverse,
     "select_and_scatter": expand_select_and_scatter,
     "torch_index_select": expand_index_select,
+    "triangular_solve": expand_triangular_solve,
     "unary_einsum": expand_unary_einsum,
 }

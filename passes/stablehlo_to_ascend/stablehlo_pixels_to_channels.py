@@ -354,10 +354,10 @@ def by_blocks(given: Filter) -> ir.Value:
     x = t.transpose(x, [of_x.first, of_x.channels, *of_x.space])
     (height, width), lies = given.lies.image, found.banded
     wide = lies.image[1]
-    x = fitted(reshaped(x, [found.images, found.channels, height, width]), wide * size)
-    x = reshaped(x, [found.images, found.channels, height, wide, size])
+    x = fitted(t.reshape(x, [found.images, found.channels, height, width]), wide * size)
+    x = t.reshape(x, [found.images, found.channels, height, wide, size])
     x = t.transpose(x, [0, 2, 3, 1, 4]) if found.channels > 1 else x
-    x = reshaped(x, [found.images, height, wide, found.channels * size])
+    x = t.reshape(x, [found.images, height, wide, found.channels * size])
     rows, columns = lies.windows
     made = t.op(
         "convolution",
@@ -373,9 +373,9 @@ def by_blocks(given: Filter) -> ir.Value:
         feature_group_count=found.groups,
         batch_group_count=1,
     )
-    made = reshaped(made, [found.images, rows, columns, found.outputs, size])
+    made = t.reshape(made, [found.images, rows, columns, found.outputs, size])
     made = t.transpose(made, [0, 3, 1, 2, 4]) if found.outputs > 1 else made
-    made = reshaped(made, [given.images, given.outputs, rows, columns * size])
+    made = t.reshape(made, [given.images, given.outputs, rows, columns * size])
     made = fitted(made, given.lies.windows[1])
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     places = [
@@ -388,11 +388,6 @@ def by_blocks(given: Filter) -> ir.Value:
 
 def kind_of(shape: Sequence[int], like: ir.RankedTensorType) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(list(shape), like.element_type)
-
-
-def reshaped(x: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """`x` in another shape, or itself."""
-    return x if list(x.type.shape) == list(shape) else t.op("reshape", [x], kind_of(shape, x.type))
 
 
 def fitted(x: ir.Value, width: int) -> ir.Value:

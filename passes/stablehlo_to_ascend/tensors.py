@@ -63,6 +63,34 @@ def broadcast(x: ir.Value, kind: ir.Type, dims: list[int]) -> ir.Value:
     return op("broadcast_in_dim", [x], kind, broadcast_dimensions=dims)
 
 
+def reshape(x: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """The elements of `x` in their order, in dimensions of other sizes."""
+    return op("reshape", [x], ir.RankedTensorType.get(shape, x.type.element_type))
+
+
+def cut(x: ir.Value, dim: int, start: int, limit: int) -> ir.Value:
+    """Indices of a dimension from `start` to `limit`; `x` itself if these are all."""
+    shape = list(x.type.shape)
+    if (start, limit) == (0, shape[dim]):
+        return x
+    starts = [start if d == dim else 0 for d in range(len(shape))]
+    limits = [limit if d == dim else n for d, n in enumerate(shape)]
+    shape[dim] = limit - start
+    kind = ir.RankedTensorType.get(shape, x.type.element_type)
+    places = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
+    return op("slice", [x], kind, **places)
+
+
+def concatenate(parts: Sequence[ir.Value], dim: int) -> ir.Value:
+    """Parts one behind the other along a dimension; the part itself if it is one."""
+    if len(parts) == 1:
+        return parts[0]
+    shape = list(parts[0].type.shape)
+    shape[dim] = sum(part.type.shape[dim] for part in parts)
+    kind = ir.RankedTensorType.get(shape, parts[0].type.element_type)
+    return op("concatenate", parts, kind, dimension=dim)
+
+
 def transpose(x: ir.Value, permutation: list[int]) -> ir.Value:
     """`x`, or itself if nothing moves."""
     if permutation == sorted(permutation):

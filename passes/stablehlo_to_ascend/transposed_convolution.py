@@ -182,11 +182,11 @@ def regrouped(
     """
     sizes = {part: size for parts in before for part, size in parts.items()}
     order = list(sizes)
-    x = reshaped(x, list(sizes.values()))
+    x = t.reshape(x, list(sizes.values()))
     for part in reversed_:
         x = turned_round(x, order.index(part))
     x = t.transpose(x, [order.index(part) for part in itertools.chain(*behind)])
-    return reshaped(x, [math.prod(sizes[part] for part in parts) for parts in behind])
+    return t.reshape(x, [math.prod(sizes[part] for part in parts) for parts in behind])
 
 
 def turned_round(x: ir.Value, dim: int) -> ir.Value:
@@ -205,10 +205,6 @@ def turned_round(x: ir.Value, dim: int) -> ir.Value:
             t.op("slice", [x], kind, start_indices=starts, limit_indices=limits, strides=ones)
         )
     return t.op("concatenate", parts, x.type, dimension=dim)
-
-
-def reshaped(x: ir.Value, shape: list[int]) -> ir.Value:
-    return t.op("reshape", [x], ir.RankedTensorType.get(shape, x.type.element_type))
 
 
 def padded(x: ir.Value, low: list[int], high: list[int], interior: list[int]) -> ir.Value:

@@ -22,7 +22,7 @@ from davinci.elements import Array
 from davinci.mlir import Op, ir
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
-from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded, reshaped
+from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded
 from davinci.units import ceil_div
 
 MOST_POSITIONS = 64
@@ -156,7 +156,7 @@ def phases(found: WindowSelection, x: ir.Value) -> ir.Value:
     image = padded(x, list(found.low), behind, [0] * len(grid))
     split = [n for pair in zip(grid, found.strides, strict=True) for n in pair]
     order = [*range(1, 2 * len(grid), 2), *range(0, 2 * len(grid), 2)]
-    return t.transpose(reshaped(image, split), order)
+    return t.transpose(t.reshape(image, split), order)
 
 
 def position_of(found: WindowSelection, image: ir.Value, position: Place) -> ir.Value:
@@ -168,7 +168,7 @@ def position_of(found: WindowSelection, image: ir.Value, position: Place) -> ir.
     limits += [first + n for (first, _), n in zip(places, found.windows, strict=True)]
     kind = ir.RankedTensorType.get([1] * rank + list(found.windows), element)
     cut = {"start_indices": starts, "limit_indices": limits, "strides": [1] * (2 * rank)}
-    return reshaped(t.op("slice", [image], kind, **cut), list(found.windows))
+    return t.reshape(t.op("slice", [image], kind, **cut), list(found.windows))
 
 
 def sum_of(found: WindowSelection, residue: Place, number: ir.Value, source: ir.Value) -> ir.Value:
@@ -200,12 +200,12 @@ def beside(found: WindowSelection, sums: Sequence[ir.Value]) -> ir.Value:
     made = sums[0]
     if len(sums) > 1:
         element = made.type.element_type
-        parts = [reshaped(each, [1, *grid]) for each in sums]
+        parts = [t.reshape(each, [1, *grid]) for each in sums]
         joined = ir.RankedTensorType.get([len(sums), *grid], element)
         made = t.op("concatenate", parts, joined, dimension=0)
-        made = reshaped(made, [*found.strides, *grid])
+        made = t.reshape(made, [*found.strides, *grid])
         made = t.transpose(made, [d for dim in range(rank) for d in (rank + dim, dim)])
         grid = [count * stride for count, stride in zip(grid, found.strides, strict=True)]
-        made = reshaped(made, grid)
+        made = t.reshape(made, grid)
     behind = [low + size - n for low, size, n in zip(found.low, found.shape, grid, strict=True)]
     return padded(made, [-low for low in found.low], behind, [0] * rank)

@@ -9,6 +9,31 @@ func.func @einsum(%a: tensor<2x3x4xf32>, %b: tensor<2x5x4xf32>) -> tensor<2x5x3x
   return %0 : tensor<2x5x3xf32>
 }
 
+// CHECK-LABEL: func.func @dot
+// CHECK: stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+func.func @dot(%a: tensor<3x4xf32>, %b: tensor<4xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.dot %a, %b : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// CHECK-LABEL: func.func @broadcast
+// CHECK: stablehlo.broadcast_in_dim %arg0, dims = [1, 2] : (tensor<3x4xf32>) -> tensor<2x3x4xf32>
+func.func @broadcast(%a: tensor<3x4xf32>) -> tensor<2x3x4xf32> {
+  %0 = stablehlo.broadcast %a, sizes = [2] : (tensor<3x4xf32>) -> tensor<2x3x4xf32>
+  return %0 : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func.func @map
+// CHECK: stablehlo.maximum %arg0, %arg1 : tensor<3x4xf32>
+func.func @map(%a: tensor<3x4xf32>, %b: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %0 = "stablehlo.map"(%a, %b) <{dimensions = array<i64: 0, 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %z = stablehlo.maximum %x, %y : tensor<f32>
+    stablehlo.return %z : tensor<f32>
+  }) : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
 // A letter of one operand only is summed first.
 // CHECK-LABEL: func.func @einsum_sums
 // CHECK: %[[A:.*]] = stablehlo.reduce(%arg0 init: %{{.*}}) applies stablehlo.add across dimensions = [1]
