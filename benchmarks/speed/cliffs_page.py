@@ -2,11 +2,11 @@
 
     python benchmarks/speed/cliffs_page.py [--machine NAME ..] [--only TEXT] [--write]
 
-Each operator is a function of JAX, or text where JAX has none, on about 10 thousand and on about a million elements, compiled
-alone and simulated without data on all cores. A line shows the unit, cycles, and cycles over the
-machine's bound. An operator is above the line if it takes more than 20,000 cycles and more than 20
-times its bound. `--write` puts the tables into docs/cliffs.md, with `--printed FILE ..`
-those of lines that were printed before. Takes some minutes a machine. Needs jax.
+Each operator is a function of JAX, or text where JAX has none, on about 10 thousand and on about a
+million elements, compiled alone and simulated without data on all cores. A line shows the unit,
+cycles, and cycles over the machine's bound. An operator is above the line if it takes more than
+20,000 cycles and more than 20 times its bound. `--write` puts the tables into docs/cliffs.md, with
+`--printed FILE ..` those of lines that were printed before. Takes minutes a machine. Needs jax.
 """
 
 from __future__ import annotations
