@@ -39,19 +39,21 @@ def test_bytes(batch: int, k: int, precision: str) -> None:
 
 
 KINDS = {"i8": "int8", "ui8": "uint8", "i16": "int16", "ui16": "uint16", "i32": "int32"}
-KINDS |= {"ui32": "uint32"}
+KINDS |= {"ui32": "uint32", "i64": "int64", "ui64": "uint64"}
 
 
 @pytest.mark.parametrize(
     ("factor", "result", "k"),
     [
-        *(("i32", "i32", k) for k in (1, 300)),
+        *((kind, kind, k) for kind in ("i32", "i64") for k in (1, 300, 1100)),
         *(("ui8", "ui8", 9), ("ui8", "i32", 530), ("i8", "i8", 40), ("i16", "i16", 40)),
         *(("i16", "i32", 37), ("ui16", "ui32", 37), ("ui32", "ui32", 5)),
+        ("ui64", "ui64", 600),
     ],
 )
 def test_integers_wrap_around(factor: str, result: str, k: int) -> None:
-    """Ends of the range in all places of a row, and of a column."""
+    """Ends of the range in all places of a row, and of a column; with few products on the vector
+    unit, with many as products of digits."""
     random, kind = np.random.default_rng(k), np.dtype(KINDS[factor])
     limits = np.iinfo(kind)
     a, b = (
