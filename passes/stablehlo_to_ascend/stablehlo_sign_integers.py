@@ -13,10 +13,10 @@ after:
 
 The vector unit has signed integers only. Sums, products, bits, shifts and what only moves are the
 same of both; what asks for an order gets its operands with half of their range added, a conversion
-to more bits has the copies of the sign cut off, and divisions of up to 32 bits are those of twice
-as many. Other operations stay unsigned, between bitcasts.
-Of 16, 32 and 64 bits; bytes, which the machine converts without a sign, stay as they are. Needs
-calls inlined.
+to more bits has the copies of the sign cut off, divisions of up to 32 bits are those of twice as
+many, and those of 64 bits divide half of the dividend. Other operations stay unsigned, between
+bitcasts. Of 16, 32 and 64 bits; bytes, which the machine converts without a sign, stay as they are.
+Needs calls inlined.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Unsigned:
             self._order(op)
         elif op.name == PRODUCT:
             self._product(op)
-        elif op.name in DIVISIONS and not stays(op):
+        elif op.name in DIVISIONS:
             self._divide(op)
         elif op.name in REDUCTIONS and (kind := order_of_body(op)):
             for i in range(len(op.operands)):
@@ -173,6 +173,9 @@ class Unsigned:
     def _divide(self, op: Op) -> None:
         """Numbers of twice as many bits, zeros in front of them, are divided as signed ones."""
         kind = signed(op.results[0].type)
+        if op.results[0].type.element_type.width == max(WIDTHS):
+            self._replace(op, divided(op.name, *op.operands))
+            return
         wide = [extended(v, 2 * v.type.element_type.width) for v in op.operands]
         found = t.op(op.name.removeprefix("stablehlo."), wide, wide[0].type)
         self._replace(op, converted(found, kind))
@@ -324,10 +327,8 @@ def stays(op: Op) -> bool:
     floats = any(isinstance(element, ir.FloatType) for element in types)
     if op.name == "stablehlo.convert":
         return floats
-    if op.name in DIVISIONS:
-        return bool(op.results[0].type.element_type.width == max(WIDTHS))
     known = SAME_BITS | ORDERED | {"stablehlo.constant", "stablehlo.compare", "arith.constant"}
-    known |= {PRODUCT}
+    known |= {PRODUCT, *DIVISIONS}
     return op.name not in known
 
 
@@ -391,6 +392,22 @@ def extended(value: ir.Value, width: int) -> ir.Value:
 
 def binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
     return t.op(name, [a, b], a.type)
+
+
+def divided(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The quotient or remainder of numbers without a sign, by a division of signed ones of the same
+    bits. Half of the dividend has no sign, and twice its quotient is at most 1 too small; so is 0
+    where the divisor's highest bit is set. By 0 the quotient has all bits, and the remainder is the
+    dividend, as -1 is the quotient of signed ones.
+    """
+    one, zero = t.full(a.type, 1), t.full(a.type, 0)
+    half = binary("divide", binary("shift_right_logical", a, one), b)
+    found = t.select(t.compare("LT", b, zero), zero, binary("shift_left", half, one))
+    left = binary("subtract", a, binary("multiply", found, b))
+    more = t.compare("GE", moved(left), moved(b))
+    if name == "stablehlo.divide":
+        return binary("add", found, converted(more, a.type))
+    return binary("subtract", left, t.select(more, b, zero))
 
 
 def moved(value: ir.Value) -> ir.Value:

@@ -51,6 +51,10 @@ def compare(direction: str, a: ir.Value, b: ir.Value) -> ir.Value:
     return op("compare", [a, b], flags, comparison_direction=how)
 
 
+def select(flag: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+    return op("select", [flag, a, b], a.type)
+
+
 def sqrt(x: ir.Value) -> ir.Value:
     return op("sqrt", [x], x.type)
 

@@ -89,6 +89,21 @@ def test_division_truncates(machine: str) -> None:
     np.testing.assert_array_equal(rest, np.array(left, np.int32))
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_division_of_64_bits_without_a_sign(machine: str) -> None:
+    """By 0 it gives all bits and leaves the dividend."""
+    a, b = pairs("uint64")
+    shaped = f"tensor<{a.size}xui64>"
+    text = f"""func.func @main(%a: {shaped}, %b: {shaped}) -> ({shaped}, {shaped}) {{
+      %0 = stablehlo.divide %a, %b : {shaped}
+      %1 = stablehlo.remainder %a, %b : {shaped}
+      return %0, %1 : {shaped}, {shaped} }}"""
+    quotient, rest = run_text(text, a, b, machine=machine)
+    x, y = a.astype(object), b.astype(object)
+    wanted = [divmod(i, j) if j else (2**64 - 1, i) for i, j in zip(x, y, strict=True)]
+    np.testing.assert_array_equal(np.stack([quotient, rest], 1), np.array(wanted, np.uint64))
+
+
 @pytest.mark.parametrize("number", (1, -1, 3, -7, 2**31 - 1, -(2**31)))
 def test_division_by_a_number(number: int) -> None:
     a = edges("int32")
