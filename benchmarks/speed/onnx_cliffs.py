@@ -25,7 +25,14 @@ Shape = tuple[int, ...]
 Arrays = Callable[[Shape], Sequence[Any]]
 """Parameters of a node for a shape."""
 
-KINDS = {"float": TensorProto.FLOAT, "int": TensorProto.INT64, "bool": TensorProto.BOOL}
+KINDS = {
+    "float": TensorProto.FLOAT,
+    "int": TensorProto.INT64,
+    "bool": TensorProto.BOOL,
+    "uint8": TensorProto.UINT8,
+    "int32": TensorProto.INT32,
+    "uint32": TensorProto.UINT32,
+}
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,41 @@ def image(shape: Shape) -> Sequence[Shape]:
 
 def filters(shape: Shape) -> Sequence[Any]:
     return (np.ones((16, 16, 3, 3), np.float32),)
+
+
+def sequence(shape: Shape) -> Sequence[Shape]:
+    """Sixteen steps of rows of 64 inputs, as many elements as a shape has."""
+    return [(16, shape[0] * shape[1] // 1024, 64)]
+
+
+def cell(gates: int) -> dict[str, Any]:
+    """Parameters and attributes of a recurrent node of 64 hidden numbers."""
+    weights = np.full((1, 64 * gates, 64), 0.01, np.float32)
+    return {"parameters": lambda shape: (weights, weights), "attributes": {"hidden_size": 64}}
+
+
+def patches(shape: Shape) -> Sequence[Shape]:
+    """Patches of 3 x 3 of sixteen channels, at the places of a square."""
+    return [(1, 144, side_of_patches(shape) ** 2)]
+
+
+def side_of_patches(shape: Shape) -> int:
+    return int((shape[0] * shape[1] / 144) ** 0.5)
+
+
+def offsets(shape: Shape) -> Any:
+    """Of the windows of 3 x 3 of an image, which are `DeformConv`'s second operand."""
+    rows, columns = image(shape)[0][2:]
+    return np.full((1, 18, rows - 2, columns - 2), 0.3, np.float32)
+
+
+def labels(shape: Shape) -> Sequence[Any]:
+    return (np.arange(shape[0]) % shape[1],)
+
+
+def doubled(factor: float = 2) -> Arrays:
+    """Parameters of `Resize`: no region, and by how much rows and columns grow."""
+    return lambda shape: (np.zeros(0, np.float32), np.array([1, 1, factor, factor], np.float32))
 
 
 def statistics(shape: Shape) -> Sequence[Any]:
@@ -185,14 +227,14 @@ NODES: tuple[Node, ...] = (
     Node(
         "Resize",
         shapes=image,
-        parameters=lambda s: (np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)),
+        parameters=doubled(),
         name="Resize, nearest",
     ),
     Node(
         "Resize",
         shapes=image,
         attributes={"mode": "linear"},
-        parameters=lambda s: (np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)),
+        parameters=doubled(),
         name="Resize, linear",
     ),
     Node(
@@ -201,12 +243,104 @@ NODES: tuple[Node, ...] = (
         attributes={"blocksize": 2},
     ),
     Node("GridSample", shapes=lambda s: [image(s)[0], (1, *image(s)[0][2:], 2)]),
+    *(Node(f"Bitwise{name}", 2, "int") for name in ("And", "Or", "Xor")),
+    Node("BitwiseNot", 1, "int"),
+    Node("BitShift", 2, "uint32", attributes={"direction": "LEFT"}),
+    *(Node(name, 1, "int", name=f"{name} of int64") for name in ("Abs", "Sign", "Transpose")),
+    *(
+        Node(f"Reduce{n}", 1, "int", 1, longs(1), name=f"Reduce{n} of int64")
+        for n in ("Sum", "Max")
+    ),
+    Node("ArgMax", 1, "int", attributes={"axis": 1}, name="ArgMax of int64"),
+    Node("Cast", 1, "int", attributes={"to": TensorProto.FLOAT}, name="Cast of int64"),
+    Node("Cast", attributes={"to": TensorProto.INT64}, name="Cast to int64"),
+    Node("MatMul", kind="int32", shapes=lambda s: [s, (s[1], 64)], name="MatMul of int32"),
+    Node("Compress", parameters=lambda s: (np.arange(s[1]) % 2 == 0,), attributes={"axis": 1}),
+    Node(
+        "Gather",
+        parameters=lambda s: (np.arange(64) * 7 % s[1],),
+        attributes={"axis": 1},
+        name="Gather along rows",
+    ),
+    Node("TopK", 1, "float", 2, longs(16), attributes={"axis": 0}, name="TopK along columns"),
+    Node(
+        "MaxPool",
+        shapes=image,
+        outputs=2,
+        attributes={"kernel_shape": [2, 2], "strides": [2, 2]},
+        name="MaxPool with places",
+    ),
+    Node("Det", shapes=lambda s: [(s[0] * s[1] // 16, 4, 4)]),
+    Node(
+        "RoiAlign",
+        shapes=image,
+        parameters=lambda s: (
+            np.array([[0, 0, 9, 9], [3, 4, 12, 14.5]] * 4, np.float32),
+            np.zeros(8, np.int64),
+        ),
+        attributes={"output_height": 7, "output_width": 7, "sampling_ratio": 2},
+    ),
+    Node(
+        "Col2Im",
+        shapes=patches,
+        parameters=lambda s: (np.array([side_of_patches(s) + 2] * 2), np.array([3, 3])),
+    ),
+    Node("DFT", shapes=lambda s: [(1, *s, 1)]),
+    Node(
+        "STFT",
+        shapes=lambda s: [(1, s[0] * s[1], 1)],
+        parameters=lambda s: (np.int64(128), np.ones(256, np.float32)),
+    ),
+    Node("DeformConv", shapes=image, parameters=lambda s: (*filters(s), offsets(s))),
+    Node(
+        "Resize",
+        shapes=image,
+        attributes={"mode": "cubic"},
+        parameters=doubled(),
+        name="Resize, cubic",
+    ),
+    Node(
+        "Resize",
+        shapes=image,
+        attributes={"mode": "linear"},
+        parameters=doubled(0.7),
+        name="Resize, smaller",
+    ),
+    Node(
+        "AffineGrid",
+        shapes=lambda s: [(1, 2, 3)],
+        parameters=lambda s: (np.array([1, 1, *s]),),
+    ),
+    Node("DynamicQuantizeLinear", outputs=3),
+    Node("QuantizeLinear", parameters=lambda s: (np.float32(0.1), np.uint8(3))),
+    Node("DequantizeLinear", 1, "uint8", parameters=lambda s: (np.float32(0.1), np.uint8(3))),
+    Node(
+        "MatMulInteger",
+        kind="uint8",
+        parameters=lambda s: (np.ones((s[1], s[1]), np.int8), np.uint8(2), np.int8(1)),
+    ),
+    Node(
+        "ConvInteger",
+        kind="uint8",
+        shapes=image,
+        parameters=lambda s: (np.ones((16, 16, 3, 3), np.int8), np.uint8(2)),
+    ),
+    Node("Einsum", 2, attributes={"equation": "ij,kj->ik"}),
+    Node("SoftmaxCrossEntropyLoss", parameters=labels),
+    Node("NegativeLogLikelihoodLoss", parameters=labels),
+    Node("LSTM", shapes=sequence, **cell(4)),
+    Node("GRU", shapes=sequence, **cell(3)),
+    Node("RNN", shapes=sequence, **cell(1)),
 )
-"""Models of one node; loops, sequences, texts, quantised and random operators are left out."""
+"""Models of one node; loops, sequences, texts and random operators are left out."""
 
 REASONS = {
     "TopK": "a key with its number is two or three planes, of which each exchange takes seven "
     "instructions",
+    "Det": "cofactors of rows that are sliced: some eighty products of one column each",
+    "DeformConv": "four neighbours of each place of a window are gathered one by one",
+    "LSTM": "sixteen steps, one after the other, each of which waits for the one before",
+    "GRU": "as LSTM",
 }
 """Why an operator is above the line, by the beginning of its name."""
 

@@ -94,11 +94,12 @@ class SquaresBuilder:
             if self.itemsize == 1:
                 cce.vconv(restride(second, [size], [1]), restride(self.buffers[1], [size], [1]))
             return
-        transpose_halves(Plane(first, 2 * width), Plane(second, height), height, 2 * width)
-        for p in (0, 1):
-            source = Plane(second, 2 * height, p * height)
-            transpose_halves(source, Plane(first, 2 * width, p * width), width, height)
-        transpose_halves(Plane(first, width), Plane(second, 2 * height), 2 * height, width)
+        words = self.itemsize // HALF_BYTES
+        transpose_halves(Plane(first, words * width), Plane(second, height), height, words * width)
+        for p in range(words):
+            source = Plane(second, words * height, p * height)
+            transpose_halves(source, Plane(first, words * width, p * width), width, height)
+        transpose_halves(Plane(first, width), Plane(second, words * height), words * height, width)
 
 
 def two_views(

@@ -68,6 +68,18 @@ def test_transpose(shape: tuple[int, ...], permutation: tuple[int, ...], dtype: 
 
 
 @pytest.mark.parametrize(
+    ("shape", "permutation"),
+    [((40, 17), (1, 0)), ((128, 112), (1, 0)), ((3, 67, 33), (0, 2, 1)), ((33, 2, 40), (2, 1, 0))],
+)
+def test_transpose_of_64_bits(shape: tuple[int, ...], permutation: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(-(2**62), 2**62, shape)
+    expected = x.transpose(permutation)
+    attributes = f"permutation = {array(permutation)}"
+    found = run_operator("transpose", [x], expected.shape, np.int64, attributes)
+    np.testing.assert_array_equal(found.outputs[0], expected)
+
+
+@pytest.mark.parametrize(
     ("shape", "result", "dims"),
     [
         ((), (5,), ()),

@@ -5,10 +5,11 @@ These two dimensions span a matrix, all others count matrices:
     for each matrix, portion of its rows, portion of its columns:
       copy rows x columns in; transpose 16 x 16 squares of words; copy columns x rows out
 
-16 rows at a time, or 16 columns, whichever takes fewer instructions. 32-bit elements are pairs of
-16-bit halves (p = 0, 1); three passes bring them to their places, rows at equal distances in each:
+16 rows at a time, or 16 columns, whichever takes fewer instructions. Elements of 32 and 64 bits are
+w = 2 and 4 words (p = 0 .. w - 1); three passes bring them to their places, rows at equal distances
+in each:
 
-    element (j, c):   in [j][2c + p]  ->  [2c + p][j]  ->  [2j + p][c]  ->  out [c][2j + p]
+    element (j, c):   in [j][w c + p]  ->  [w c + p][j]  ->  [w j + p][c]  ->  out [c][w j + p]
 
 Bytes are widened to f16 numbers of the same value, and made bytes again. Portions are whole
 squares; at ragged ends they overlap.
@@ -31,6 +32,9 @@ from davinci.units import ceil_div, round_up
 
 HALF_BYTES = 2
 """Bytes of an element of vnchwconv."""
+
+SIZES = (1, 2, 4, 8)
+"""Bytes of elements that are transposed so."""
 
 SHARES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 """Portions of a side that are tried."""
@@ -87,7 +91,7 @@ def squares_of(transfer: Transfer, machine: Machine, cores: int) -> Squares | No
     """The way of fewest cycles; None if the transfer is no transposition of matrices with sides of
     a square or more."""
     dims, size = transfer.dims, transfer.itemsize
-    if not dims or transfer.filled or size not in (1, HALF_BYTES, 2 * HALF_BYTES):
+    if not dims or transfer.filled or size not in SIZES:
         return None
     *others, rows = dims
     columns = next((d for d in others if d.strides[0] == 1), None)
@@ -129,8 +133,9 @@ def _weighed(way: Squares, machine: Machine, cores: int) -> Squares:
     read = costs.read(high * wide // loaded, loaded * itemsize, shared=True)
     write = costs.write(high * wide // stored, stored * itemsize)
     words = max(1, itemsize // HALF_BYTES)
-    sides = [(high, wide)] if words == 1 else [(high, 2 * wide), (wide, high), (wide, high)]
-    sides += [(wide, 2 * high)] if words == 2 else []
+    sides = [(high, words * wide)]
+    if words > 1:
+        sides += [*[(wide, high)] * words, (wide, words * high)]
     vector = 0.0
     for a, b in sides:
         times, repeats = min(a, b) // SIDE, max(a, b) // SIDE
