@@ -324,7 +324,8 @@ class Races:
     def _learn(self, pipe: int, clock: list[int]) -> None:
         # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
         for learner in range(PIPES) if pipe == S else (pipe,):
-            self._clocks[learner] = list(map(max, self._clocks[learner], clock))
+            known = zip(self._clocks[learner], clock, strict=True)
+            self._clocks[learner] = [a if a > b else b for a, b in known]
 
     def barrier(self, pipe: int) -> None:
         """Orders a pipe, or all, after what they did."""

@@ -172,13 +172,13 @@ class InstructionForm:
         form.far_ports = _ports_in(form.reads, True), self.far_ports[1]
         return form
 
-    def summing(
-        self, values: dict[str, int], reads: list[TouchedRegion], writes: list[TouchedRegion]
-    ) -> InstructionForm:
-        """This record of many scalar accesses with the fields and the regions of other ones."""
+    def summing(self, reads: list[TouchedRegion], writes: list[TouchedRegion]) -> InstructionForm:
+        """This record of many scalar accesses with the regions of others, whose addresses are in
+        their words, as their fields are; they never bypass the L2."""
         form = copy(self)
-        form.values, form.reads, form.writes = values, reads, writes
+        form.reads, form.writes = reads, writes
         form._touch()
+        form.gm_word = 0
         return form
 
     def repeated(self, count: int, steps: Mapping[int, int]) -> InstructionForm:
@@ -270,6 +270,24 @@ def scalar_word(record: Instruction) -> int:
     return len(record.operands) + record.words if alone else 0
 
 
+@dataclass(frozen=True)
+class SummedAccesses:
+    """Words of a record that sums up the loads, or the stores, of the scalar unit.
+
+    Attributes:
+        count: the word with their number.
+        low, high: those with the lowest address and the one behind the highest.
+    """
+
+    count: int
+    low: int
+    high: int
+
+    def bytes_in(self, words: Sequence[int]) -> int | None:
+        """From the lowest address of a record to the highest; None if it has no such accesses."""
+        return words[self.high] - words[self.low] if words[self.count] else None
+
+
 class OpcodeForms:
     """The facts that all forms of one opcode share.
 
@@ -282,6 +300,8 @@ class OpcodeForms:
         unused: for each configuration word the bits that no field has.
         l0c_word: see `unit_flags.l0c_word`.
         loose: the instruction touches no memory and only loads registers. Its fields are data.
+        summed, space_word: of a record that sums up scalar accesses, the words about its loads and
+            its stores, and that of their memory.
     """
 
     def __init__(self, machine: Machine, core: str, record: Instruction) -> None:
@@ -297,6 +317,14 @@ class OpcodeForms:
         self.scalar = scalar_word(record)
         self.l0c_word = l0c_word(record)
         self.loose = record.accesses is no_regions and record.timing == "scalar"
+        self.summed: tuple[SummedAccesses, ...] = ()
+        if record.timing == "scalar_access":
+            word = {f.name: self.first + f.word for f in record.fields}
+            self.summed = tuple(
+                SummedAccesses(word[f"{kind}s"], word[f"{kind}_low"], word[f"{kind}_high"])
+                for kind in ("load", "store")
+            )
+            self.space_word = word["space"]
 
 
 class _Watched(Registers):
@@ -313,10 +341,6 @@ class _Watched(Registers):
         return super().__getattribute__(name)
 
 
-MOST_SUMMARIES = 1 << 12
-"""Records that sum up scalar accesses whose forms a decoder keeps."""
-
-
 class Decoder:
     """Turns words into forms, for one kind of core of the machine."""
 
@@ -324,7 +348,7 @@ class Decoder:
         self._machine, self._core = machine, core
         self._entries: dict[int, OpcodeForms] = {}
         self._regions: dict[tuple[Any, ...], Region] = {}
-        self._summaries: dict[tuple[int, ...], InstructionForm] = {}
+        self._summaries: dict[tuple[int | None, int | None, int], InstructionForm] = {}
 
     def form(self, words: list[int], registers: Registers) -> tuple[InstructionForm, set[str]]:
         """The form of a record's words (with `ABSOLUTE` appended) under the present registers, and
@@ -343,17 +367,17 @@ class Decoder:
         Raises:
             Problem: an illegal field.
         """
-        key = tuple(words[form.entry.first : form.entry.end])
+        loads, stores = form.entry.summed
+        key = loads.bytes_in(words), stores.bytes_in(words), words[form.entry.space_word]
         found = self._summaries.get(key)
         if found is None:
             values = self._values(form.entry, words)
+            accesses = form.record.accesses(values, Registers())
             ports = [
-                [self._port(access, 0) for access in accesses]
-                for accesses in form.record.accesses(values, Registers())
+                [TouchedRegion(a.space, summed.low, 0, self._region(a)) for a in each]
+                for each, summed in zip(accesses, (loads, stores), strict=True)
             ]
-            if len(self._summaries) == MOST_SUMMARIES:
-                self._summaries.clear()
-            found = self._summaries[key] = form.summing(values, *ports)
+            found = self._summaries[key] = form.summing(*ports)
         return found
 
     def _entry(self, opcode: int) -> OpcodeForms:
