@@ -81,6 +81,7 @@ go about a kernel: the published ones have nothing to go about, and do without."
 OPERATION = re.compile(r"(.+?) \((\d+)x\)(?:, )?")
 FOLDERS = re.compile(r"(?:/[\w.+-]+)+/([\w.+-]+)")
 MOST = 220
+QUICK_SECONDS = 10
 
 
 @dataclass
@@ -148,7 +149,7 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
     kinds = Counter(outcome.kind for outcome in outcomes)
     right, able = kinds["right"], len(outcomes) - sum(kinds[kind] for kind in NOT_OURS)
     times = sorted(outcome.seconds for outcome in outcomes if outcome.kind == "right")
-    quick = sum(time < 10 for time in times)
+    quick = sum(time < QUICK_SECONDS for time in times)
     tutorials = sum(outcome.file[:1].isdigit() for outcome in outcomes)
     what = f"{len(outcomes) - tutorials} tests of `unittest/pytest_ut`"
     if tutorials:
@@ -165,8 +166,8 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
         f"({', '.join(f'`{name}`' for name in NEWER_OPTIONS)}), are left out.",
         "",
         f"**{right} of {len(outcomes)} are right, {right / max(1, able):.0%} of the {able} that "
-        f"the published compilers can pass**; {quick} of the {right} take less than 10 s, "
-        "compilation included.",
+        f"the published compilers can pass**; {quick} of the {right} take less than "
+        f"{QUICK_SECONDS} s, compilation included.",
         "",
         "| outcome | tests | meaning |",
         "|---|---|---|",
@@ -181,6 +182,16 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
             "| operation | tests |",
             "|---|---|",
             *(f"| {cell(name)} | {count} |" for name, count in refused.most_common()),
+            "",
+        ]
+    long = [o for o in outcomes if o.kind == "right" and o.seconds >= QUICK_SECONDS]
+    if long:
+        lines += [
+            f"## Right ones that take {QUICK_SECONDS} s or more",
+            "",
+            "| test | seconds of the processor |",
+            "|---|---|",
+            *(f"| `{o.name}` | {o.seconds:.0f} |" for o in sorted(long, key=lambda o: -o.seconds)),
             "",
         ]
     lines += [
