@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.machine import Machine, prices
 from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.blocks import COMBINED_TYPES
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
+from davinci.passes.stablehlo_to_ascend.reduced_values import seen_as
+from davinci.units import BLOCK_BYTES, ceil_div
 
 SUBTRACT = "sub"
 """A combination that is the addition of negated updates."""
@@ -29,6 +33,11 @@ COMBINED_BY = {
     "stablehlo.minimum": "min",
 }
 """Combinations by the operation that computes them."""
+
+
+WORDS = ("f32", "i32")
+
+WORD_BYTES = 4
 
 
 @conversion("dynamic_update_slice")
@@ -177,18 +186,85 @@ def convert_scatter(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     rows = ops.reshape(moved, [math.prod(outer), *block])
     if by == SUBTRACT:
         rows, by = ops.unary("neg", rows), "add"
-    attributes = {"by": by} if by else {"skip": 1}
-    changed = ops.emit(
-        "combine_blocks" if by else "update_blocks",
-        [array, rows, table],
-        found,
-        axes=axes,
-        starts=[0] * found.rank,
-        batch=batch,
-        wrap=wrapped(op) or [0] * len(axes),
-        **attributes,
+    places = BlockPlaces(table, axes, batch, wrapped(op) or [0] * len(axes))
+    if by:
+        return [ops.cast(places.combined(array, rows, by, ops), element)]
+    unique, machine = bool(attribute(op, "unique_indices", False)), ops.machine
+    if element in WORDS and machine is not None and pays_differences(rows, unique, machine):
+        return [overwritten(array, rows, places, unique, ops)]
+    return [places.emit("update_blocks", [array, rows], found, ops, skip=1)]
+
+
+@dataclass(frozen=True)
+class BlockPlaces:
+    """Where blocks of an array begin, as attributes of `davinci.operators.blocks` say."""
+
+    indices: ir.Value
+    axes: list[int]
+    batch: list[int]
+    wrap: list[int]
+
+    def emit(
+        self, name: str, operands: list[ir.Value], result: Tensor, ops: TensorOps, **attributes: Any
+    ) -> ir.Value:
+        """An operator on blocks at these places."""
+        return ops.emit(
+            name,
+            [*operands, self.indices],
+            result,
+            axes=self.axes,
+            starts=[0] * len(self.batch),
+            batch=self.batch,
+            wrap=self.wrap,
+            **attributes,
+        )
+
+    def combined(self, array: ir.Value, rows: ir.Value, by: str, ops: TensorOps) -> ir.Value:
+        return self.emit("combine_blocks", [array, rows], tensor_of(array.type), ops, by=by)
+
+    def gathered(self, array: ir.Value, like: ir.Value, ops: TensorOps) -> ir.Value:
+        """The blocks of an array, of the shape of others."""
+        return self.emit("gather_blocks", [array], tensor_of(like.type), ops)
+
+
+def pays_differences(rows: ir.Value, unique: bool, machine: Machine) -> bool:
+    """Whether blocks of words are added to an array as differences in less time than they are
+    written: short ones, each of which waits until the one before is in memory. That takes two
+    gathers, two combinations and three launches more; half of it where blocks are `unique`."""
+    count, *block = tensor_of(rows.type).shape
+    if block[-1] * WORD_BYTES >= BLOCK_BYTES:
+        return False
+    written = count * (
+        prices.reading(machine).result(BLOCK_BYTES) + prices.writing(machine).result(BLOCK_BYTES)
     )
-    return [ops.cast(changed, element)]
+    passes, launches = (2, 2) if unique else (4, 3)
+    words = ceil_div(count * math.prod(block), machine.cores)
+    moved = passes * prices.scalar_accesses(machine, words, "GM")
+    return written > moved + launches * machine.queued_cycles(1)
+
+
+def overwritten(
+    array: ir.Value, rows: ir.Value, places: BlockPlaces, unique: bool, ops: TensorOps
+) -> ir.Value:
+    """Blocks of words written to an array: the differences to the words that are there are added to
+    these, as integers, of each word that of the last block which has it.
+
+    Args:
+        unique: whether no two blocks have a word in common.
+    """
+    kind = tensor_of(array.type)
+    words, new = (seen_as(ops, x, "i32") for x in (array, rows))
+    change = ops.binary("sub", new, places.gathered(words, new, ops))
+    if not unique:
+        shape = tensor_of(rows.type).shape
+        numbers = ops.constant(np.arange(1, shape[0] + 1, dtype=np.int32), "i32")
+        numbers = ops.broadcast(numbers, shape, [0])
+        last = places.combined(ops.full(kind.shape, "i32", 0), numbers, "max", ops)
+        operands = [places.gathered(last, numbers, ops), numbers]
+        is_last = ops.emit("compare", operands, Tensor(shape, "i1"), predicate="EQ")
+        none = ops.full(shape, "i32", 0)
+        change = ops.emit("select", [is_last, change, none], Tensor(shape, "i32"))
+    return seen_as(ops, places.combined(words, change, "add", ops), kind.element)
 
 
 def combination_of(op: Op) -> str | None:

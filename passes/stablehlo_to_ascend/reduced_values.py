@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,14 @@ def shifted(value: ir.Value, direction: str, count: int, ops: TensorOps) -> ir.V
     """Integers with their bits shifted, `direction` being "left", "right" or "right_logical"."""
     found = tensor_of(value.type)
     return ops.binary(f"shift_{direction}", value, ops.full(found.shape, found.element, count))
+
+
+def seen_as(ops: TensorOps, x: ir.Value, element: str) -> ir.Value:
+    """The bits of a tensor as elements of another type of that size."""
+    found = tensor_of(x.type)
+    if found.element == element:
+        return x
+    return ops.emit("bitcast", [x], replace(found, element=element))
 
 
 def long_extreme(operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorOps) -> ir.Value:

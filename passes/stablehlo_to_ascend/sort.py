@@ -36,7 +36,7 @@ from davinci.passes.ascend.tensor_ops import (
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.arg_reduce import compared, extreme, spread_along
 from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
-from davinci.passes.stablehlo_to_ascend.reduced_values import shifted
+from davinci.passes.stablehlo_to_ascend.reduced_values import seen_as, shifted
 from davinci.schedule.sorts.first_keys import (
     EXTREMES,
     GROUPS,
@@ -254,14 +254,6 @@ def rows_at(ops: TensorOps, table: ir.Value, places: ir.Value, apart: int) -> ir
     taken = Tensor((rows * kept, *found.shape[1:]), found.element)
     gathered = ops.emit("gather", [table, indices], taken, wrap=0)
     return ops.reshape(gathered, [rows, kept, *found.shape[1:]])
-
-
-def seen_as(ops: TensorOps, x: ir.Value, element: str) -> ir.Value:
-    """The bits of a tensor as elements of another type of that size."""
-    found = tensor_of(x.type)
-    if found.element == element:
-        return x
-    return ops.emit("bitcast", [x], replace(found, element=element))
 
 
 def ranks_of(ops: TensorOps, matrix: ir.Value, by: Comparator) -> ir.Value:
