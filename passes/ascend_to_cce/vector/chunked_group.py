@@ -41,7 +41,6 @@ class ChunkBuilder(VectorBuilder):
         super().__init__(plan, arguments, target)
         self.chunks: Chunks = self.schedule.chunks
         self.phases = phases_of(self.program, self.chunks.axes, keep=False)
-        self.lasting: dict[Value, ir.Value] = {}
 
     def _held(self, value: Value) -> ir.Value:
         number = self.layout.buffers[1].get(value) if self._in_chunk else None

@@ -130,8 +130,11 @@ class VectorBuilder(TileBuilder):
 
     def _allocate(self, once: bool) -> None:
         """Buffers of the values that are the same for all tiles, or of the others."""
-        buffers, _ = self.layout.buffers
+        buffers, numbers = self.layout.buffers
         for number, buffer in enumerate(buffers):
             if buffer.once == once:
                 moved = self.schedule.slots if buffer.moved else self.schedule.slots_held
                 self.buffers[number] = tile_buffer(buffer, 0 if once else moved)
+        if once:
+            held = ((value, number) for value, number in numbers.items() if buffers[number].once)
+            self.lasting = {value: self.buffers[number] for value, number in held}

@@ -61,6 +61,8 @@ class TileBuilder:
 
     Attributes:
         layout: of the tile that is built.
+        buffers: of the values of a tile, by their number in its layout.
+        lasting: those of values that all tiles read, whatever their layouts number them.
         ragged: lanes of its rows behind their last whole block.
         ordered: whether the kernel lies in a straight line.
     """
@@ -75,6 +77,7 @@ class TileBuilder:
         self.layout = plan.layout(plan.schedule.tile)
         self.block = self.program.row_block
         self.buffers: dict[int, ir.Value] = {}
+        self.lasting: dict[Value, ir.Value] = {}
         self.ordered = False
         self.ragged = plan.schedule.ragged
 
@@ -88,7 +91,9 @@ class TileBuilder:
 
     def _held(self, value: Value) -> ir.Value:
         """The buffer of a value, as an array of its type."""
-        held, element = self.buffers[self.layout.buffers[1][value]], element_type(value.dtype)
+        held, element = self.lasting.get(value), element_type(value.dtype)
+        if held is None:
+            held = self.buffers[self.layout.buffers[1][value]]
         kind = ir.MemRefType(held.type)
         if kind.element_type == element:
             return held

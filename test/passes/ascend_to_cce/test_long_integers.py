@@ -45,3 +45,29 @@ def test_a_known_number_of_64_bits() -> None:
     a = np.arange(37, dtype=np.int64) + 2**53 - 5
     (found,) = run_text(text, a)
     np.testing.assert_array_equal(found, a == 2**53 + 1)
+
+
+def test_values_of_all_tiles_beside_a_smaller_last_tile() -> None:
+    # Buffers of the last tile, of one row, are numbered otherwise than those of tiles of three.
+    kind, row = "tensor<7x1000xi64>", "tensor<7xi64>"
+    text = f"""func.func @main(%x: {kind}) -> {row} {{
+      %i = stablehlo.iota dim = 1 : {kind}
+      %least = stablehlo.constant dense<-9223372036854775808> : tensor<i64>
+      %first = stablehlo.constant dense<0> : tensor<i64>
+      %r:2 = stablehlo.reduce(%x init: %least), (%i init: %first) across dimensions = [1]
+        : ({kind}, {kind}, tensor<i64>, tensor<i64>) -> ({row}, {row})
+        reducer(%a: tensor<i64>, %b: tensor<i64>) (%p: tensor<i64>, %q: tensor<i64>) {{
+          %greater = stablehlo.compare GT, %a, %b : (tensor<i64>, tensor<i64>) -> tensor<i1>
+          %value = stablehlo.select %greater, %a, %b : tensor<i1>, tensor<i64>
+          %equal = stablehlo.compare EQ, %a, %b : (tensor<i64>, tensor<i64>) -> tensor<i1>
+          %before = stablehlo.compare LT, %p, %q : (tensor<i64>, tensor<i64>) -> tensor<i1>
+          %tie = stablehlo.and %equal, %before : tensor<i1>
+          %taken = stablehlo.or %greater, %tie : tensor<i1>
+          %place = stablehlo.select %taken, %p, %q : tensor<i1>, tensor<i64>
+          stablehlo.return %value, %place : tensor<i64>, tensor<i64>
+        }}
+      return %r#1 : {row}
+    }}"""
+    x = np.random.default_rng(3).integers(-(2**62), 2**62, (7, 1000)) >> 55
+    found = run_text(text, x, machine="ascend910", cores=1)
+    np.testing.assert_array_equal(found[0], x.argmax(1))
