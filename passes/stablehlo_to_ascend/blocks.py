@@ -35,7 +35,8 @@ COMBINED_BY = {
 """Combinations by the operation that computes them."""
 
 
-WORDS = ("f32", "i32")
+WORDS = dict.fromkeys(("f32", "i32", "f16", "i16", "ui8", "i8", "i1"), "i32") | {"i64": "i64"}
+"""Integers that hold the bits of elements, and are added to an array as differences."""
 
 WORD_BYTES = 4
 
@@ -190,7 +191,7 @@ def convert_scatter(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     if by:
         return [ops.cast(places.combined(array, rows, by, ops), element)]
     unique, machine = bool(attribute(op, "unique_indices", False)), ops.machine
-    if element in WORDS and machine is not None and pays_differences(rows, unique, machine):
+    if machine is not None and pays_differences(rows, found, unique, machine):
         return [overwritten(array, rows, places, unique, ops)]
     return [places.emit("update_blocks", [array, rows], found, ops, skip=1)]
 
@@ -227,12 +228,13 @@ class BlockPlaces:
         return self.emit("gather_blocks", [array], tensor_of(like.type), ops)
 
 
-def pays_differences(rows: ir.Value, unique: bool, machine: Machine) -> bool:
-    """Whether blocks of words are added to an array as differences in less time than they are
-    written: short ones, each of which waits until the one before is in memory. That takes two
-    gathers, two combinations and three launches more; half of it where blocks are `unique`."""
+def pays_differences(rows: ir.Value, array: Tensor, unique: bool, machine: Machine) -> bool:
+    """Whether blocks are added to an array as differences in less time than they are written: short
+    ones, each of which waits until the one before is in memory. That takes two gathers, two
+    combinations, three launches more and an array of numbers, half of it where blocks are `unique`;
+    elements of other widths are words meanwhile."""
     count, *block = tensor_of(rows.type).shape
-    if block[-1] * WORD_BYTES >= BLOCK_BYTES:
+    if array.element not in WORDS or block[-1] * array.bytes_each >= BLOCK_BYTES:
         return False
     written = count * (
         prices.reading(machine).result(BLOCK_BYTES) + prices.writing(machine).result(BLOCK_BYTES)
@@ -240,31 +242,45 @@ def pays_differences(rows: ir.Value, unique: bool, machine: Machine) -> bool:
     passes, launches = (2, 2) if unique else (4, 3)
     words = ceil_div(count * math.prod(block), machine.cores)
     moved = passes * prices.scalar_accesses(machine, words, "GM")
+    arrays = (not unique) + 4 * (array.bytes_each < WORD_BYTES)
+    part = ceil_div(array.count * WORD_BYTES, machine.cores)
+    moved += arrays * prices.moving(machine, machine.cores, False, part)
     return written > moved + launches * machine.queued_cycles(1)
 
 
 def overwritten(
     array: ir.Value, rows: ir.Value, places: BlockPlaces, unique: bool, ops: TensorOps
 ) -> ir.Value:
-    """Blocks of words written to an array: the differences to the words that are there are added to
-    these, as integers, of each word that of the last block which has it.
+    """Blocks written to an array: the differences to the elements that are there are added to
+    these, as integers of the same bits, of each element that of the last block which has it.
 
     Args:
-        unique: whether no two blocks have a word in common.
+        unique: whether no two blocks have an element in common.
     """
-    kind = tensor_of(array.type)
-    words, new = (seen_as(ops, x, "i32") for x in (array, rows))
+    kind, shape = tensor_of(array.type), tensor_of(rows.type).shape
+    words, new = (words_of(x, ops) for x in (array, rows))
+    word = tensor_of(words.type).element
     change = ops.binary("sub", new, places.gathered(words, new, ops))
     if not unique:
-        shape = tensor_of(rows.type).shape
         numbers = ops.constant(np.arange(1, shape[0] + 1, dtype=np.int32), "i32")
         numbers = ops.broadcast(numbers, shape, [0])
         last = places.combined(ops.full(kind.shape, "i32", 0), numbers, "max", ops)
         operands = [places.gathered(last, numbers, ops), numbers]
         is_last = ops.emit("compare", operands, Tensor(shape, "i1"), predicate="EQ")
-        none = ops.full(shape, "i32", 0)
-        change = ops.emit("select", [is_last, change, none], Tensor(shape, "i32"))
-    return seen_as(ops, places.combined(words, change, "add", ops), kind.element)
+        none = ops.full(shape, word, 0)
+        change = ops.emit("select", [is_last, change, none], Tensor(shape, word))
+    found = places.combined(words, change, "add", ops)
+    if kind.element == "f16":
+        return seen_as(ops, ops.cast(found, "i16"), kind.element)
+    return seen_as(ops, found, "f32") if kind.element == "f32" else ops.cast(found, kind.element)
+
+
+def words_of(x: ir.Value, ops: TensorOps) -> ir.Value:
+    """The bits of elements, or what they are in more bits."""
+    element = tensor_of(x.type).element
+    if element in ("f16", "f32"):
+        x = seen_as(ops, x, "i16" if element == "f16" else "i32")
+    return ops.cast(x, WORDS[element])
 
 
 def combination_of(op: Op) -> str | None:

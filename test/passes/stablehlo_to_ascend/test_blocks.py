@@ -177,14 +177,17 @@ def test_rows_that_a_core_owns(machine: str, by: str, rows: int, width: int, lin
     assert {k["unit"] for k in executable.profile["kernels"]} == {"vector"}
 
 
+STORED = {"f32": "f4", "i32": "i4", "f16": "f2", "i16": "i2", "ui8": "u1", "i8": "i1", "i64": "i8"}
+
+
 @pytest.mark.parametrize("machine", ["ascend910", "ascend310p"])
-@pytest.mark.parametrize(("kind", "unique"), [("f32", False), ("i32", False), ("f32", True)])
-def test_words_are_written_as_differences(kind: str, unique: bool, machine: str) -> None:
+@pytest.mark.parametrize(("kind", "unique"), [*((kind, False) for kind in STORED), ("f32", True)])
+def test_elements_are_written_as_differences(kind: str, unique: bool, machine: str) -> None:
     """The last of several for one place stays, bit for bit; those outside are left out."""
     count, size = 80, 300
     random = np.random.default_rng(2)
     table, updates = (
-        random.integers(-(2**31), 2**31, n).astype(np.int32).view("f4" if kind == "f32" else "i4")
+        np.frombuffer(random.bytes(n * np.dtype(STORED[kind]).itemsize), STORED[kind])
         for n in (size, count)
     )
     places = random.permutation(size)[:count] if unique else random.integers(-9, size // 3, count)
@@ -205,5 +208,5 @@ def test_words_are_written_as_differences(kind: str, unique: bool, machine: str)
     for place, update in zip(places, updates, strict=True):
         if place >= 0:
             wanted[place] = update
-    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
-    assert executable.profile["total_cycles"] < 12_000
+    assert found.tobytes() == wanted.tobytes()
+    assert executable.profile["total_cycles"] < 14_000
