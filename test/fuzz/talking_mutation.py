@@ -99,15 +99,17 @@ func.func @main(%a: tensor<16x8192xf32>, %b: tensor<8192x64xf32>) -> tensor<16x6
 
 
 def compiled() -> list[TalkingKernel]:
-    """An LSTM whose cores share lanes, one of two layers whose cores meet those of the other layer,
-    and a product whose cores share k."""
+    """An LSTM whose cores share lanes, on so few that its state goes through L1 and on so many that
+    it is a vector to the cube; one of two layers whose cores meet those of the other layer; and a
+    product whose cores share k."""
     random = np.random.default_rng(1)
     shapes = {"arg0": (16, 8192), "arg1": (8192, 64)}
     inputs = {n: random.standard_normal(shape, dtype=np.float32) for n, shape in shapes.items()}
     lstm = zoo.build("lstm,steps=3,features=16,hidden=256")
     layers = zoo.build("lstm,steps=3,features=16,hidden=128,layers=2")
     product = GroupModel(PRODUCT, 8, inputs)
-    return [*talking(lstm, 4), *talking(layers, 8), *talking(product, 8)]
+    lstms = [*talking(lstm, 4), *talking(lstm, 16)]
+    return [*lstms, *talking(layers, 8), *talking(product, 8)]
 
 
 def judge_compiled(kernel: TalkingKernel, tally: Tally, every: int = 1) -> None:
