@@ -74,7 +74,7 @@ class LoopProducts(TileBuilder):
         self.program, self.space = self.layout.program, group.space
         self.lane = self.program.lane
         self.block = self.program.row_block
-        self.buffers = {}
+        self.buffers, self.lasting = {}, {}
         self.ordered, self.ragged = False, 0
         self.first: IndexLike = 0
         self.products = products_of(group, schedule, target.machine)
