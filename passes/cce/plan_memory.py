@@ -19,6 +19,8 @@ buffers that a loop reuses in every iteration share, too. As many buffers as fit
 their own, at least among those of the same loops and branches; if they all do, among those of other
 ones too.
 
+`spare-bytes` at the end of UB stay free where all buffers fit in front of them.
+
 In UB, places are chosen so that the operands of a vector instruction do not meet in a bank
 (`davinci.passes.analysis.bank_conflicts`): sources begin in different halves of the bank groups, a
 result goes to another row of banks than what is read with it.
@@ -59,12 +61,14 @@ class PlanMemoryPass(Pass):
     NAME = "plan-memory"
 
     machine: str = option("ascend910", "machine file that gives capacities, alignments and banks")
+    spare_bytes: int = option(0, "bytes at the end of UB that stay free where buffers fit without")
 
     def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         for kernel in kernels(op):
             for space, buffers in _by_space(kernel).items():
-                _plan(kernel, buffers, seen_by(kernel, machine), space)
+                spare = self.spare_bytes if space == "UB" else 0
+                _plan(kernel, buffers, seen_by(kernel, machine), space, spare)
 
 
 def needed_bytes(kernel: Op, machine: Machine) -> dict[str, int]:
@@ -93,11 +97,17 @@ def _by_space(kernel: Op) -> dict[str, list[AllocatedBuffer]]:
     return found
 
 
-def _plan(kernel: Op, buffers: list[AllocatedBuffer], machine: Machine, space: str) -> None:
-    """Sets the addresses of all buffers of one memory."""
+def _plan(
+    kernel: Op, buffers: list[AllocatedBuffer], machine: Machine, space: str, spare: int
+) -> None:
+    """Sets the addresses of all buffers of one memory.
+
+    Args:
+        spare: bytes at its end that stay free if all buffers fit in front of them.
+    """
     memory = machine.buffer(space)
     planner = _Planner(kernel, buffers, machine, space)
-    found = planner.best()
+    found = (planner.best(spare) if spare else None) or planner.best()
     if found is None:
         _overflow(kernel, buffers, memory, planner.least_bytes())
     for buffer, address in zip(buffers, found, strict=True):
@@ -121,12 +131,13 @@ class _Planner:
         """Where the vector unit may meet itself."""
         return BankConflicts(self._kernel, self._unit) if self._space == "UB" else None
 
-    def best(self) -> list[int] | None:
-        """Addresses, None if the buffers do not fit however they share."""
+    def best(self, spare: int = 0) -> list[int] | None:
+        """Addresses, None if the buffers do not fit in front of the last `spare` bytes, however
+        they share."""
         transferred = sum(_need(buffer)[0] < 2 for buffer in self._buffers)
         best: tuple[int, list[int]] | None = None
         for steps in self._steps():
-            found = self._most_apart(steps)
+            found = self._most_apart(steps, self._memory.bytes - spare)
             if found and (best is None or found[0] > best[0]):
                 best = found
             if best and best[0] >= transferred:
@@ -153,16 +164,16 @@ class _Planner:
             GapSteps(align),
         ]
 
-    def _most_apart(self, steps: GapSteps) -> tuple[int, list[int]] | None:
+    def _most_apart(self, steps: GapSteps, capacity: int) -> tuple[int, list[int]] | None:
         """The largest number of buffers that have a place of their own, and all addresses."""
         low, high = 0, len(self._buffers)
         for scopes in ([ALWAYS] * high, self._scopes, self._stretches):
-            best = self._place(high, steps, self._memory.bytes, scopes)
+            best = self._place(high, steps, capacity, scopes)
             if best:
                 return high, best
         while low < high:
             middle = (low + high) // 2
-            found = self._place(middle, steps, self._memory.bytes)
+            found = self._place(middle, steps, capacity)
             if found:
                 best, low = found, middle + 1
             else:

@@ -18,6 +18,7 @@ from davinci.frontends.hivm import written
 from davinci.mlir import Op, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend.ascend_unfold_windows import AscendUnfoldWindowsPass
+from davinci.passes.cce.plan_memory import PlanMemoryPass
 from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
 from davinci.passes.cce_to_hir.join_loads_and_products import JoinLoadsAndProductsPass
 from davinci.passes.cce_to_hir.views import is_dense
@@ -126,6 +127,12 @@ ADDED = {
 products take their factors from L1 before buffers are planned."""
 
 
+PLAN = f"{PlanMemoryPass.NAME}{{"
+SPARE_BYTES = 1 << 13
+"""Bytes of UB that the plan of buffers leaves where it can, for what lies between the steps of an
+operation that is one instruction of ours: transposes of 8 squares at a time."""
+
+
 def stage_text(stage: str, options: pipelines.Options, joined: bool = True) -> str:
     """A stage as text, with the pass that is added to it."""
     passes = pipelines.PIPELINES[stage](options)
@@ -133,6 +140,9 @@ def stage_text(stage: str, options: pipelines.Options, joined: bool = True) -> s
     if added and (joined or added != JoinLoadsAndProductsPass.NAME):
         at = next(i for i, name in enumerate(passes) if name.startswith(behind))
         passes.insert(at, added)
+    if joined:
+        spare = f" spare-bytes={SPARE_BYTES}}}"
+        passes = [p.removesuffix("}") + spare if p.startswith(PLAN) else p for p in passes]
     return f"{ROOT}({','.join(passes)})"
 
 
