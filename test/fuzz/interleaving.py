@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -197,17 +197,11 @@ class Core:
         return self.memories[access.space].view(access).copy()
 
     def _computed(self, step: Step, arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-        registers = self.vector
-        registers.mask_low, registers.mask_high = (
-            step.registers.mask_low,
-            step.registers.mask_high,
-        )
-        registers.va = step.registers.va
-        registers.fmatrix = step.registers.fmatrix
-        registers.padding = step.registers.padding
-        registers.deqscale = step.registers.deqscale
-        registers.atomic = step.registers.atomic
-        return [np.array(x) for x in step.record.compute(step.values, registers, arrays)]
+        # What instructions write as they run, flags of comparisons, stays as it is.
+        registers = replace(step.registers, cmpmask=self.vector.cmpmask)
+        found = [np.array(x) for x in step.record.compute(step.values, registers, arrays)]
+        self.vector.cmpmask = registers.cmpmask
+        return found
 
     def _write(self, pipe: Pipe, i: int) -> None:
         step = self.steps[i]

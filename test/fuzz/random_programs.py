@@ -37,6 +37,7 @@ WINDOW_BYTES = {
 VA_BLOCKS = 40
 IMAGE = "set_fmatrix"
 SCALES = "set_deqscale"
+TABLE = "set_fpc"
 SCALES_BLOCK = 32
 EVENT_BIT = 8
 CARE = (1.0, 1.0, 1.0, 0.97, 0.8)
@@ -85,8 +86,8 @@ class Pool:
 
     Attributes:
         device: a simulated machine whose memories hold random bytes, all of them written.
-        prefix: instructions that programs start with: they load the VA registers, FMATRIX
-            and DEQSCALE.
+        prefix: instructions that programs start with: they load the VA registers, FMATRIX,
+            DEQSCALE and FPC.
         sequential, depth: of the machine.
         memories: contents at the start of a program.
     """
@@ -129,12 +130,14 @@ class Pool:
             self.prefix.append(self.row(INSTRUCTIONS[IMAGE], sizes))
         if SCALES in description.intrinsics:
             self.prefix.append(self.row(INSTRUCTIONS[SCALES], {"bits": SCALES_BLOCK}))
+        if TABLE in description.intrinsics:
+            self.prefix.append(self.row(INSTRUCTIONS[TABLE], {"bits": 0}))
         self.rows: dict[Pipe, list[Row]] = defaultdict(list)
         self.names: set[str] = set()
         for record in INSTRUCTIONS.values():
             # What lies inside the window with one image, or scales, may not with others; sums of
             # floats depend on their order (see simulator/checks/test_atomic_adds.py).
-            if record.name in (*SYNC, *SET_ATOMIC, IMAGE, SCALES):
+            if record.name in (*SYNC, *SET_ATOMIC, IMAGE, SCALES, TABLE):
                 continue
             if record.timing == "cross_core_flag":
                 continue

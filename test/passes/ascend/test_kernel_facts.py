@@ -38,10 +38,10 @@ OPERATORS = [
     ),
     (
         "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
-        "(tensor<4x6xi64>, tensor<6x5xi64>) -> tensor<4x5xi64>",
-        {"a": "4x6xi64", "b": "6x5xi64"},
-        "4x5xi64",
-        "dot_general 4x6 * 6x5 i64",
+        "(tensor<4x6xf64>, tensor<6x5xf64>) -> tensor<4x5xf64>",
+        {"a": "4x6xf64", "b": "6x5xf64"},
+        "4x5xf64",
+        "dot_general 4x6 * 6x5 f64",
         {"macs": 4 * 5 * 6, "factor_bits": 16, "read_bytes": 8 * 54, "write_bytes": 160},
     ),
     (

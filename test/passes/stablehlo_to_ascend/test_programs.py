@@ -316,7 +316,7 @@ SCALAR = {
           : (tensor<6x4xf32>, tensor<3x2xi32>) -> tensor<3xf32>
         return %0 : tensor<3xf32>""",
     ),
-    "matmul_i64": dot("3x4xi64", "4x5xi64", "3x5xi64", "contracting_dims = [1] x [0]"),
+    "matmul_f64": dot("3x4xf64", "4x5xf64", "3x5xf64", "contracting_dims = [1] x [0]"),
 }
 """Programs whose only operator is a scalar kernel."""
 

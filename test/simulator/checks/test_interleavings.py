@@ -104,7 +104,7 @@ REAL: dict[str, Callable[..., Any]] = {
     ("name", "weaker", "seed"),
     [
         ("barrier", barrier_of_all, 2),
-        ("set_flag", set_again, 25),
+        ("set_flag", set_again, 28),
         ("_learn", learn_all, 2),
         ("__init__", all_sequential, 2),
         ("access", reads_unnoted, 1),

@@ -83,7 +83,7 @@ class Products:
         return profile.cycles
 
 
-@pytest.mark.parametrize(("m", "n"), [(16, 16), (128, 128), (37, 70), (1, 256)])
+@pytest.mark.parametrize(("m", "n"), [(16, 16), (128, 128), (37, 70), (2, 256)])
 @pytest.mark.parametrize("places", [[0, 0, 0], [0, 64, 0, 64]])
 def test_products_follow_each_other(split: Split, m: int, n: int, places: list[int]) -> None:
     """Right, and faster than with events: L0C is free again as soon as it is read."""
