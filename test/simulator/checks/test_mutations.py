@@ -54,7 +54,7 @@ def test_kernels_of_groups() -> None:
 
 
 def test_programs_for_several_cores() -> None:
-    counts = cores_mutation.judge(seed=5, programs=24)
+    counts = cores_mutation.judge(seed=5, programs=28)
     assert counts["escaped"] == counts["false alarm"] == 0
     assert counts["reported"] > 100
 

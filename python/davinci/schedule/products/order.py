@@ -369,11 +369,9 @@ class _Plan:
     def events(self) -> list[list[Event]]:
         """The events of each step: parts of C that leave, loads, fills for later steps, its mad.
 
-        What has been loaded from before is loaded first, while the rest may still come. Of the rest
-        what came last is: the pipes work in order, so one flag then tells of all.
+        What came last is loaded first: the pipes work in order, so one flag then tells of all.
         """
         came: dict[tuple[str, Held], int] = {}
-        there: dict[tuple[str, Held], int] = {}
         turns = count()
 
         def bring(step: int) -> list[Fill]:
@@ -390,22 +388,10 @@ class _Plan:
         begun: set[TileOfC] = set()
         for number, step in enumerate(self.steps):
             loads = self.loads(number)
-            places = [(load.operand, load.held) for load in loads]
-            known = {place for place in places if there.get(place) == came[place]}
-            there |= {place: came[place] for place in places}
-            loads.sort(key=lambda load: _turn(load, known, came))
+            loads.sort(key=lambda load: -came[load.operand, load.held])
             a, b = (feed.buffers[number] for feed in self.feeds)
             begins = step.tile not in begun
             begun.add(step.tile)
             mad = Mad(step.tile, step.k, begins, a, b)
             found.append([*leaving.get(number, []), *loads, *bring(number), mad])
         return [*found, list(leaving.get(len(self.steps), []))]
-
-
-def _turn(
-    load: Load, known: set[tuple[str, Held]], came: dict[tuple[str, Held], int]
-) -> tuple[bool, int]:
-    """By what the loads of a step are sorted: from what a step before has loaded from, then from
-    what came last."""
-    place = load.operand, load.held
-    return place not in known, -came[place]
