@@ -305,11 +305,9 @@ REASONS = {
     "sin": "as cos",
     "tan": "as cos, twice",
     "rem": "26 steps of a long division, exact for all of f32",
-    "argmax": "a reduction of two operands by the scalar unit",
     "select_and_scatter": "nine positions of a window, each a slice, two choices and a sum",
-    "scatter-add": "elements by the scalar unit",
-    "nextafter": "bits by the scalar unit",
-    "clz": "no instruction counts leading zeros: the scalar unit does",
+    "cholesky": "columns one after the other, by the scalar unit",
+    "triangular_solve": "ten kernels, each of which waits for the one before, for 32 rows",
 }
 """Why an operator is above the line, by the beginning of its name."""
 
