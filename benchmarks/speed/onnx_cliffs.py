@@ -128,7 +128,7 @@ def labels(shape: Shape) -> Sequence[Any]:
     return (np.arange(shape[0]) % shape[1],)
 
 
-def doubled(factor: float = 2) -> Arrays:
+def resized(factor: float) -> Arrays:
     """Parameters of `Resize`: no region, and by how much rows and columns grow."""
     return lambda shape: (np.zeros(0, np.float32), np.array([1, 1, factor, factor], np.float32))
 
@@ -224,18 +224,20 @@ NODES: tuple[Node, ...] = (
     Node("LRN", shapes=image, attributes={"size": 3}),
     Node("LpNormalization"),
     Node("MeanVarianceNormalization", shapes=image),
-    Node(
-        "Resize",
-        shapes=image,
-        parameters=doubled(),
-        name="Resize, nearest",
-    ),
-    Node(
-        "Resize",
-        shapes=image,
-        attributes={"mode": "linear"},
-        parameters=doubled(),
-        name="Resize, linear",
+    *(
+        Node(
+            "Resize",
+            shapes=image,
+            attributes={"mode": mode},
+            parameters=resized(factor),
+            name=f"Resize, {title}",
+        )
+        for title, mode, factor in (
+            ("nearest", "nearest", 2),
+            ("linear", "linear", 2),
+            ("cubic", "cubic", 2),
+            ("smaller", "linear", 0.7),
+        )
     ),
     Node(
         "SpaceToDepth",
@@ -292,20 +294,6 @@ NODES: tuple[Node, ...] = (
         parameters=lambda s: (np.int64(128), np.ones(256, np.float32)),
     ),
     Node("DeformConv", shapes=image, parameters=lambda s: (*filters(s), offsets(s))),
-    Node(
-        "Resize",
-        shapes=image,
-        attributes={"mode": "cubic"},
-        parameters=doubled(),
-        name="Resize, cubic",
-    ),
-    Node(
-        "Resize",
-        shapes=image,
-        attributes={"mode": "linear"},
-        parameters=doubled(0.7),
-        name="Resize, smaller",
-    ),
     Node(
         "AffineGrid",
         shapes=lambda s: [(1, 2, 3)],

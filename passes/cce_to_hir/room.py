@@ -73,7 +73,7 @@ class FreeRoom:
         return [pointer_cast(place, kind) for place, kind in zip(places, kinds, strict=True)]
 
     def holds(self, kinds: Sequence[ir.MemRefType]) -> bool:
-        """Whether buffers of these types fit."""
+        """True if there is room in UB for buffers of these types, one behind the other."""
         return self.places(kinds)[-1] <= self.end
 
     def places(self, kinds: Sequence[ir.MemRefType]) -> list[int]:

@@ -67,9 +67,7 @@ class Dimension:
             limits[1] = starts[1] + reach
             places = {"start_indices": starts, "limit_indices": limits, "strides": strides}
             parts.append(x if kind == x.type else t.op("slice", [x], kind, **places))
-        shape[last] *= self.taps
-        joined = ir.RankedTensorType.get(shape, x.type.element_type)
-        return parts[0] if len(parts) == 1 else t.op("concatenate", parts, joined, dimension=last)
+        return t.concatenate(parts, last)
 
 
 def dimensions(op: Op) -> list[Dimension]:

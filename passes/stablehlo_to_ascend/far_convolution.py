@@ -93,22 +93,11 @@ def folded(op: Op, along: Dimension) -> ir.Value:
     length = (along.size - 1) * along.stride + (kernel - 1) * along.dilation + 1
     apart = kernel * along.dilation
     x = of_length(x, space, along.edges[0], length + (count - 1) * apart)
-    shape = list(x.type.shape)
-    shape[space] = length
-    kind = ir.RankedTensorType.get([*shape, 1], x.type.element_type)
     parts = []
     for number in range(count):
-        starts = [0] * len(shape)
-        starts[space] = number * apart
-        limits = [first + size for first, size in zip(starts, shape, strict=True)]
-        places = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
-        part = t.op("slice", [x], ir.RankedTensorType.get(shape, x.type.element_type), **places)
-        parts.append(t.reshape(part, list(kind.shape)))
-    joined = ir.RankedTensorType.get([*shape, count], x.type.element_type)
-    x = parts[0]
-    if count > 1:
-        x = t.op("concatenate", parts, joined, dimension=len(shape))
-    x = beside(x, features[0])
+        part = t.cut(x, space, number * apart, number * apart + length)
+        parts.append(t.reshape(part, [*part.type.shape, 1]))
+    x = beside(t.concatenate(parts, x.type.rank), features[0])
     sizes = list(w.type.shape)
     w = of_length(w, taps, 0, count * kernel)
     w = t.reshape(w, [*sizes[:taps], count, kernel, *sizes[taps + 1 :]])

@@ -76,8 +76,7 @@ def halved(region: ir.Region, arrays: Sequence[ir.Value], dim: int) -> list[ir.V
             front = applied(region, [*parts(combined, 0, 1), *last])
             rest = [[]] * len(front) if half == 1 else [[x] for x in parts(combined, 1, half)]
             combined = [
-                t.op("concatenate", [x, *behind], whole.type, dimension=dim)
-                for x, behind, whole in zip(front, rest, combined, strict=True)
+                t.concatenate([x, *behind], dim) for x, behind in zip(front, rest, strict=True)
             ]
         arrays = combined
     return arrays

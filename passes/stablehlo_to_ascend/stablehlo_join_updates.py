@@ -121,7 +121,7 @@ def concatenate(base: ir.Value, pieces: list[UpdatePiece]) -> ir.Value:
         parts.append(piece.value)
         end = piece.stop
     parts += between(base, dim, end, base.type.shape[dim])
-    return t.op("concatenate", parts, base.type, dimension=dim)
+    return t.concatenate(parts, dim)
 
 
 def between(base: ir.Value, dim: int, start: int, stop: int) -> list[ir.Value]:

@@ -322,14 +322,8 @@ class _Outliner:
 
     def cut(self, value: ir.Value, dim: int, first: int, last: int) -> ir.Value:
         """Part of a value, in front of the loop."""
-        rank, shape = value.type.rank, list(value.type.shape)
-        starts = [first if i == dim else 0 for i in range(rank)]
-        limits = [last if i == dim else n for i, n in enumerate(shape)]
-        shape[dim] = last - first
-        kind = ir.RankedTensorType.get(shape, value.type.element_type)
-        bounds = {"start_indices": starts, "limit_indices": limits, "strides": [1] * rank}
         with ir.InsertionPoint(self.loop), self.loop.location:
-            return tensors.op("slice", [value], kind, **bounds)
+            return tensors.cut(value, dim, first, last)
 
     def part(self, op: Op, facts: Sequence[Fact]) -> Stepped:
         """A part of an array that is read step by step."""

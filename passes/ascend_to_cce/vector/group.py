@@ -131,10 +131,12 @@ class VectorBuilder(TileBuilder):
     def _allocate(self, once: bool) -> None:
         """Buffers of the values that are the same for all tiles, or of the others."""
         buffers, numbers = self.layout.buffers
+        made: dict[int, ir.Value] = {}
         for number, buffer in enumerate(buffers):
             if buffer.once == once:
                 moved = self.schedule.slots if buffer.moved else self.schedule.slots_held
-                self.buffers[number] = tile_buffer(buffer, 0 if once else moved)
+                made[number] = tile_buffer(buffer, 0 if once else moved)
         if once:
-            held = ((value, number) for value, number in numbers.items() if buffers[number].once)
-            self.lasting = {value: self.buffers[number] for value, number in held}
+            self.lasting = {v: made[number] for v, number in numbers.items() if number in made}
+        else:
+            self.buffers = made

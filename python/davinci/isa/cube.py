@@ -82,7 +82,7 @@ class MadLayouts:
         return ceil_div(m, SIDE), ceil_div(k, self.columns), ceil_div(n, SIDE)
 
     def is_vector(self, values: Values) -> bool:
-        """Whether A lies as a vector."""
+        """True if A is one row, which L0A holds as a vector and not as fractals."""
         return values["m"] == 1 and not self.a_nz
 
     @staticmethod

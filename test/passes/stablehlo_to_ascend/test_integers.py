@@ -72,16 +72,21 @@ def truncated(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-def test_division_truncates(machine: str) -> None:
-    """By 0 it gives -1 and leaves the dividend; the lowest number by -1 is itself."""
-    a, b = pairs("int32")
-    shaped = f"tensor<{a.size}xi32>"
+def divided(a: Array, b: Array, element: str, machine: str) -> list[Array]:
+    """Quotients and remainders of two rows of integers, as the simulated machine computes them."""
+    shaped = f"tensor<{a.size}x{element}>"
     text = f"""func.func @main(%a: {shaped}, %b: {shaped}) -> ({shaped}, {shaped}) {{
       %0 = stablehlo.divide %a, %b : {shaped}
       %1 = stablehlo.remainder %a, %b : {shaped}
       return %0, %1 : {shaped}, {shaped} }}"""
-    quotient, rest = run_text(text, a, b, machine=machine)
+    return run_text(text, a, b, machine=machine)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_division_truncates(machine: str) -> None:
+    """By 0 it gives -1 and leaves the dividend; the lowest number by -1 is itself."""
+    a, b = pairs("int32")
+    quotient, rest = divided(a, b, "i32", machine)
     x, y = a.astype(object), b.astype(object)
     wanted = [truncated(i, j) if j else -1 for i, j in zip(x, y, strict=True)]
     np.testing.assert_array_equal(quotient, np.array(wanted).astype(np.int64).astype(np.int32))
@@ -93,12 +98,7 @@ def test_division_truncates(machine: str) -> None:
 def test_division_of_64_bits_without_a_sign(machine: str) -> None:
     """By 0 it gives all bits and leaves the dividend."""
     a, b = pairs("uint64")
-    shaped = f"tensor<{a.size}xui64>"
-    text = f"""func.func @main(%a: {shaped}, %b: {shaped}) -> ({shaped}, {shaped}) {{
-      %0 = stablehlo.divide %a, %b : {shaped}
-      %1 = stablehlo.remainder %a, %b : {shaped}
-      return %0, %1 : {shaped}, {shaped} }}"""
-    quotient, rest = run_text(text, a, b, machine=machine)
+    quotient, rest = divided(a, b, "ui64", machine)
     x, y = a.astype(object), b.astype(object)
     wanted = [divmod(i, j) if j else (2**64 - 1, i) for i, j in zip(x, y, strict=True)]
     np.testing.assert_array_equal(np.stack([quotient, rest], 1), np.array(wanted, np.uint64))

@@ -53,7 +53,8 @@ def test_maximum_and_sum_of_exponentials_take_one_meeting() -> None:
 
 
 def test_differences_are_made_again_behind_the_meeting() -> None:
-    """Those to the maximum of all cores are others than the core's own."""
+    """Differences to the maximum of all cores are not those to the core's own maximum, so the
+    program subtracts again behind the meeting."""
     found = phases([*exponentials(), Node("sub", (3, 6), 7, {})], 7)
     assert told(found) == [0, 3, 0]
     assert steps(found, 2) == ["vsub", "vsub"]

@@ -38,7 +38,7 @@ class LoopLayout(TileLayout):
         self.states = group.following
 
     def once(self, value: Value) -> bool:
-        """Whether a value is the same in all steps."""
+        """True if a value is the same in all steps, and so keeps its buffer through the loop."""
         return value in self.fixed
 
     def _is_direct(self, value: Value) -> bool:

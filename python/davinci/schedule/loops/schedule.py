@@ -104,7 +104,7 @@ class LoopSchedule:
         return self.resident and not (self.passing and a == HANDED)
 
     def is_vector(self, a: int) -> bool:
-        """Whether a left factor is a vector to the cube."""
+        """True if the cube takes this left factor, of one row, as a vector from L0A."""
         return self.vector and a != HANDED
 
     def left_bytes(self, a: int, k: int) -> int:

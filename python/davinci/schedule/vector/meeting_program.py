@@ -104,7 +104,7 @@ class _MeetingProgram:
         return self.new
 
     def _gathers(self, step: TileStep) -> bool:
-        """Whether a step reduces the axis."""
+        """True if a step reduces its source along the axis whose pieces the cores share."""
         before, after = (self.old.forms[v] or () for v in (step.sources[0], step.result))
         return step.name == REDUCE and self.axis in before and self.axis not in after
 
