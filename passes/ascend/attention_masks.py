@@ -92,8 +92,9 @@ class MaskWriter:
             bound = self._bound(flags, element, selection)
             number = full_value(bound)
             if number is None:
-                made = self._back(self._turned(bound), ND) if turned else []
-                value = made[-1].results[0] if made else bound
+                layout = tensor_of(flags.type).layout
+                made = self._back(self._turned(bound), layout) if turned else []
+                value = made[-1].results[0] if made else TensorOps().relayout(bound, layout)
             else:
                 made, value = [], filled(scores.type, number)
             for op in path if number is None else ():
@@ -113,7 +114,7 @@ class MaskWriter:
         return [*(op.operation for op in made), *found]
 
     def _bound(self, flags: ir.Value, element: str, selection: Selection) -> ir.Value:
-        """A number that scores must not exceed, for each of the flags."""
+        """A number that scores must not exceed, for each of the flags, in rows."""
         key = ("bound", flags, element, selection.fill, selection.kept)
         if key not in self.known:
             kind = Tensor(tensor_of(flags.type).shape, element)
@@ -121,7 +122,8 @@ class MaskWriter:
             numbers = [MOST[element], selection.fill]
             most, low = (ops.full(kind.shape, element, number) for number in numbers)
             first, second = (most, low) if selection.kept else (low, most)
-            self.known[key] = ops.emit("select", [flags, first, second], kind)
+            rows = ops.relayout(flags, ND)
+            self.known[key] = ops.emit("select", [rows, first, second], kind)
         return self.known[key]
 
     def _turned(self, mask: ir.Value) -> ir.Value:

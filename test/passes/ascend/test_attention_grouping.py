@@ -198,3 +198,28 @@ contracting_dims = [2] x [1] : ({scores}, {rows}) -> {rows}
     (found,) = run_text(text, q, k, v, cores=2, precision=precision)
     weights = np.exp(s := q @ k.transpose(0, 2, 1)) / np.exp(s).sum(-1, keepdims=True)
     np.testing.assert_allclose(found, weights @ v, atol=2e-2)
+
+
+def test_a_mask_for_each_head() -> None:
+    """Flags as large as the scores, behind numbers of each head that are added: as MPT has them."""
+    rows = 32  # whole fractals: flags that are known lie in fractals, too
+    rng, net, sizes = np.random.default_rng(4), Decoder(), [1, HEADS, rows, DEPTH]
+    q, k, v = (rng.standard_normal(sizes).astype(np.float32) for _ in range(3))
+    near = rng.standard_normal((HEADS, 1, rows)).astype(np.float32)
+    hidden = np.broadcast_to(np.triu(np.ones((rows, rows), bool), 1), (1, HEADS, rows, rows))
+    scores = net.node("MatMul", "q", net.node("Transpose", "k", perm=[0, 1, 3, 2]))
+    scores = net.node("Add", scores, net.constant(near))
+    low = net.constant(np.full((), np.finfo(np.float32).min, np.float32))
+    scores = net.node("Where", net.constant(hidden), low, scores)
+    y = net.node("MatMul", net.node("Softmax", scores, axis=-1), "v")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in "qkv"]
+    result = helper.make_tensor_value_info(y, TensorProto.FLOAT, sizes)
+    graph = helper.make_graph(net.nodes, "attention", values, [result], net.constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    feed = {"q": q, "k": k, "v": v}
+    executable = davinci.compile(model)
+    (found,) = executable.run(feed).values()
+    (wanted,) = onnx.reference.ReferenceEvaluator(model).run(None, feed)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=4 * 2.0**-9)
+    names = [launch.name for launch in executable.launches]
+    assert names[-1].startswith("attention"), names
