@@ -325,7 +325,6 @@ NODES: tuple[Node, ...] = (
 REASONS = {
     "TopK": "a key with its number is two or three planes, of which each exchange takes seven "
     "instructions",
-    "Det": "cofactors of rows that are sliced: some eighty products of one column each",
     "DeformConv": "four neighbours of each place of a window are gathered one by one",
     "LSTM": "sixteen steps, one after the other, each of which waits for the one before",
     "GRU": "as LSTM",

@@ -70,9 +70,9 @@ def test_computed(operator: str, operands: list[int]) -> None:
     against_reference(model, {"z": zero})
 
 
-@pytest.mark.parametrize("shape", [(3, 1, 1), (2, 3, 3), (1, 2, 2, 2)])
+@pytest.mark.parametrize("shape", [(3, 1, 1), (2, 3, 3), (2, 2, 3, 3)])
 def test_determinants(shape: tuple[int, ...]) -> None:
-    """Matrices of a batch choose their own pivots; one is singular."""
+    """Matrices of a batch choose their own pivots, few and many of them; one is singular."""
     x = RNG.standard_normal(shape).astype(np.float32)
     x[..., 0, 0] = 0
     x[:1] *= 0 if len(shape) > 2 else 1

@@ -60,7 +60,8 @@ def lower_gemm(node: NodeCall) -> OnnxTensor:
 def lower_det(node: NodeCall) -> OnnxTensor:
     """The product of the pivots of an elimination, with a change of sign for rows exchanged.
 
-    Rows are chosen by masks, so that matrices of a batch may differ in their pivots.
+    Rows are chosen by masks, so that matrices of a batch may differ in their pivots. As many
+    matrices as rows, or more, lie side by side: an element of all of them is a row of numbers.
     """
     x = node.take(0)
     size = x.shape[-1] if x.rank >= 2 else 0
@@ -71,24 +72,32 @@ def lower_det(node: NodeCall) -> OnnxTensor:
         )
     count = math.prod(x.shape[:-2])
     left = ops.reshape(x, [count, size, size])
-    found = ops.full([count, 1], x.dtype, 1)
-    while left.shape[1]:
-        pivot, left = _eliminated(left)
-        found = found * pivot
-    return ops.reshape(found, x.shape[:-2])
+    rows = 0 if count >= size else 1
+    if not rows:
+        left = ops.transpose(left, [1, 2, 0])
+    found: OnnxTensor | None = None
+    while left.shape[rows]:
+        pivot, left = _eliminated(left, rows)
+        found = pivot if found is None else found * pivot
+    return ops.full(x.shape[:-2], x.dtype, 1) if found is None else ops.reshape(found, x.shape[:-2])
 
 
-def _eliminated(x: OnnxTensor) -> tuple[OnnxTensor, OnnxTensor]:
-    """The signed pivots [n, 1] of matrices [n, m, m], and what is left [n, m - 1, m - 1]."""
-    count, size = x.shape[:2]
-    place = place_of("maximum", ops.absolute(ops.cut_axis(x, 2, 0, 1)), 1)
-    chosen = ops.compare("EQ", ops.iota(np.int32, (count, size, 1), 1), place)
-    row = ops.reduce("add", ops.where(chosen, x, 0), [1], keepdims=True)
-    pivot = ops.cut_axis(row, 2, 0, 1)
-    exchanged = ops.where(chosen, ops.cut_axis(x, 1, 0, 1), x)
+def _eliminated(x: OnnxTensor, rows: int) -> tuple[OnnxTensor, OnnxTensor]:
+    """The signed pivots of matrices [n, m, m] and what is left of them [n, m - 1, m - 1].
+
+    Args:
+        rows: the dimension of rows, before that of columns: 1, or 0 for matrices [m, m, n].
+    """
+    columns, size = rows + 1, x.shape[rows]
+    first = ops.cut_axis(x, columns, 0, 1)
+    place = place_of("maximum", ops.absolute(first), rows)
+    chosen = ops.compare("EQ", ops.iota(np.int32, first.shape, rows), place)
+    row = ops.reduce("add", ops.where(chosen, x, 0), [rows], keepdims=True)
+    pivot = ops.cut_axis(row, columns, 0, 1)
+    exchanged = ops.where(chosen, ops.cut_axis(x, rows, 0, 1), x)
     divisor = ops.where(ops.is_zero(pivot), 1, pivot)
-    below = ops.cut_axis(exchanged, 1, 1, size)
-    factor = ops.cut_axis(below, 2, 0, 1) / divisor
-    left = ops.cut_axis(below - factor * row, 2, 1, size)
+    below = ops.cut_axis(exchanged, rows, 1, size)
+    factor = ops.cut_axis(below, columns, 0, 1) / divisor
+    left = ops.cut_axis(below - factor * row, columns, 1, size)
     signed = ops.where(ops.is_zero(place), pivot, -pivot)
-    return ops.reshape(signed, [count, 1]), left
+    return signed, left
