@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from davinci.dialects.cce.effects import MEETINGS
+from davinci.isa import Pipe
 from davinci.machine import Machine
 from davinci.mlir import Op, operations
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.meetings import can_meet
+
+FLAG_PAIRS = frozenset(
+    (source, target)
+    for source, targets in (
+        (Pipe.MTE2, (Pipe.S, Pipe.V, Pipe.MTE3, Pipe.FIX)),
+        (Pipe.V, (Pipe.S,)),
+        (Pipe.MTE3, (Pipe.S,)),
+        (Pipe.S, (Pipe.MTE3,)),
+    )
+    for target in targets
+)
+"""Pairs of pipes, the one that sets a flag first, between which meetings have flags."""
 
 
 def meetings_in(kernel: Op) -> list[Op]:

@@ -52,12 +52,12 @@ from davinci.machine import Machine
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels, seen_by
-from davinci.passes.analysis.meetings import event_of, meetings_in
+from davinci.passes.analysis.meetings import FLAG_PAIRS, event_of, meetings_in
 from davinci.passes.cce.sync_completion import Resources
 from davinci.passes.cce.sync_memory import ProgramAccesses
 from davinci.passes.cce.sync_plan import Action
 from davinci.passes.cce.sync_program import Program, SyncNode, exclusive_branches
-from davinci.passes.cce.sync_queues import Queue
+from davinci.passes.cce.sync_queues import EventIds, Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_solver import solve
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -88,8 +88,11 @@ def _synchronise(kernel: Op, machine: Machine) -> None:
     pipes, by_hand = _pipes(kernel)
     if by_hand or not pipes or (len(pipes) == 1 and pipes <= sequential):
         return
-    meetings = meetings_in(kernel)
-    event_ids = event_of(meetings[0], machine) if meetings else machine.sync.event_ids
+    fewer = {}
+    if meetings := meetings_in(kernel):
+        left = event_of(meetings[0], machine)
+        fewer = {(Queue[src.name], Queue[dst.name]): left for src, dst in FLAG_PAIRS}
+    event_ids = EventIds(machine.sync.event_ids, fewer)
     resources = Resources(event_ids, _relays(machine, pipes, sequential))
     merged = degraded = 0
     for part in exclusive_branches(kernel) or [kernel]:

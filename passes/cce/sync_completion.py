@@ -39,7 +39,7 @@ from davinci.passes.cce.sync_program import (
     common_block,
     common_loops,
 )
-from davinci.passes.cce.sync_queues import Queue
+from davinci.passes.cce.sync_queues import EventIds, Queue
 from davinci.passes.cce.sync_record import differs_at
 from davinci.passes.cce.sync_room import EventRoom
 
@@ -52,11 +52,11 @@ class Resources:
     """What there is for synchronisation.
 
     Attributes:
-        event_ids: flags of a pair of pipes that can be set at a time.
+        event_ids: of each pair of pipes.
         relays: for pipes whose instructions overlap, an idle pipe of its own, if there is one.
     """
 
-    event_ids: int
+    event_ids: EventIds
     relays: Mapping[Queue, Queue]
 
 

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from davinci.passes.cce.sync_plan import PipeFlag, Scarcity, Sync, SyncPlan
 from davinci.passes.cce.sync_program import SyncNode, lies_in
-from davinci.passes.cce.sync_queues import Queue
+from davinci.passes.cce.sync_queues import EventIds, Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_trace import FlagPair, Trace
 
@@ -55,7 +55,7 @@ class Shortage:
         return Sync(route, node.block, ahead, node, scarcity=Scarcity.ANSWER)
 
 
-def allocate(record: Record, plan: SyncPlan, event_ids: int) -> list[Shortage]:
+def allocate(record: Record, plan: SyncPlan, event_ids: EventIds) -> list[Shortage]:
     """Gives every flag an event id; returns syncs with a flag for which none was left.
 
     It is a colouring of the graph of clashes. Next is always a flag with the fewest ids left: where
@@ -82,11 +82,13 @@ def allocate(record: Record, plan: SyncPlan, event_ids: int) -> list[Shortage]:
     return [Shortage(sync, _roomy(sync, suffices)) for sync in plan.syncs if sync in short]
 
 
-def _coloured(flags: Sequence[PipeFlag], clashes: _Clashes, event_ids: int) -> dict[PipeFlag, int]:
+def _coloured(
+    flags: Sequence[PipeFlag], clashes: _Clashes, event_ids: EventIds
+) -> dict[PipeFlag, int]:
     """An event id for each of some flags, -1 if none is left; see `allocate`."""
     order = {flag: number for number, flag in enumerate(flags)}
-    left = {flag: set(range(event_ids)) for flag in flags}
-    queue = [(event_ids, number) for number in order.values()]
+    left = {flag: set(range(event_ids.of(flag.src, flag.dst))) for flag in flags}
+    queue = sorted((len(left[flag]), number) for flag, number in order.items())
     found: dict[PipeFlag, int] = {}
     while queue:
         flag = flags[heappop(queue)[1]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 class Queue(enum.IntEnum):
@@ -17,3 +19,20 @@ class Queue(enum.IntEnum):
     MTE3 = 5
     FIX = 6
     ALL = 7
+
+
+@dataclass(frozen=True)
+class EventIds:
+    """How many flags of a pair of pipes can be set at a time.
+
+    Attributes:
+        count: of most pairs.
+        fewer: of other pairs, the pipe that sets the flag first, how many.
+    """
+
+    count: int
+    fewer: Mapping[tuple[Queue, Queue], int] = field(default_factory=dict)
+
+    def of(self, src: Queue, dst: Queue) -> int:
+        """The number for flags from `src` to `dst`."""
+        return self.fewer.get((src, dst), self.count)

@@ -36,7 +36,7 @@ from davinci.passes.cce.sync_clock import Clock, learn
 from davinci.passes.cce.sync_observer import Instance, ObservedTrace
 from davinci.passes.cce.sync_plan import PipeFlag, Scarcity, Sync
 from davinci.passes.cce.sync_program import SyncBlock
-from davinci.passes.cce.sync_queues import Queue
+from davinci.passes.cce.sync_queues import EventIds, Queue
 
 _LAST = 1 << 62
 """More than any number of an instance."""
@@ -70,10 +70,10 @@ class EventRoom:
     """The event ids of flags that lie in a block.
 
     Args:
-        event_ids: flags of a pair of pipes that can be set at a time.
+        event_ids: of each pair of pipes.
     """
 
-    def __init__(self, trace: ObservedTrace, block: SyncBlock, event_ids: int) -> None:
+    def __init__(self, trace: ObservedTrace, block: SyncBlock, event_ids: EventIds) -> None:
         self._trace, self._block, self._event_ids = trace, block, event_ids
 
     def first(self, earlier: Instance, dst: Queue) -> Point | None:
@@ -140,9 +140,10 @@ class EventRoom:
         waits = self._trace.waits.get((self._block, src, dst), [])
         count = bisect_right(waits, (order, _LAST))
         # The scalar unit's waits are over before anything else is issued.
-        if dst == Queue.S or count < self._event_ids:
+        event_ids = self._event_ids.of(src, dst)
+        if dst == Queue.S or count < event_ids:
             return 0
-        return waits[count - self._event_ids][1]
+        return waits[count - event_ids][1]
 
     def _operations(self, pipe: Queue, first: int) -> Iterator[Instance]:
         """Those of a pipe that lie in the block, from number `first` on."""

@@ -22,7 +22,7 @@ On a coupled machine, for 32 blocks:
 A block with two lines raises both counters in one copy. One that meets the same few others again
 and again begins to look a barrier later: programs that do as much come some cycles apart, and those
 that are early would look a second time in each step. The flags take the machine's last event id,
-which `insert-sync` leaves free in such kernels.
+which `insert-sync` leaves free in such kernels between the pipes that meetings have flags between.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from davinci.machine.legality import illegal_instruction
 from davinci.mlir import Op, arith, ir, operations, scf
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernel_around
-from davinci.passes.analysis.meetings import event_of
+from davinci.passes.analysis.meetings import FLAG_PAIRS, event_of
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
 from davinci.passes.cce_to_hivm.copies import emit_copy
@@ -287,6 +287,7 @@ def receive(emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:
 
 
 def _half_of_flag(name: str, emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:
+    assert (source, target) in FLAG_PAIRS, "insert-sync leaves their event id free"
     event = event_of(op, emitter.machine)
     hivm.build(name, "", [], {"src_pipe": int(source), "dst_pipe": int(target), "event": event})
 
