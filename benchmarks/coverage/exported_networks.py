@@ -40,12 +40,27 @@ SIZES = {
 GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY, "n_positions": 64}
 IMAGES = {**{k: v for k, v in SIZES.items() if k[0] in "hin"}, "image_size": 32, "patch_size": 8}
 CAUSAL = {**SIZES, "num_key_value_heads": 2, "head_dim": 16, "pad_token_id": 0}
+EXPERTS = {
+    **CAUSAL,
+    **dict.fromkeys(("num_local_experts", "num_experts"), 4),
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+}
 
 TEXT_MODELS = {
     **dict.fromkeys(("Bert", "Roberta", "Electra", "DistilBert", "Albert", "MPNet"), SIZES),
     **dict.fromkeys(("Camembert", "XLMRoberta", "Ernie", "GPTNeoX"), SIZES),
     **dict.fromkeys(("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma"), CAUSAL),
+    **dict.fromkeys(("Mixtral", "Qwen3Moe", "GptOss"), EXPERTS),
     "GPT2": GPT,
+    "GPTNeo": {**SIZES, "num_layers": 2, "num_heads": 4, "attention_types": [[["global"], 2]]},
+    "Mpt": {
+        "d_model": 64,
+        "n_heads": 4,
+        "n_layers": 2,
+        "max_seq_len": 64,
+        "vocab_size": VOCABULARY,
+    },
 }
 IMAGE_MODELS = dict.fromkeys(("ViT", "DeiT", "Dinov2", "Beit"), IMAGES)
 OWN_SIZES: dict[str, dict[str, Any]] = {

@@ -25,6 +25,7 @@ from davinci.frontends.own_kernels import OwnKernel
 from davinci.frontends.pytorch_attention import translations
 from davinci.frontends.pytorch_attributes import without_kept_values
 from davinci.frontends.pytorch_caches import register_caches, with_lists
+from davinci.frontends.pytorch_experts import expert_translations
 from davinci.frontends.pytorch_kernels import calls_of
 from davinci.frontends.pytorch_states import (
     Changes,
@@ -291,7 +292,9 @@ def _as_onnx(
             dynamo=True,
             verbose=False,
             optimize=False,
-            custom_translation_table=translations() | calls_of(program, kernels),
+            custom_translation_table=translations()
+            | expert_translations()
+            | calls_of(program, kernels),
         )
     except Exception as error:
         raise _failed(error, where) from None
