@@ -30,7 +30,7 @@ import davinci
 import davinci.triton
 import triton_kernels as kernels
 from davinci.frontends.hivm import launch
-from fuzz.hivm_mutation import HivmOutcomes, judge, table
+from fuzz.hivm_mutation import HivmOutcomes, MutatedLaunch, judge, table
 from fuzz.recorded_launches import RecordedLaunch, record_launches
 from reported_kernels import Report, inputs_of
 
@@ -149,7 +149,7 @@ def main() -> int:
     for name in options.names or [*TRITON, *reports]:
         launched = of_report(reports[name]) if name in reports else of_triton(name)
         before = outcomes.mutants
-        judge(launched, outcomes, options.every)
+        judge(MutatedLaunch(launched), outcomes, options.every)
         print(f"{name}: {outcomes.mutants - before} mutants", flush=True)
     said = ", ".join(f"{text} {count}" for text, count in outcomes.messages.most_common())
     lines = [

@@ -10,8 +10,10 @@ says independently whether the machine still orders what meets in memory.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from davinci import machine as machines
@@ -98,8 +100,8 @@ class MutatedLaunch:
             return "ordered by an early wait", said
         return ("false alarm" if said else "escaped"), said
 
-    def mutants(self) -> Iterator[tuple[str, list[Program]]]:
-        """All mutants of the kernel, each with what was removed or moved in it."""
+    def mutants(self) -> Iterator[tuple[str, Callable[[], list[Program]]]]:
+        """All mutants of the kernel: what is removed or moved in each, and what makes it."""
         between: dict[int, set[tuple[int, int]]] = defaultdict(set)
         for core, steps in enumerate(self.steps):
             for i, step in enumerate(steps):
@@ -107,14 +109,14 @@ class MutatedLaunch:
                     between[step.values["flag"]].add((core, i))
                 if step.name not in (*SYNC, SIGNAL, AWAIT):
                     continue
-                yield f"{step.name} removed", self.without({(core, i)})
+                yield f"{step.name} removed", partial(self.without, {(core, i)})
                 for by in MOVES:
                     if 0 <= i + by < len(steps):
-                        yield f"{step.name} moved", self.moved(core, i, i + by)
+                        yield f"{step.name} moved", partial(self.moved, core, i, i + by)
             for pair in matched(self.streams[core].tolist()):
-                yield "flag removed", self.without({(core, i) for i in pair})
+                yield "flag removed", partial(self.without, {(core, i) for i in pair})
         for flag in between.values():
-            yield "flag between cores removed", self.without(flag)
+            yield "flag between cores removed", partial(self.without, flag)
 
     def without(self, left_out: set[tuple[int, int]]) -> list[Program]:
         return [
@@ -155,18 +157,16 @@ class HivmOutcomes:
         return sum(count for (_, name), count in self.counts.items() if name == outcome)
 
 
-def judge(launch: RecordedLaunch, outcomes: HivmOutcomes, every: int = 1) -> None:
+def judge(judged: MutatedLaunch, outcomes: HivmOutcomes, every: int = 1) -> None:
     """Judges a launch as it is, and each `every`th of its mutants."""
-    judged = MutatedLaunch(launch)
+    name = judged.launch.name
     outcomes.kernels += 1
     outcomes.instructions += sum(map(len, judged.whole))
     found, said = judged.outcome(judged.whole)
     if found != "redundant":
-        outcomes.wrong.append(f"{launch.name} as it is: {found}: {said}")
-    for number, (kind, programs) in enumerate(judged.mutants()):
-        if number % every:
-            continue
-        note(outcomes, launch.name, kind, *judged.outcome(programs))
+        outcomes.wrong.append(f"{name} as it is: {found}: {said}")
+    for kind, made in islice(judged.mutants(), 0, None, every):
+        note(outcomes, name, kind, *judged.outcome(made()))
 
 
 def note(outcomes: HivmOutcomes, name: str, kind: str, found: str, said: str) -> None:

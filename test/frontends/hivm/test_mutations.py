@@ -28,7 +28,7 @@ def recorded(name: str) -> RecordedLaunch:
 )
 def test_mutants_are_reported_if_and_only_if_they_are_wrong(name: str, every: int) -> None:
     outcomes = HivmOutcomes()
-    judge(recorded(name), outcomes, every)
+    judge(MutatedLaunch(recorded(name)), outcomes, every)
     assert outcomes.wrong == []
     assert outcomes.total("reported") and outcomes.total("redundant")
     assert table(outcomes)[-1].split()[:2] == ["all", str(outcomes.mutants)]
@@ -39,7 +39,7 @@ def test_a_simulator_that_reports_nothing_lets_mutants_escape(
 ) -> None:
     monkeypatch.setattr(MutatedLaunch, "fault", lambda self, programs: "")
     outcomes = HivmOutcomes()
-    judge(recorded("ptoas_934"), outcomes)
+    judge(MutatedLaunch(recorded("ptoas_934")), outcomes)
     assert outcomes.total("escaped") and "escaped" in outcomes.wrong[0]
 
 
@@ -48,5 +48,5 @@ def test_a_simulator_that_reports_everything_raises_false_alarms(
 ) -> None:
     monkeypatch.setattr(MutatedLaunch, "fault", lambda self, programs: "race: always")
     outcomes = HivmOutcomes()
-    judge(recorded("ptoas_934"), outcomes)
+    judge(MutatedLaunch(recorded("ptoas_934")), outcomes)
     assert "as it is: false alarm" in outcomes.wrong[0]

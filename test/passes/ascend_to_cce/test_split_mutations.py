@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from davinci.isa.core import Space
 from fuzz.hivm_mutation import HivmOutcomes, MutatedLaunch, judge
 from fuzz.recorded_launches import RecordedLaunch, record_launches
-from fuzz.slot_mutation import judge_slots, results, shifted, shifts
+from fuzz.slot_mutation import judge_slots, reads_unwritten, results, shifted, shifts
 from fuzz.split_kernels import made
 
 
@@ -23,7 +24,7 @@ def launches(name: str) -> list[RecordedLaunch]:
 def test_missing_synchronisation_is_reported(name: str) -> None:
     outcomes = HivmOutcomes()
     for launch in launches(name):
-        judge(launch, outcomes, every=97)
+        judge(MutatedLaunch(launch), outcomes, every=97)
     assert not outcomes.wrong
     assert outcomes.total("reported") > 0
 
@@ -50,6 +51,17 @@ def test_what_a_simulator_does_not_report_escapes(
     outcomes = HivmOutcomes()
     judge_slots(attention, outcomes, every=97)
     assert outcomes.total("escaped") and "escaped" in outcomes.wrong[0]
+
+
+def test_reads_of_what_nobody_wrote_are_found(attention: MutatedLaunch) -> None:
+    """Without the transfers to L1 its loads find nothing."""
+    assert not reads_unwritten(attention)
+    mutant = copy.copy(attention)
+    mutant.steps = [
+        [step for step in steps if all(part.space != Space.L1 for part in step.writes)]
+        for steps in attention.steps
+    ]
+    assert reads_unwritten(mutant)
 
 
 def test_another_slot_gives_another_result(attention: MutatedLaunch) -> None:
