@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from davinci.machine.schema import Load3d, LoadScales, Machine
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(NamedTuple):
     """The way of a core to or from global memory.
 
     Attributes:
@@ -87,8 +86,7 @@ def touched_bytes(machine: Machine, run_bytes: float, *distances: int) -> float:
     return run_bytes + line - math.gcd(line, *distances)
 
 
-@dataclass(frozen=True)
-class MemoryShare:
+class MemoryShare(NamedTuple):
     """Bytes a cycle that a core gets of the memory and of the L2 while others work as well."""
 
     read: float

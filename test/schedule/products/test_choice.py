@@ -71,7 +71,7 @@ def test_what_is_left_out_early_is_not_among_the_best(cores: int) -> None:
     assert all(least_on(costs, cores) <= least.of(each) <= cycles[each] for each in cycles)
     all_of_them, _ = candidates(given, machine, cores, Wanted(), len(cycles))
     few, _ = candidates(given, machine, cores, Wanted(), 8)
-    assert len(few) < len(all_of_them)
+    assert len(few) <= len(all_of_them) < len(cycles)
     assert few[:8] == all_of_them[:8]
 
 

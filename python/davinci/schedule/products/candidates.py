@@ -90,7 +90,7 @@ class Candidates:
         lean: whether whatever is filled has one buffer; for machines with little room.
     """
 
-    shares_kept, tiles_kept, tiles_shared = 10, 4, 2
+    shares_kept, tiles_kept, tiles_shared = 8, 4, 2
     lean_times = 8
 
     def __init__(
@@ -127,10 +127,13 @@ class Candidates:
         self.few_slots = (self.turns, FEW, 2, 1) if product.direct else (self.turns, 2, 1)
 
     def all(self) -> Iterator[ProductSchedule]:
-        for share in self.shares():
-            for tile in self.tiles(share):
-                for outer, beside in self.loops(share, tile):
-                    yield from self.completed(share, tile, outer, beside)
+        return itertools.chain.from_iterable(map(self.of, self.shares()))
+
+    def of(self, share: Share) -> Iterator[ProductSchedule]:
+        """The schedules of a share."""
+        for tile in self.tiles(share):
+            for outer, beside in self.loops(share, tile):
+                yield from self.completed(share, tile, outer, beside)
 
     def shares(self) -> list[Share]:
         """Shares of C, those that keep the busiest core's pipes busy for the shortest time."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
 from davinci.errors import CompileError
 from davinci.machine import Machine
@@ -154,10 +156,11 @@ def candidates(
     kind: type[Candidates] = Candidates,
 ) -> tuple[list[ProductSchedule], int]:
     """Schedules that fit the memories, by estimated cycles, and how many of them are to be played;
-    if any may be short, no others.
+    if any may be short, no others. Those are missing that certainly take longer than the best of
+    the most promising shares does as it is played.
 
     Args:
-        kept: the first so many are all there; of those behind them some may be missing.
+        kept: of the others the first so many are all there; of those behind some may be missing.
         most: those that certainly take as many cycles may be missing, too.
         kind: where they come from.
 
@@ -170,19 +173,25 @@ def candidates(
         )
     found: list[tuple[float, ProductSchedule]] = []
     costs, fewest = ProductCosts(product, machine), Fewest(kept, 2 / ALIKE, FAR)
-    least = LeastCycles(costs, cores)
+    least, enough = LeastCycles(costs, cores), [most]
     ways: Candidates | None = None
     for shallow, lean in ((False, False), (True, False), (True, True)):
         # Where schedules are too slow for `most`, room is not what is missing.
         if found or (most < math.inf and (lean or (ways and ways.fits))):
             break
         ways = kind(product, machine, cores, wanted, shallow, lean)
-        ways.hopeless = lambda schedule: least.of(schedule) > min(most, fewest.limit)
-        for schedule in ways.all():
-            cycles = estimate_of(costs, schedule, cores)
-            found.append((cycles, schedule))
-            if cycles < fewest.limit and may_be_short(product, schedule):
-                fewest.add(cycles)
+        ways.hopeless = lambda schedule: least.of(schedule) > min(*enough, fewest.limit)
+        for number, share in enumerate(ways.shares()):
+            if number == FewCandidates.shares_kept:
+                first = [each for each in found if may_be_short(product, each[1])]
+                for cycles, schedule in heapq.nsmallest(QUICKLY_PLAYED, first, itemgetter(0)):
+                    at_most = played(product, schedule, machine, cores, min(enough), costs)
+                    enough.append(max(cycles, at_most))
+            for schedule in ways.of(share):
+                cycles = estimate_of(costs, schedule, cores)
+                found.append((cycles, schedule))
+                if cycles < fewest.limit and may_be_short(product, schedule):
+                    fewest.add(cycles)
     if not found:
         raise no_schedule(product, machine, wanted)
     best = min(cycles for cycles, _ in found)

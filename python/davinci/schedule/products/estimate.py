@@ -24,7 +24,7 @@ BESIDE = 4
 """How well the memory and the cores work side by side: the greater, the less they wait."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Tiles:
     """Tiles of a share that are alike.
 

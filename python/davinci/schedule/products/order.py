@@ -12,10 +12,11 @@ parts of a tile leave while the next tile is multiplied. Nothing here knows of M
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import count
 from typing import NamedTuple
 
@@ -133,18 +134,10 @@ def steps_of(
     ]
 
 
-def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
-    """The pieces that cover a block of an operand of k x other fractals."""
-
-    def covering(span: FractalSpan, size: int, total: int) -> list[FractalSpan]:
-        first, last = span.start // size, ceil_div(span.stop, size)
-        return [FractalSpan(i * size, min(total, (i + 1) * size)) for i in range(first, last)]
-
-    return [
-        Block(block.batch, along_k, along_other)
-        for along_k in covering(block.k, pieces.k, k)
-        for along_other in covering(block.other, pieces.other, other)
-    ]
+def covering(span: FractalSpan, size: int, total: int) -> list[FractalSpan]:
+    """The pieces, `size` fractals of `total` each, that cover a span of a dimension."""
+    first, last = span.start // size, ceil_div(span.stop, size)
+    return [FractalSpan(i * size, min(total, (i + 1) * size)) for i in range(first, last)]
 
 
 class IssueOrder:
@@ -197,10 +190,21 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> IssueOrd
     operand is planned once for all that differ in the other one only.
     """
     company = product.end_of(schedule).company(schedule.tile.m)
-    plain = replace(schedule, a=_ANY, b=_ANY, part=(1, 1), l0a=1, l0b=1, loads=1)
-    plain = replace(plain, inbox=1, crossing=1, leaving=1, ragged="")
-    work = _Work(share, replace(product, epilogue=None), plain)
-    a, b = (replace(pieces, together=1, held=0, dense=False) for pieces in (schedule.a, schedule.b))
+    plain = replace(
+        schedule,
+        a=_ANY,
+        b=_ANY,
+        part=(1, 1),
+        ragged="",
+        l0a=1,
+        l0b=1,
+        inbox=1,
+        crossing=1,
+        loads=1,
+        leaving=1,
+    )
+    work = _Work(share, product.alone, plain)
+    a, b = (Pieces(p.k, p.other, 1, p.rows, p.slots) for p in (schedule.a, schedule.b))
     sides = (
         _Side("a", product.a.k_rows, a, schedule.l0a, share.m),
         _Side("b", product.b.k_rows, b, schedule.l0b, share.n),
@@ -294,18 +298,22 @@ def _feed(work: _Work, side: _Side) -> _Feed:
     _, steps = _steps(work)
     turning, needed = work.schedule.turning, -1
     l1, l0 = (TurningBuffers(count, turning) for count in (side.pieces.slots, side.buffers))
-    feed, k = _Feed([], [], {}), work.product.fractals.k
-
-    @cache
-    def pieces(block: Block) -> list[Block]:
-        return pieces_of(block, side.pieces, k, side.other)
+    feed = _Feed([], [], {})
+    along_k, along_other = (
+        cache(partial(covering, size=size, total=total))
+        for size, total in (
+            (side.pieces.k, work.product.fractals.k),
+            (side.pieces.other, side.other),
+        )
+    )
 
     for number, step in enumerate(steps):
         block = side.block(step)
         slot, loads = l0.find(block, number), []
         if slot is None:
             slot, _ = l0.put(block, number)
-            for piece in pieces(block):
+            for spans in itertools.product(along_k(block.k), along_other(block.other)):
+                piece = Block(block.batch, *spans)
                 place = l1.find(piece, number)
                 if place is None:
                     place, before = l1.put(piece, number)

@@ -20,7 +20,7 @@ weight stationary; a few slots of each: both come for every tile (output station
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from davinci.schedule.plain_data import CONFIG
@@ -89,7 +89,7 @@ class Product:
         """Whether the cores have no vector unit: C leaves L0C for GM, a tile at a time."""
         return self.b.direct
 
-    @property
+    @cached_property
     def cleared(self) -> bool:
         """Whether the cube makes the zeros that pad the last rows of C, with a fractal of zeros in
         L1, L0A and L0B: those rows of A are windows of an image that are none, and no vector unit
@@ -176,6 +176,11 @@ class Product:
     @cached_property
     def _dense_end(self) -> Epilogue:
         return self.end.dense(self.n)
+
+    @cached_property
+    def alone(self) -> Product:
+        """The same with nothing done to C."""
+        return replace(self, epilogue=None)
 
     @cached_property
     def fractals(self) -> Tile:
