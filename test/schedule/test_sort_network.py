@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from davinci.machine import load
+from davinci.schedule.sorts.keys import Keys
 from davinci.schedule.sorts.network import (
     APART,
     KEYS,
@@ -17,6 +19,8 @@ from davinci.schedule.sorts.network import (
     OUTER,
     SortTile,
 )
+from davinci.schedule.sorts.schedule import tiles_of
+from davinci.schedule.sorts.spacing import spaced, waiting
 from davinci.schedule.vector.steps import View
 
 ELEMENTWISE = {
@@ -46,7 +50,7 @@ def sorted_by(tile: SortTile, *planes: Any) -> Any:
     buffers = {name: np.full(size, -77, dtype) for name, size in tile.sizes().items()}
     buffers[KEYS][: len(planes) * tile.elements] = np.concatenate([x.ravel() for x in planes])
     buffers[NUMBERS][:] = -1
-    for step in tile.steps():
+    for step in spaced(tile.steps()):
         *sources, target = (array_of(buffers, view) for view in step.operands)
         if step.name == "vnchwconv":
             target[...] = turned(sources[0]).view(dtype).reshape(target.shape)
@@ -118,3 +122,13 @@ def test_halves_are_in_other_banks() -> None:
     ]
     assert len(apart) == 55
     assert sum(distance % 16 == 8 for distance in apart) == 52
+
+
+@pytest.mark.parametrize("below", [320, 1 << 20])
+def test_few_steps_wait_for_the_one_before(below: int) -> None:
+    """Exchanges of the planes of keys are taken in turn."""
+    for tile in tiles_of(320, Keys("largest", False, below), load("ascend910"), rows=32):
+        steps = list(tile.steps())
+        order = spaced(steps)
+        assert 2 * waiting(order) < waiting(steps)
+        assert sorted(map(repr, order)) == sorted(map(repr, steps))

@@ -59,12 +59,21 @@ class SortBuilder:
             raw = alloc([4 * count], ir.IntegerType.get_signless(8), "UB")
             for kind in KINDS:
                 self.buffers[name, kind] = viewed(raw, [count], element_type(kind))
+        self._clear()
         self._constants()
         whole, rest = divmod(self.schedule.rows, self.tile.rows)
         parts = [AlikeWork(whole, lambda i: self._tile(mul(i, self.tile.rows), self.tile.rows))]
         if rest:
             parts.append(AlikeWork(1, lambda _: self._tile(whole * self.tile.rows, rest)))
         return max(1, share_blocks([part for part in parts if part.count], self.target))
+
+    def _clear(self) -> None:
+        """Something is in all places that keys are loaded to: all of a plane is computed on. It
+        comes first, as keys are loaded behind it."""
+        if self.schedule.rows % self.tile.rows or self.schedule.columns < self.tile.width:
+            size = (1 + PLACE if len(self.loaded) > 1 else 1) * self.tile.elements
+            come = restride(self.buffers[self.tile.come, "s32"], [size], [1])
+            cce.vector_dup(scalar("s32", 0), come)
 
     def _constants(self) -> None:
         for i, number in enumerate(self.keys.constants().values()):
@@ -74,11 +83,9 @@ class SortBuilder:
     def _tile(self, first: IndexLike, rows: int) -> None:
         """Sorts so many rows from `first` on."""
         self._load(first, rows)
-        self._steps(self.work.before())
+        self._steps(self.work.coming())
         self._fill(rows)
-        self._steps(self.work.digits())
-        self._steps(self.tile.steps())
-        self._steps(self.work.after())
+        self._steps(self.work.sorting())
         self._store(first, rows)
 
     def _rows(
@@ -90,16 +97,11 @@ class SortBuilder:
         return restride(self.buffers[name, kind], [rows, width - place], [width, 1], offset)
 
     def _load(self, first: IndexLike, rows: int) -> None:
-        schedule, come = self.schedule, self.tile.come
-        if rows * schedule.columns < self.tile.elements:  # all of a plane is computed on
-            size = (1 + PLACE if len(self.loaded) > 1 else 1) * self.tile.elements
-            spare = restride(self.buffers[come, "s32"], [size], [1])
-            cce.vector_dup(scalar("s32", 0), spare)
         self._load_rows(0, first, 0, rows)
         if len(self.loaded) == 1:
             return
-        groups = schedule.groups
-        together = groups in (rows, schedule.rows) or groups % self.tile.rows == 0
+        groups = self.schedule.groups
+        together = groups in (rows, self.schedule.rows) or groups % self.tile.rows == 0
         for row, count in [(0, rows)] if together else [(i, 1) for i in range(rows)]:
             self._load_rows(PLACE, wrapped(add(first, row), groups), row, count)
 

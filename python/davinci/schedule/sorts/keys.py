@@ -7,12 +7,13 @@
 
 With numbers a rank r is two numbers in f32, or three where numbers have more than 14 bits:
 
-    high = floor(r / 256)     low = (r - 256 high) * 2^15 + pair     pair = 2 number + mark
+    high = round(r / 256)     low = (r - 256 high) * 2^15 + pair     pair = 2 number + mark
     high                      low = r - 256 high                     pair
 
 each times the power of two of its plane. r / 256 is rounded to f32 first; whatever `high` is then,
-it grows with r, and `low` says what is missing. So both together are in the order of r, and all of
-it is exact. The mark is 1 of -0.
+it grows with r, and `low` says what is missing: at most 192 * 2^15 + pair, so that the sum of two
+is exact as well. So both together are in the order of r, and all of it is exact. The mark is 1 of
+-0.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from davinci.schedule.sorts.network import (
     NetworkStep,
     SortTile,
 )
+from davinci.schedule.sorts.spacing import spaced
 from davinci.schedule.vector.steps import View
 from davinci.units import ceil_div
 
@@ -174,7 +176,15 @@ class KeySteps:
     def scaled(self, source: View, number: float, target: View) -> NetworkStep:
         return NetworkStep("vmuls", (source, target), ("f32", "f32"), number)
 
-    def before(self) -> Iterator[NetworkStep]:
+    def coming(self) -> list[NetworkStep]:
+        """From bits to ranks, in place, and numbers to pairs, before rows are filled up."""
+        return spaced(self._before())
+
+    def sorting(self) -> list[NetworkStep]:
+        """All that is done to full rows, up to the bits and numbers of the wanted keys."""
+        return spaced((*self._digits(), *self.tile.steps(), *self._after()))
+
+    def _before(self) -> Iterator[NetworkStep]:
         """From bits to ranks, in place; numbers to pairs."""
         keys, pair = self.keys, None
         rank, free = self.plane(self.tile.come), self.plane(self.tile.left)
@@ -189,7 +199,7 @@ class KeySteps:
         if keys.descending:
             yield self.taken_from(-1, rank, rank)
 
-    def digits(self) -> Iterator[NetworkStep]:
+    def _digits(self) -> Iterator[NetworkStep]:
         """From ranks and pairs to the planes of the network; ranks alone are one."""
         rank, first = self.plane(SPARE), self.plane(KEYS)
         if self.keys.below is None:
@@ -198,7 +208,7 @@ class KeySteps:
         second = self.plane(KEYS, 1)
         yield self.converted(rank, first, "f32")
         yield self.scaled(first, 1 / PART, first)
-        yield self.converted(first, work, "s32", "floor")
+        yield self.converted(first, work, "s32")
         yield self.converted(work, first, "f32")
         yield self.scaled(first, APART ** (self.keys.planes - 1), first)
         yield self.by("vmul", work, PART, work)
@@ -212,7 +222,7 @@ class KeySteps:
         if self.keys.planes > 2:
             yield self.scaled(second, APART, second)
 
-    def after(self) -> Iterator[NetworkStep]:
+    def _after(self) -> Iterator[NetworkStep]:
         """From the planes of the network to bits and numbers, of the wanted keys."""
         return self.of_results()._from_planes()
 

@@ -65,6 +65,9 @@ LEAST = OUTER * TURN * LANES
 APART = float(2**25)
 """What the numbers of a plane are times those of the next one: more than any difference of two."""
 
+SUMMED = 1
+"""The plane of which the sum of two numbers is exact in f32."""
+
 KEYS, SPARE, WORK, NUMBERS = "keys", "spare", "work", "one"
 """Names of the buffers: two for all planes, one for a plane, and constants, a block each."""
 
@@ -370,16 +373,17 @@ class _Network:
         others = [step for bit, step in enumerate(self.steps) if bit not in changed]
         steps = [max(apart) - min(apart), *sorted(others, reverse=True)][2 - len(changed) :]
         tile = self.tile
-        strides = [self.plane, *steps, 1]
-        shape = [tile.planes, *[2] * len(steps), LANES]
-        dims = merge_dims(shape, [strides, [0] * len(shape[1:]) + [1]])
+        strides, shape = [*steps, 1], [*[2] * len(steps), LANES]
+        dims = merge_dims(shape, [strides, [0] * len(steps) + [1]])
         sizes = tuple(dim.size for dim in dims)
-        keys = View(self.source, sizes, tuple(dim.strides[0] for dim in dims), min(apart))
-        if tile.planes > 1:
-            yield NetworkStep("vmuls", (keys, keys), ("f32", "f32"), -1.0)
-        else:
-            minus = tile.constant(MINUS_ONE, sizes)
-            yield NetworkStep("vsub", (minus, keys, keys), ("s32",) * 3)
+        for plane in range(tile.planes):
+            first = plane * self.plane + min(apart)
+            keys = View(self.source, sizes, tuple(dim.strides[0] for dim in dims), first)
+            if tile.planes > 1:
+                yield NetworkStep("vmuls", (keys, keys), ("f32", "f32"), -1.0)
+            else:
+                minus = tile.constant(MINUS_ONE, sizes)
+                yield NetworkStep("vsub", (minus, keys, keys), ("s32",) * 3)
 
     def _exchange(self, bit: int, after: Steps) -> Iterator[NetworkStep]:
         """Compare-exchanges of the keys whose blocks differ in a bit, which have other places
@@ -424,7 +428,10 @@ class _Network:
             if apart is None:
                 continue
             high = View(self.target, shape, written, first + apart)
-            if plane:
+            if plane == SUMMED:  # without a wait for the smaller ones
+                yield NetworkStep("vadd", (a, b, high), kinds)
+                yield NetworkStep("vsub", (high, low, high), kinds)
+            elif plane:
                 yield NetworkStep("vsub", (a, low, high), kinds)
                 yield NetworkStep("vadd", (high, b, high), kinds)
             else:

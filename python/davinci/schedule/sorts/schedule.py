@@ -16,6 +16,7 @@ from davinci.machine import Machine, prices
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.sorts.keys import PLACE, Keys, KeySteps
 from davinci.schedule.sorts.network import LANES, LEAST, LOW, OUTER, NetworkStep, SortTile, bits_of
+from davinci.schedule.sorts.spacing import waiting
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import MAX_REPEAT, ceil_div
 
@@ -168,8 +169,8 @@ def tile_cycles(tile: SortTile, keys: Keys, columns: int, kept: int, machine: Ma
 def work_cycles(tile: SortTile, keys: Keys, kept: int, machine: Machine) -> int:
     """Estimated cycles of all that is done to a tile in UB."""
     made = KeySteps(keys, tile, kept)
-    steps = [*made.before(), *made.digits(), *tile.steps(), *made.after()]
-    return vector_cycles(steps, machine) + len(steps) * prices.until_visible(machine)
+    steps = [*made.coming(), *made.sorting()]
+    return vector_cycles(steps, machine) + waiting(steps) * prices.until_visible(machine)
 
 
 def vector_cycles(steps: Iterable[NetworkStep], machine: Machine) -> int:
