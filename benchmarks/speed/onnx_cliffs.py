@@ -323,11 +323,8 @@ NODES: tuple[Node, ...] = (
 """Models of one node; loops, sequences, texts and random operators are left out."""
 
 REASONS = {
-    "TopK": "a key with its number is two or three planes, of which each exchange takes seven "
-    "instructions",
     "DeformConv": "four neighbours of each place of a window are gathered one by one",
-    "LSTM": "sixteen steps, one after the other, each of which waits for the one before",
-    "GRU": "as LSTM",
+    "GRU": "sixteen steps, one after the other, each of which waits for the one before",
 }
 """Why an operator is above the line, by the beginning of its name."""
 

@@ -195,14 +195,25 @@ class _Clock:
         self._memory: int | None = None
         self._started = [0] * len(tasks)
         self._late = [0] * len(tasks)
+        self._told: list[int] = [0] * len(tasks)
+        self._complete: dict[int, int] = {}
         self._issued = 0
         self.free: dict[int, int] = {}
         self.end = 0
 
     def allowed(self, number: int) -> int:
         """When a task may start, given those it follows."""
-        after = self._tasks[number].after
-        return max((self._started[e] + self._late[e] + cycles for e, cycles in after), default=0)
+        return max(
+            (self._allowed_by(*edge, number) for edge in self._tasks[number].after), default=0
+        )
+
+    def _allowed_by(self, earlier: int, cycles: int, number: int) -> int:
+        """When a task may start, given one that it follows. Another pipe is told of its end when
+        all in front of it in its pipe are complete as well."""
+        there = self._started[earlier] + self._late[earlier] + cycles
+        if self._tasks[earlier].pipe == self._tasks[number].pipe:
+            return there
+        return there + self._told[earlier]
 
     def start(self, number: int) -> None:
         task = self._tasks[number]
@@ -211,7 +222,10 @@ class _Clock:
         late = self._wait(task, start)
         self._started[number], self._late[number] = start, late
         self.free[task.pipe] = start + task.busy + late
-        self.end = max(self.end, start + task.result + late)
+        complete = start + task.result + late
+        self._told[number] = max(0, self._complete.get(task.pipe, 0) - complete)
+        self._complete[task.pipe] = complete + self._told[number]
+        self.end = max(self.end, complete)
         if task.blocks:
             self._issued = start + task.result
 

@@ -4,9 +4,13 @@
     for step:                                             cce.unroll
       slices to UB                                        buffers with cce.slots
       left factor to L1, L0A; C = A B; C to UB            of each product, as soon as A is there
+      outputs of the step before that are states to GM    behind the first left factor
       the other steps of the program
-      outputs to GM
-    states to GM
+      other outputs to GM
+    states, and outputs of the last step, to GM
+
+What goes to L1 takes the way of what goes to GM, and whoever waits for it waits for both. So states
+that are outputs go to GM behind the left factors that are made of them, which the cube waits for.
 
 The rows of the states are shared by the cores; or their lanes are, and then each core stores its
 part of a left factor in global memory and meets the others before it loads all of it
@@ -17,9 +21,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from davinci.dialects.cce import build as cce
-from davinci.mlir import ir
+from davinci.mlir import arith, ir
 from davinci.operators.vector_program import TileStep, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.loops.left_factors import Exchange, Meeting
@@ -132,6 +137,7 @@ class _Unit(LoopProducts):
                     self.buffers[number] = tile_buffer(buffer, SLOTS if number in inside else 0)
             self._one(time)
         time.owner.owner.attributes["cce.unroll"] = as_attribute(SLOTS)
+        self._take_states(self.group.steps - 1)
         if self.meeting is not None and self.schedule.rest:
             self._hand_on_last(self.meeting)
         for value, scale in self.layout.scaled.items():
@@ -218,6 +224,8 @@ class _Unit(LoopProducts):
                     # While the cube is at it, and before the vector unit is.
                     self._row_to_l1()
                 multiplied.add(factors[value])
+                if value == self.first_of_states:
+                    self._take_states(arith.MaxSIOp(as_value(add(time, -1)), as_value(0)).result)
 
         def need(value: Value) -> None:
             if value in results and results[value] not in come:
@@ -245,12 +253,47 @@ class _Unit(LoopProducts):
         for value in program.stores.values():
             need(value)
         for number in group.outputs("slice"):
-            place = self._index(group.roles[number], time)
-            self._take(number, place, program.stores[number])
+            if number not in self.of_states:
+                place = self._index(group.roles[number], time)
+                self._take(number, place, program.stores[number])
         for number in group.outputs("last"):
             self._take(number, 0, program.stores[number])
         for old, new in self.layout.copied:
             self._copy(new, old)
+
+    @cached_property
+    def first_of_states(self) -> Value | None:
+        """The first left factor of a step that is made of states; None if none is, and where cores
+        meet, which tell each other left factors through global memory."""
+        if self.meeting is not None:
+            return None
+        made = set(self.layout.states)
+        lefts = {term.a for term in terms_of(self.products)} - {HANDED}
+        factors = {self.program.stores[a] for a in lefts}
+        for step in self.program.steps:
+            if made.intersection(step.sources):
+                made.add(step.result)
+        order = [*self.program.loads.values(), *(step.result for step in self.program.steps)]
+        return next((value for value in order if value in made & factors), None)
+
+    @cached_property
+    def of_states(self) -> dict[int, Value]:
+        """Outputs of each step that are the next value of a state, with that state, where a left
+        factor is made of states: they go to GM in the next step."""
+        if self.first_of_states is None:
+            return {}
+        group, layout = self.group, self.layout
+        olds = {new: old for old, new in layout.states.items() if old not in layout.scaled}
+        made = {number: self.program.stores[number] for number in group.outputs("slice")}
+        return {number: olds[value] for number, value in made.items() if value in olds}
+
+    def _take_states(self, time: IndexLike) -> None:
+        """Takes the outputs of a step that are states to GM, from where states are. In the first
+        step that is what they began with, which the next one overwrites."""
+        for number, state in self.of_states.items():
+            place = self._index(self.group.roles[number], as_value(time))
+            with serving(*self.program.makers(self.program.stores[number])):
+                self._take_rows(number, place, state)
 
     def _hand_on_last(self, meeting: Meeting) -> None:
         """The rows of the last step, which no step of this loop multiplies, for the loop behind."""
