@@ -236,6 +236,8 @@ class StageSearch:
         return Staged([[self._launches[n] for n in stage.tasks] for stage in stages], stages)
 
     def _tasks(self) -> list[StagedCall]:
+        if self._chip.split:  # kernels share no launch there, so all orders take equally long
+            return [StagedCall((CoresWay(1, 0.0),), needs, shares=False) for needs in self._needs]
         tasks, worth = [], self._worth()
         for launch, needs, beside in zip(self._launches, self._needs, self._partners, strict=True):
             kernel = self._kernel(launch.kernel) if beside else None
@@ -243,9 +245,6 @@ class StageSearch:
                 tasks.append(StagedCall((CoresWay(1, 0.0),), needs, shares=False))
                 continue
             ways = kernel.ways(worth[launch.kernel])
-            if self._chip.split:
-                tasks.append(StagedCall(ways, needs, shares=False))
-                continue
             sizes: dict[str, int] = {}
             for place, kind in launch.buffers:
                 source = "constant" if place.storage.streamed else place.storage.kind

@@ -61,6 +61,14 @@ def test_independent_kernels_share_a_launch() -> None:
     assert together.profile["ops"] == apart.profile["ops"]
 
 
+def test_kernels_that_share_no_launch_are_not_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a split machine, whatever plan is taken: all orders of launches take equally long."""
+    monkeypatch.setattr(staging, "ways_of", None)
+    for plan in ("time", "memory", "balanced"):
+        executable, _ = run(plan, machine="ascend910b")
+        assert max(map(len, shared(executable))) == 1
+
+
 def test_layers_are_taken_where_a_search_misses_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "fastest", stages.sequential)
     executable, _ = run("time")
