@@ -54,6 +54,7 @@ REFUSE_NOTHING = (
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",
     "stablehlo-fold-pads",
+    "stablehlo-narrow-integers",
     "stablehlo-sign-integers",
     "stablehlo-fuse-locations",
     "stablehlo-join-updates",

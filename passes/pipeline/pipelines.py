@@ -179,6 +179,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "func.func(stablehlo-select-branches)",
         "symbol-dce",
         _pass("stablehlo-legalize-element-types", options, "precision"),
+        "stablehlo-narrow-integers",
         "stablehlo-sign-integers",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize)",
