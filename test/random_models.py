@@ -35,6 +35,10 @@ UNARY = ("Relu", "Tanh", "Sigmoid", "Abs", "Neg", "Erf", "Softplus")
 LARGEST_ERROR = 0.02
 """As a share of an output's largest value: networks are short, and their layers keep the range."""
 
+CANCELLED = 1e-6
+"""An error that is always allowed: roundings of values around 1, which are all that is left of an
+output where equal values are subtracted, such as the mean of equal elements from each."""
+
 T = TypeVar("T")
 Shape = tuple[int, ...]
 
@@ -63,7 +67,8 @@ class RandomModel:
             for _ in range(2):
                 errors = check.compare(executable.run(self.inputs), wanted)
                 said = ", ".join(f"{key} {value:.3g}" for key, value in errors.items())
-                assert errors["max_rel_err"] <= LARGEST_ERROR, f"{way}: {said}"
+                alike = errors["max_abs_err"] <= CANCELLED
+                assert alike or errors["max_rel_err"] <= LARGEST_ERROR, f"{way}: {said}"
 
 
 class Draw:
