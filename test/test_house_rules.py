@@ -50,6 +50,7 @@ REFUSE_NOTHING = (
     "join-launches",
     "join-loads-and-products",
     "load-at-meetings",
+    "load-before-meetings",
     "order-issue",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",

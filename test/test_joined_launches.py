@@ -247,6 +247,29 @@ def test_cores_of_two_kinds_meet_by_flags() -> None:
     assert met == pytest.approx([meeting_cycles(machine, cores // 3)] * len(met), rel=1 / 6)
 
 
+def test_weights_are_loaded_before_meetings() -> None:
+    """What a product of one row loads first comes while vector cores have a phase of their own, in
+    one kernel with it. Its operators, and what was decided for them, are known as before."""
+    network = zoo.find("mlp,batch=1,features=512,hidden=3072,layers=3")
+    executable = davinci.compile(network, machine="ascend910b", launches="joined")
+    arrays = network.inputs(0)
+    found = executable.run(arrays)
+    for name, array in reference_onnx(network.proto, arrays).items():
+        np.testing.assert_allclose(found[name], array, atol=0.01)
+    assert executable.profile["launches"] == 1
+    (chain,) = {each.label: each for each in executable.kernels.values() if each.phases}.values()
+    assert chain.label == (
+        "cast 1x512 f32 -> f16, then matmul 1x3072x512 f16, then add relu 1x3072 f16, "
+        "then matmul 1x3072x3072 f16"
+    )
+    first = executable.launches[0]
+    operators = ["cast", "matmul", "add", "relu", "cast", "matmul"]
+    assert [member.op for member in chain.members] == operators
+    assert len(first.members) == len(chain.members)
+    kept = executable.schedules()
+    assert all(phase["key"] in kept for phase in chain.phases)
+
+
 def test_phases_of_vector_cores_alone() -> None:
     text = """
     func.func @main(%a: tensor<70x300xf32>) -> (tensor<300x70xf32>, tensor<70xf32>) {

@@ -33,6 +33,9 @@ MEETS = "ascend.meets"
 """Of a kernel for both kinds of cores in which all cores of a kind meet by flags: blocks behind
 those that have work only meet, so that a launch may have more."""
 
+PHASES = "ascend.phases"
+"""Of a kernel of several phases: `key` and `choices` of the kernels that they were."""
+
 LAUNCHED_ALONE = "ascend.launched_alone"
 """Of a module whose kernels take less time with a launch each than as phases of one."""
 

@@ -44,6 +44,19 @@ def members(location: ir.Location) -> tuple[int, ...]:
     return tuple(sorted({number for part in location.locations for number in members(part)}))
 
 
+def moved_members(location: ir.Location, first: int) -> ir.Location:
+    """The same location with numbers of operators that begin at `first` instead of 0."""
+    if first == 0 or not isinstance(location, ir.FusedLoc):
+        return location
+    own = location.metadata
+    if own is not None and isinstance(number := own.maybe_downcast(), ir.IntegerAttr):
+        kind = ir.IntegerType.get_signless(64, location.context)
+        moved = ir.IntegerAttr.get(kind, first + number.value)
+        return ir.Location.fused(list(location.locations), moved, location.context)
+    parts = [moved_members(part, first) for part in location.locations]
+    return ir.Location.fused(parts, own, location.context)
+
+
 def by_member(location: ir.Location) -> list[tuple[str, ...]]:
     """The names of each operator of a kernel, from the location of a call of it; nothing where that
     does not tell them apart."""

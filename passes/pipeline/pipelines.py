@@ -244,6 +244,7 @@ def ascend_to_cce(options: Options) -> list[str]:
         "cse",
         _pass("multi-buffer", options, "machine"),
         _pass("load-at-meetings", options, "machine"),
+        _pass("load-before-meetings", options, "machine"),
         _pass("plan-memory", options, "machine"),
         _pass("insert-sync", options, "machine"),
         _pass("order-issue", options, "machine"),

@@ -197,7 +197,8 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         executable.details["input_ranges"] = rows
     if given:
         keys = schedule_file.read(given).by_key().keys()
-        used = keys & {kernel.key for kernel in executable.kernels.values()}
+        made = executable.kernels.values()
+        used = keys & {key for kernel in made for key, _ in kernel.decided}
         counts = {"kernels": len(keys), "used": len(used)}
         executable.details["given_schedules"] = {"file": given, **counts}
     executable.details |= {

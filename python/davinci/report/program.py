@@ -22,6 +22,7 @@ class Kernel:
         label: operator, shape and element type in words: `matmul 128x768x768 f16`.
         schedule: how it is computed, `ascend.schedule`; empty where none was chosen.
         key, choices: under which a file of schedules has what was decided, and that as data.
+        phases: the same of each kernel that became a phase of this one.
         sync_merged, sync_degraded: flags that are not what they would be with more event ids:
             those that share one, and those that became barriers of all pipes.
         work: what the operator means, `ascend.work` of docs/architecture.md; empty for kernels
@@ -41,11 +42,18 @@ class Kernel:
     schedule: str = ""
     key: str = ""
     choices: Sequence[Any] = ()
+    phases: Sequence[Mapping[str, Any]] = ()
     sync_merged: int = 0
     sync_degraded: int = 0
     useful_cores: int = 0
     members: tuple[Member, ...] = ()
     served: Sequence[Sequence[int]] = ()
+
+    @property
+    def decided(self) -> list[tuple[str, Sequence[Any]]]:
+        """What was decided, by the keys under which a file of schedules has it."""
+        known = [(self.key, self.choices), *((x["key"], x["choices"]) for x in self.phases)]
+        return [(key, choices) for key, choices in known if choices]
 
 
 @dataclass(frozen=True)
@@ -212,6 +220,7 @@ def kernel_of(
         attribute(function, "ascend.schedule", ""),
         attribute(function, "ascend.key", ""),
         attribute(function, "ascend.choices", ()),
+        attribute(function, "ascend.phases", ()),
         attribute(function, "cce.sync_merged", 0),
         attribute(function, "cce.sync_degraded", 0),
         attribute(function, "ascend.useful_cores", 0),

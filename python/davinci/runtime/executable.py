@@ -376,13 +376,13 @@ class Executable:
         rows = {row["name"]: row for row in self.profile["kernels"]} if self.has_run else {}
         known = (
             KernelChoices(
-                kernel.key,
+                key,
                 name,
                 rows[name]["cycles"] // rows[name]["launches"] if name in rows else 0,
-                of_data(kernel.choices),
+                of_data(choices),
             )
             for name, kernel in self.kernels.items()
-            if kernel.choices
+            for key, choices in kernel.decided
         )
         return text_of(self.machine.name, list(known))
 
