@@ -324,7 +324,6 @@ NODES: tuple[Node, ...] = (
 
 REASONS = {
     "DeformConv": "four neighbours of each place of a window are gathered one by one",
-    "GRU": "sixteen steps, one after the other, each of which waits for the one before",
 }
 """Why an operator is above the line, by the beginning of its name."""
 

@@ -9,7 +9,7 @@ knows of MLIR.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 SHARES = (0.3, 0.5, 0.8)
@@ -46,10 +46,16 @@ class PipeTask:
 
 @dataclass(frozen=True)
 class TaskOrder:
-    """An order of tasks, and when the last one is complete."""
+    """An order of tasks, and when the last one is complete.
+
+    Attributes:
+        late: pipes with a task that is complete before one in front of it, which others are told
+            of late.
+    """
 
     order: tuple[int, ...]
     cycles: int
+    late: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ class SchedulerLimits:
 
 
 def plain(tasks: Sequence[PipeTask], limits: SchedulerLimits) -> TaskOrder:
-    """The best of three orders: tasks by their given order, by critical paths, and as they are.
+    """The best of three orders: tasks by their given order, by critical paths, and as they are; and
+    where that makes a pipe tell others late, by critical paths but as they are in this pipe.
 
     Args:
         tasks: each follows earlier ones only.
@@ -79,7 +86,24 @@ def plain(tasks: Sequence[PipeTask], limits: SchedulerLimits) -> TaskOrder:
         greedy(tasks, [-path for path in paths], limits),
         in_order(tasks, limits),
     ]
+    late = plans[1].late
+    if late:
+        kept = _kept_in_order(tasks, late)
+        plans.append(greedy(kept, [-path for path in critical_paths(kept)], limits))
     return min(plans, key=lambda plan: plan.cycles)
+
+
+def _kept_in_order(tasks: Sequence[PipeTask], pipes: frozenset[int]) -> list[PipeTask]:
+    """The tasks, of which those of some pipes follow each other as they are given."""
+    last: dict[int, int] = {}
+    found = []
+    for number, task in enumerate(tasks):
+        if task.pipe in pipes:
+            if task.pipe in last:
+                task = replace(task, after=(*task.after, (last[task.pipe], 0)))
+            last[task.pipe] = number
+        found.append(task)
+    return found
 
 
 def mixed(tasks: Sequence[PipeTask], limits: SchedulerLimits, best: TaskOrder) -> TaskOrder:
@@ -121,7 +145,7 @@ def in_order(tasks: Sequence[PipeTask], limits: SchedulerLimits) -> TaskOrder:
     clock = _Clock(tasks, limits.credit)
     for number in range(len(tasks)):
         clock.start(number)
-    return TaskOrder(tuple(range(len(tasks))), clock.end)
+    return TaskOrder(tuple(range(len(tasks))), clock.end, frozenset(clock.late))
 
 
 def greedy(tasks: Sequence[PipeTask], rank: Sequence[float], limits: SchedulerLimits) -> TaskOrder:
@@ -142,7 +166,7 @@ def greedy(tasks: Sequence[PipeTask], rank: Sequence[float], limits: SchedulerLi
         order.append(number)
         for later in waiting.after(number):
             queues[tasks[later].pipe].add(clock.allowed(later), rank[later], later)
-    return TaskOrder(tuple(order), clock.end)
+    return TaskOrder(tuple(order), clock.end, frozenset(clock.late))
 
 
 class _Waiting:
@@ -188,6 +212,7 @@ class _Clock:
     Attributes:
         free: when each pipe can start its next task.
         end: when all tasks so far are complete.
+        late: as of `TaskOrder`.
     """
 
     def __init__(self, tasks: Sequence[PipeTask], credit: int) -> None:
@@ -199,6 +224,7 @@ class _Clock:
         self._complete: dict[int, int] = {}
         self._issued = 0
         self.free: dict[int, int] = {}
+        self.late: set[int] = set()
         self.end = 0
 
     def allowed(self, number: int) -> int:
@@ -225,6 +251,8 @@ class _Clock:
         complete = start + task.result + late
         self._told[number] = max(0, self._complete.get(task.pipe, 0) - complete)
         self._complete[task.pipe] = complete + self._told[number]
+        if self._told[number]:
+            self.late.add(task.pipe)
         self.end = max(self.end, complete)
         if task.blocks:
             self._issued = start + task.result

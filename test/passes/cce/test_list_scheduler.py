@@ -108,3 +108,18 @@ def test_the_memory_serves_one_after_the_other() -> None:
     assert in_order([load, later, later], FREE).cycles == 220 + 30 + 30 + 10
     assert in_order([load, later, later], SchedulerLimits(credit=10)).cycles == 220 + 30 + 30
     assert in_order([load, later, later], SchedulerLimits(credit=45)).cycles == 220 + 10 + 20
+
+
+def test_who_is_told_waits_for_all_in_front() -> None:
+    """A store that could start first goes behind a copy that another pipe waits for."""
+    vector, transfer, cube = 0, 1, 2
+    tasks = [
+        PipeTask(vector, 20, 20, 1, ()),
+        PipeTask(vector, 20, 20, 1, ((0, 30),)),
+        PipeTask(transfer, 25, 25, 1, ((1, 30),)),
+        PipeTask(transfer, 25, 230, 1, ((0, 30),)),
+        PipeTask(cube, 100, 100, 1, ((2, 35),)),
+    ]
+    assert greedy(tasks, range(5), FREE).cycles == 371
+    found = plain(tasks, FREE)
+    assert found.order.index(2) < found.order.index(3) and found.cycles < 371
