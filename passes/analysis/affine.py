@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.mlir import Op, ir
 
@@ -46,9 +47,10 @@ class LoopBounds:
 
 @dataclass(frozen=True)
 class IndexPart:
-    """Quotient (or remainder) of a nonnegative index `whole` by a constant."""
+    """Quotient (or remainder) of `scale` times a nonnegative index `whole` by a constant."""
 
     whole: ir.Value
+    scale: int
     divisor: int
     is_quotient: bool
 
@@ -91,14 +93,33 @@ class Forms:
         return AffineForm(0, ((value, 1),))
 
     def _part(self, value: ir.Value, op: Op) -> AffineForm:
-        """The form of a quotient or remainder; equal ones get the same value."""
+        """The form of a quotient or remainder; equal ones get the same value.
+
+        Of s x + c by d, where c % d < gcd(s, d), it is that of s x by d, and a constant:
+
+            (4 x + 3) / 8 = 4 x / 8            (4 x + 3) % 8 = 4 x % 8 + 3
+        """
+        opaque, quotient = AffineForm(0, ((value, 1),)), op.name == "arith.divui"
         whole, divisor = (self.of(operand) for operand in op.operands)
-        constant = divisor.constant if not divisor.terms else 0
-        if constant > 0 and not whole.constant and len(whole.terms) == 1 and whole.terms[0][1] == 1:
-            part = IndexPart(whole.terms[0][0], constant, op.name == "arith.divui")
-            value = self._values.setdefault(part, value)
-            self.parts[value] = part
+        if divisor.terms or divisor.constant <= 0 or len(whole.terms) != 1 or whole.constant < 0:
+            return opaque
+        ((variable, scale),) = whole.terms
+        times, rest = divmod(whole.constant, divisor.constant)
+        if scale < 0 or rest >= math.gcd(scale, divisor.constant):
+            return opaque
+        part = IndexPart(variable, scale, divisor.constant, quotient)
+        if whole.constant:
+            known = self._values.get(part)
+            if known is None or not self._is_natural(variable):
+                return opaque
+            return AffineForm(times if quotient else rest, ((known, 1),))
+        value = self._values.setdefault(part, value)
+        self.parts[value] = part
         return AffineForm(0, ((value, 1),))
+
+    def _is_natural(self, value: ir.Value) -> bool:
+        low, _ = self._value_range(value)
+        return low is not None and low >= 0
 
     def origin(self, value: ir.Value) -> ir.Value:
         """The value that `value` is a part (of a part ...) of."""
@@ -117,7 +138,8 @@ class Forms:
         )
 
     def _remainder(self, quotient: IndexPart) -> ir.Value | None:
-        return self._values.get(IndexPart(quotient.whole, quotient.divisor, False))
+        part = replace(quotient, is_quotient=False)
+        return self._values.get(part)
 
     def enter_loop(self, loop: Op) -> LoopBounds:
         """Notes the induction variable of an `scf.for` and returns what is known of the loop."""
@@ -160,7 +182,7 @@ class Forms:
             low, high = self._value_range(part.whole)
             if low is None or low < 0 or high is None:
                 return 0, None
-            return 0, high // part.divisor
+            return 0, part.scale * high // part.divisor
         owner = value.owner
         if not isinstance(owner, ir.Block) and owner.name.startswith("cce.get_block_"):
             return 0, None
