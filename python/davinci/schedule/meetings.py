@@ -22,16 +22,17 @@ counters of others."""
 STEPS_OF_BOTH_KINDS = 3
 """Steps of a meeting of cube and vector cores."""
 
-LOOKS = 1.2
+LOOKS, LOOKS_OF_WAITING = 1.2, 1.5
 """Looks at the counters, on average over cores, of which some look before the last counter is
-there."""
+there; and where some have nothing to do before, for which it comes in the middle of a look."""
 
 
-def meeting_cycles(machine: Machine, cores: int, loaded: int = 0) -> float:
+def meeting_cycles(machine: Machine, cores: int, loaded: int = 0, waiting: bool = False) -> float:
     """Estimated cycles of a meeting of so many cores that come at the same time.
 
     Args:
         loaded: bytes that each look loads behind the counters (`cce.sync_and_copy`).
+        waiting: whether some of the cores come early, and wait for the others.
     """
     if machine.cross_core is not None:
         return _meeting_by_flags(machine, machine.cross_core)
@@ -42,7 +43,8 @@ def meeting_cycles(machine: Machine, cores: int, loaded: int = 0) -> float:
     seen = _seeing(machine, cores, lines_looked_at(machine, cores))
     if loaded:
         seen = max(seen, machine.sync.barrier_cycles + prices.reading(machine).result(loaded))
-    return store + LOOKS * (prices.reading(machine).result(lines) + seen)
+    looks = LOOKS_OF_WAITING if waiting else LOOKS
+    return store + looks * (prices.reading(machine).result(lines) + seen)
 
 
 def _meeting_by_flags(machine: Machine, flags: CrossCore) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from davinci import machine as machines
@@ -81,3 +83,20 @@ def test_tiles_that_share_what_comes_are_kept() -> None:
     product = Product(1, 512, 4096, 512, *ROWS, ProductResult(False, 2))
     ways = Candidates(product, machines.load("ascend910"), 32, Wanted())
     assert Tile(3, 16, 4) in ways.tiles(Share(1, 3, 16))
+
+
+def test_tiles_that_leave_a_factor_for_the_next_one_are_kept() -> None:
+    """A part of k of 64 x 8192 x 64: rows of fractals take turns at a B that stays in L0B."""
+    product = Product(16, 64, 512, 64, *ROWS, ProductResult(True, 4))
+    ways = Candidates(product, machines.load("ascend910"), 32, Wanted())
+    assert Tile(1, 16, 4) in ways.tiles(Share(1, 2, 4))
+
+
+def test_cores_that_meet_keep_a_flag_of_rows_that_come() -> None:
+    machine = machines.load("ascend910")
+    product = Product(16, 64, 512, 64, *ROWS, ProductResult(True, 4))
+    inboxes = [
+        {each.inbox for each in Candidates(given, machine, 32, Wanted()).all()}
+        for given in (product, replace(product, meets=True))
+    ]
+    assert inboxes == [{machine.sync.event_ids}, {machine.sync.event_ids - 1}]

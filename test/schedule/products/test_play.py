@@ -134,6 +134,33 @@ def test_the_worst_core_reads_more_lines() -> None:
     assert longer(4) == 1
 
 
+@pytest.mark.parametrize("cores", [8, 32])
+def test_what_comes_from_the_memory_comes_as_fast_as_that_is(cores: int) -> None:
+    """Of parts of a long k each core reads its own, so the last mads are behind the memory."""
+    given = replace(product(64, 512, 64), batch=cores, c=ProductResult(True, 4))
+    schedule = choose(given, ASCEND910, cores, Wanted())
+    costs = ProductCosts(given, ASCEND910)
+    traffic = traffic_of(costs, schedule, cores, tiles_of(given, schedule))
+    player = Player(schedule, traffic)
+    for step in order(schedule.share, given, schedule).steps:
+        player.play(step)
+    assert traffic.memory == pytest.approx(cores * 2 * 64 * 512 * 2 / (32 * 32))
+    port = 2 * 64 * 512 * 2 / ASCEND910.mte2.port_bytes_per_cycle
+    assert player.mte2 >= max(traffic.memory, port)
+    assert player.end > player.mte2 + ASCEND910.mte2.start_cycles
+
+
+def test_fractals_of_one_row_follow_each_other() -> None:
+    """They come as one run, wherever k is cut."""
+    operands = ProductOperand(True, 2, False), ProductOperand(True, 2, True)
+    row, two = (Product(1, m, 512, 64, *operands, ProductResult(True, 2)) for m in (16, 32))
+    row_costs, two_costs = (ProductCosts(each, ASCEND910, missing=1) for each in (row, two))
+    pieces = Pieces(16, 1, 16, 1, 2)
+    port = ASCEND910.mte2.port_bytes_per_cycle
+    assert row_costs.fill("a", pieces, 16, 1).mte2 == pytest.approx(16 * 512 / port)
+    assert two_costs.fill("a", pieces, 16, 1).mte2 > 1.5 * 16 * 512 / port
+
+
 def test_flags_of_places_that_are_filled_again_are_known_to_be_clear() -> None:
     flags = PieceFlags(ASCEND910)
     for turn in range(20):

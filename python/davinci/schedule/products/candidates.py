@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
@@ -22,12 +21,15 @@ from davinci.schedule.products.product import (
     Share,
     Tile,
 )
-from davinci.schedule.products.rough import BESIDE, Rough
+from davinci.schedule.products.rough import BESIDE, Rough, TimedTile
 from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 MOST_MADS = 2048
 """Mads of a share."""
+
+MOST_BLOCKS = 4
+"""Buffers of L0A and of L0B."""
 
 AHEAD = 4
 """Steps that fills come ahead; half as many more where two tiles take turns."""
@@ -53,21 +55,6 @@ class Wanted:
     n: int = 0
 
 
-class TimedTile(NamedTuple):
-    """A tile with about the cycles of a share that is cut into such.
-
-    Attributes:
-        fits_twice: whether L0C holds two of them, or all that there are.
-        alone, shared: cycles where each mad loads both of its blocks, and where tiles that take
-            turns load what they have in common once.
-    """
-
-    tile: Tile
-    fits_twice: bool
-    alone: float
-    shared: float
-
-
 FEW = 4
 """Pieces in turn of cores whose L1 is small."""
 
@@ -90,7 +77,7 @@ class Candidates:
         lean: whether whatever is filled has one buffer; for machines with little room.
     """
 
-    shares_kept, tiles_kept, tiles_shared = 8, 4, 2
+    shares_kept, tiles_kept, tiles_after, tiles_shared = 8, 4, 2, 2
     lean_times = 8
 
     def __init__(
@@ -194,10 +181,14 @@ class Candidates:
         return list(dict.fromkeys(tile for way in ways for tile in way))
 
     def _best(self, found: Sequence[TimedTile]) -> list[Tile]:
-        """Tiles that keep the cube busiest, alone and beside others."""
+        """Tiles that keep the cube busiest: alone, with what stays in L0A or L0B for the next one,
+        and beside others."""
         alone = sorted(found, key=lambda timed: timed.alone)[: self.tiles_kept]
+        most = alone[-1].alone if alone else 0.0
+        after = [timed for timed in found if timed.after < most and timed not in alone]
+        after = sorted(after, key=lambda timed: timed.after)[: self.tiles_after]
         shared = sorted(found, key=lambda timed: timed.shared)[: self.tiles_shared]
-        return [timed.tile for timed in (*alone, *shared)]
+        return [timed.tile for timed in (*alone, *after, *shared)]
 
     def _timed_tiles(self, share: Share) -> Iterator[TimedTile]:
         """Tiles of a share that fit L0C, and their cycles."""
@@ -222,10 +213,31 @@ class Candidates:
                     waits = a * (2 * m * depth > self.room("L0A", m))
                     waits += b * (2 * n * depth > self.room("L0B", n))
                     mad = prices.mad(self.machine, m * n * depth) + waits
+                    own = a + b - self._kept(share, Tile(m, depth, n), a, b)
                     least = min(a / across + b / down for down, across in ways)
-                    yield TimedTile(
-                        Tile(m, depth, n), twice, mads * max(mad, a + b), mads * max(mad, least)
-                    )
+                    times = (mads * max(mad, loads) for loads in (a + b, own, least))
+                    yield TimedTile(Tile(m, depth, n), twice, *times)
+
+    def _kept(self, share: Share, tile: Tile, a: float, b: float) -> float:
+        """Cycles of loads that a mad does without, on average, where L0A or L0B has room for all
+        of k of a tile's rows or columns: these stay for the next tile.
+
+        Args:
+            a, b: cycles of the loads of A and of B for a mad.
+        """
+        steps = ceil_div(self.whole.k, tile.k)
+        kept = [0.0]
+        for cycles, memory, size, others in (
+            (a, "L0A", tile.m, ceil_div(share.n, tile.n)),
+            (b, "L0B", tile.n, ceil_div(share.m, tile.m)),
+        ):
+            if self.blocks(memory, size, tile.k) >= steps:
+                kept.append(cycles * (1 - 1 / others))
+        return max(kept)
+
+    def blocks(self, memory: str, other: int, k: int) -> int:
+        """Buffers of L0A or L0B for blocks of k x `other` fractals."""
+        return max(1, min(MOST_BLOCKS, self.room(memory, other) // (other * k)))
 
     def beside(self, share: Share, m: int, n: int) -> list[tuple[int, int]]:
         """Rows and columns of tiles of m x n fractals that may be in L0C together."""
@@ -344,10 +356,10 @@ class Candidates:
             leaving = min(2, leaving)
         a, b = pieces
         # What comes to be combined with C has flags to the vector unit as rows have.
-        came = self.turns - any(not extra.matrix for extra in end.extras)
+        came = self.turns - product.meets - any(not extra.matrix for extra in end.extras)
         came = max(1, min(INBOX[long], came))
-        l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
-        l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
+        l0a = self.blocks("L0A", tile.m, tile.k)
+        l0b = self.blocks("L0B", tile.n, tile.k)
         together = math.prod(beside)
         room = self.sums // (tile.m * tile.n) if product.direct else tiles
         key = tile, share.n, a, b, ragged  # the rest of what a part follows from is the product's

@@ -112,7 +112,8 @@ class ProductCosts:
             run_bytes = image.piece_bytes(1, other)
             pitch = 0 if blocks == 1 else image.geometry.image[1] * BLOCK_BYTES
             return Busy(mte2=self._read(blocks, run_bytes, pitch))
-        instructions, bursts, run, contiguous = _bursts(operand, pieces, k, other)
+        whole = self.product.fractals.k, ceil_div(self.product.other(name), SIDE)
+        instructions, bursts, run, contiguous = _bursts(operand, pieces, (k, other), whole)
         if operand.nz:
             each = self._read(bursts, run * FRACTAL_BYTES, 0 if contiguous else FRACTAL_BYTES)
             return Busy(mte2=instructions * each)
@@ -416,21 +417,27 @@ def _transfers(runs: int, pitch_bytes: int) -> int:
 
 
 def _bursts(
-    operand: ProductOperand, pieces: Pieces, k: int, other: int
+    operand: ProductOperand, pieces: Pieces, size: tuple[int, int], whole: tuple[int, int]
 ) -> tuple[int, int, int, bool]:
-    """How `k` x `other` fractals [columns][rows] become [k / together][other][together].
+    """How k x other fractals [columns][rows] become [k / together][other][together].
+
+    Args:
+        size: k and other of what comes.
+        whole: k and other of one matrix of the operand.
 
     Returns:
         Instructions, bursts of each, fractals of a burst, and whether an instruction's bursts
         follow each other at the source.
     """
-    size = min(pieces.together, k)
-    groups = ceil_div(k, size)
+    k, other = size
+    together = min(pieces.together, k)
+    groups = ceil_div(k, together)
     if operand.k_rows:  # stored as [other][k]
-        if size > 1 or k == 1:
-            return groups, other, size, other == 1
-        return min(k, other), max(k, other), 1, k >= other
-    if size == 1:  # stored as [k][other]
-        return 1, k, other, k == 1
-    least, middle, most = sorted([groups, size, other])
-    return least * middle, most, 1, most == other
+        if together > 1 or k == 1:
+            return groups, other, together, other == 1 or together == whole[0]
+        along_k = k >= other
+        return min(k, other), max(k, other), 1, along_k or whole[0] == 1
+    if together == 1:  # stored as [k][other]
+        return 1, k, other, k == 1 or other == whole[1]
+    least, middle, most = sorted([groups, together, other])
+    return least * middle, most, 1, most == other or (most == together and whole[1] == 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from davinci.machine import Machine, prices
 from davinci.schedule.products.cost import Busy, ProductCosts
-from davinci.schedule.products.memory import memory_cycles
+from davinci.schedule.products.memory import memory_traffic
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import ceil_div
 
@@ -85,18 +85,26 @@ class CoreTraffic:
         turns: shares of the busiest core.
         memory: the fewest cycles in which the memory moves what it has to.
         l2_rate: bytes a cycle that a core has of the L2.
+        memory_rates: the same of A and of B, in the time in which what of them the L2 has not comes
+            from the memory at the core's share of that; of direct operands no limit.
     """
 
     costs: ProductCosts
     turns: int
     memory: float
     l2_rate: float
+    memory_rates: tuple[float, float]
 
     def cycles(self, cores: float) -> float:
         """Cycles in all, given those that the cores need: they and the memory work side by side,
         and wait for each other the more often the longer both take."""
         more: float = (self.memory**BESIDE + cores**BESIDE) ** (1 / BESIDE)
         return more
+
+    def played(self, cycles: float) -> float:
+        """Cycles in all, given those that the cores need as they are played, and so waits for the
+        memory among them, unless operands are direct: those wait in ways that are not played."""
+        return self.cycles(cycles) if self.costs.product.direct else max(self.memory, cycles)
 
     def longer_than_cores(self, cycles: float) -> bool:
         """Whether of so many cycles, all in all, the memory takes more than the cores do."""
@@ -134,11 +142,18 @@ def traffic_of(
         for name, (size, tile, count) in runs.items()
         if product.operand(name).k_rows and size == tile and turns == 1
     }
+    moved = memory_traffic(product, schedule, machine, used, panels)
+    rates = prices.share_of(machine, used)
+    a, b = (
+        math.inf if product.direct else rates.read * max(1.0, shares * size / missed)
+        for size, missed in zip(of_share, moved.operands, strict=True)
+    )
     return CoreTraffic(
         plain.beside_others(min(1.0, once / read), slower, alone),
         turns,
-        memory_cycles(product, schedule, machine, used, panels),
-        prices.share_of(machine, used).l2_read,
+        moved.cycles(machine),
+        rates.l2_read,
+        (a, b),
     )
 
 
@@ -280,7 +295,8 @@ def share_cycles(
     # Mads wait for loads to the only buffer of an operand.
     alone, waits = (schedule.l0a == 1, schedule.l0b == 1), 0.0
     late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
-    of_tile = mad * steps + part * parts
+    beside = costs.beside(schedule, tile)
+    of_tile = mad * steps + part * parts + beside
     if product.end.matrices:
         of_tile += costs.matrix(tile, product.end.matrix_columns(tile.m))
     a, b = panels
@@ -313,7 +329,7 @@ def share_cycles(
         begin + busy.mte2 + last.sum - last.mte2 + load.sum + mad.sum + from_mad,
         begin + last.mte2 + busy.v + part.mte3 + end,
         # What is done to C begins when the first tile is complete.
-        to_mad + mad.m * steps + part.v * parts * count + part.mte3 + end,
+        to_mad + mad.m * steps + (part.v * parts + beside.v) * count + part.mte3 + end,
         begin + last.mte2 + last.v + busy.mte3 + end,
     )
     # A pipe that has much to do for some tiles holds those up, however little it has for others;

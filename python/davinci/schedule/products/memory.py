@@ -8,6 +8,7 @@ shares. Cores take shares in their order, columns of C first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
@@ -16,14 +17,31 @@ from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
 
-def memory_cycles(
+@dataclass(frozen=True)
+class MemoryTraffic:
+    """What passes between the memory and the L2.
+
+    Attributes:
+        operands: bytes of A and of B that come.
+        others: bytes of C, and of what has its shape.
+    """
+
+    operands: tuple[float, float]
+    others: float
+
+    def cycles(self, machine: Machine) -> float:
+        """The fewest cycles in which the memory moves all of it."""
+        return (sum(self.operands) + self.others) / prices.share_of(machine, 1).read
+
+
+def memory_traffic(
     product: Product,
     schedule: ProductSchedule,
     machine: Machine,
     used: int,
     panels: Sequence[float],
-) -> float:
-    """The fewest cycles in which the memory moves what it has to.
+) -> MemoryTraffic:
+    """What the memory has to move for a product.
 
     Args:
         used: cores that work at the same time.
@@ -46,17 +64,16 @@ def memory_cycles(
     of_fractal = beside_bytes(product)
     beside = used * share.batch * share.m * share.n * of_fractal
     whole_beside = product.batch * whole.m * whole.n * of_fractal
-    room, moved = machine.l2.bytes, 0.0
+    room, moved = machine.l2.bytes, [0.0, 0.0]
     for i, name in enumerate("ab"):
         times_read, in_share = 1.0, max(1.0, rounds_in_share[i])
         if of_turn[i] + (of_turn[1 - i] + beside) / in_share > room:
             times_read = in_share
         if sum(of_turn) + beside > room:
             times_read *= max(1.0, rounds_of_turns[i])
-        moved += product.operand_bytes(name) * times_read
-    if moved + whole_beside > room:
-        moved += whole_beside
-    return moved / prices.share_of(machine, 1).read
+        moved[i] = product.operand_bytes(name) * times_read
+    others = whole_beside if sum(moved) + whole_beside > room else 0.0
+    return MemoryTraffic((moved[0], moved[1]), others)
 
 
 def goes_backwards(product: Product, machine: Machine) -> bool:

@@ -81,17 +81,17 @@ def played(
     player = Player(schedule, traffic)
     work = order(schedule.share, product, schedule)
     player.expect(work)
-    if (least := traffic.cycles(player.least)) > limit * CERTAIN:
+    if (least := traffic.played(player.least)) > limit * CERTAIN:
         return least
     for step in work.steps:
         player.play(step)
-        if (least := traffic.cycles(player.least)) > limit * CERTAIN:
+        if (least := traffic.played(player.least)) > limit * CERTAIN:
             return least
     first = player.end
     if traffic.turns > 1:
         for step in work.steps:
             player.play(step)
-    return traffic.cycles(first + (traffic.turns - 1) * (player.end - first))
+    return traffic.played(first + (traffic.turns - 1) * (player.end - first))
 
 
 CERTAIN, LITTLE = 1 + 1e-9, 1e-3
@@ -180,8 +180,9 @@ class Player:
         self.read_latency = prices.reading(machine).start_cycles
         self.write_latency = prices.writing(machine).start_cycles
         self.drain = prices.mad_drain(machine)
-        self.l2 = self.lane = 0.0
+        self.lane = self.memory_lane = 0.0
         self.rate = traffic.l2_rate
+        self.memory_rates = dict(zip("ab", traffic.memory_rates, strict=True))
         self.mte2 = self.v = self.mte3 = self.mte1 = self.m = self.end = 0.0
         self.inbox, self.crossing = PlayedRing(schedule.inbox), PlayedRing(schedule.crossing)
         self.leaving = PlayedRing(schedule.leaving)
@@ -201,7 +202,8 @@ class Player:
         self.sources = {name: "mte2" if each else "mte3" for name, each in nz.items()}
         """Pipes that fill L1, by operand."""
         self.in_rows = {name: product.direct and not product.operand(name).nz for name in "ab"}
-        self.ahead, self.lane_ahead, self.after = Busy(), 0.0, Busy()
+        self.ahead, self.after = Busy(), Busy()
+        self.lane_ahead = self.memory_ahead = 0.0
         self._fill = lru_cache(None)(self._fill_cost)
         self._load = lru_cache(None)(self._load_cost)
         self._mad = lru_cache(None)(lambda m, k, n: self.costs.mad(Tile(m, k, n)).m)
@@ -231,17 +233,19 @@ class Player:
     def expect(self, work: IssueOrder) -> None:
         """Counts what pipes have to do for a share that begins: its fills, loads and mads, what
         leaves, and what follows their last."""
-        busy, lane = Busy(), 0.0
+        busy, lane, memory = Busy(), 0.0, 0.0
         for fill, count in work.fills.items():
             filled = self._fill(*fill)
             busy += filled.busy * count
             lane += filled.size / self.rate * count
+            memory += filled.size / self.memory_rates[fill[0]] * count
         for leave, count in work.leaves.items():
             left = self._leave(*leave)
             busy += Busy(v=left.v, mte3=left.mte3) * count
         busy.mte1 += sum(self._load(*load) * count for load, count in work.loads.items())
         busy.m += sum(self._mad(*mad) * count for mad, count in work.mads.items())
-        self.ahead, self.lane_ahead, self.after = busy, lane, self._after(*work.end)
+        self.ahead, self.after = busy, self._after(*work.end)
+        self.lane_ahead, self.memory_ahead = lane, memory
 
     def _after(self, loads: Sequence[Load], mad: MadStep, parts: Sequence[Leave]) -> Busy:
         """What follows the last work of each pipe at least: one of the last loads, a mad, and the
@@ -264,6 +268,7 @@ class Player:
             self.m + self.drain,
             _least(self.mte2, ahead.mte2, after.mte2),
             _least(self.lane, self.lane_ahead, after.mte2),
+            _least(self.memory_lane, self.memory_ahead, after.mte2),
             _least(self.v, ahead.v, after.v),
             _least(self.mte3, ahead.mte3, after.mte3),
             _least(self.mte1, ahead.mte1, after.mte1),
@@ -300,12 +305,19 @@ class Player:
             left[row] = sum(steps[last:])
         return left[0], left[1]
 
-    def read(self, ready: float, cycles: float, size: float) -> tuple[float, float]:
-        """A transfer of MTE2 that may begin when `ready`: when it begins, and the pipe is free."""
+    def read(
+        self, ready: float, cycles: float, size: float, memory: float = 0.0
+    ) -> tuple[float, float]:
+        """A transfer of MTE2 that may begin when `ready`: when it begins, and the pipe is free.
+
+        Args:
+            memory: cycles that it takes of the core's share of the memory.
+        """
         begin = max(self.mte2, ready)
-        credit = self.machine.gm.idle_credit_cycles
-        self.lane = max(self.lane, begin - credit) + size / self.rate
-        self.mte2 = max(begin + cycles, self.lane)
+        since = begin - self.machine.gm.idle_credit_cycles
+        self.lane = max(self.lane, since) + size / self.rate
+        self.memory_lane = max(self.memory_lane, since) + memory
+        self.mte2 = max(begin + cycles, self.lane, self.memory_lane)
         return begin, self.mte2
 
     def fill(self, event: Fill) -> None:
@@ -314,10 +326,12 @@ class Player:
         cost, held, size, crossing = self._fill(*event.shape)
         self.ahead.mte2 -= cost.mte2
         self.lane_ahead -= size / self.rate
+        memory = size / self.memory_rates[name]
+        self.memory_ahead -= memory
         if crossing:
             self.ahead.v -= cost.v
             self.ahead.mte3 -= cost.mte3
-            _, came = self.read(self.inbox.next, cost.mte2, size)
+            _, came = self.read(self.inbox.next, cost.mte2, size, memory)
             changed = self.cross(came + self.read_latency + self.flag, cost.v)
             self.inbox.take(changed + self.flag)
             begin = max(self.mte3, changed + self.flag, free)
@@ -325,7 +339,7 @@ class Player:
             self.crossing.take(self.mte3 + self.flag)
             done = self.mte3
         else:
-            begin, free = self.read(free, cost.mte2, size)
+            begin, free = self.read(free, cost.mte2, size, memory)
             stall = held / self.machine.mte1.stall_bytes / max(free - begin, 1)
             self.fills.append((begin, free, min(stall, MOST_TAKEN)))
             # Rows that become fractals on their way are all there when the pipe is free.

@@ -70,6 +70,8 @@ class Product:
         image: of which the rows of A are windows; None if A is a matrix.
         matrices: of B, which the batch takes in turn; 0 for one each.
         factor: what a mad multiplies, "f16" or "s8"; of bytes `k` counts words.
+        meets: whether the cores of its kernel meet, for which they have a flag of their own from
+            MTE2 to the vector unit.
     """
 
     batch: int
@@ -83,6 +85,7 @@ class Product:
     image: Image | None = None
     matrices: int = 0
     factor: str = "f16"
+    meets: bool = False
 
     @property
     def direct(self) -> bool:

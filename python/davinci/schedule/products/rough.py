@@ -1,6 +1,8 @@
-"""What shares of C cost by their size alone: which of them are looked at closely."""
+"""What shares of C, and tiles of them, cost by their size alone: which are looked at closely."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from davinci.machine import prices
 from davinci.schedule.products.image import windows_cycles
@@ -17,6 +19,23 @@ MOST_TURNS = max(down for down, _ in BESIDE)
 ENDS_OF_SHARE = 2
 """How many times the latencies of global memory pass until a share's first pieces came, went
 through all pipes and its last part left."""
+
+
+class TimedTile(NamedTuple):
+    """A tile with about the cycles of a share that is cut into such.
+
+    Attributes:
+        fits_twice: whether L0C holds two of them, or all that there are.
+        alone, after, shared: cycles where each mad loads both of its blocks, where it loads those
+            that no tile before has left in L0A or L0B, and where tiles that take turns load what
+            they have in common once.
+    """
+
+    tile: Tile
+    fits_twice: bool
+    alone: float
+    after: float
+    shared: float
 
 
 class Rough:

@@ -106,17 +106,21 @@ class SplitCores:
         """The machine whose cores add up partial products of so many bytes: vector cores beside
         cube cores find them in the L2, if that holds them. Of cores that do both estimates have
         been nearer where these come from the memory."""
-        held = self.adders is not None and size <= self.machine.l2.bytes
+        held = size <= self.machine.l2.bytes
         return reading_l2(self.adding) if held else self.adding
 
     def count(self, cores: int) -> int:
         """The number of cores that add up the partial products of `cores` others."""
         return cores * self.adding.cores // self.machine.cores
 
-    def meeting_cycles(self, cores: int) -> float:
+    def meeting_cycles(self, cores: int, waiting: bool = False) -> float:
         """Estimated cycles from when so many cores have made partial products until they are added
-        up: where cube cores tell their vector cores, these meet behind it."""
-        found = meeting_cycles(self.adding, self.count(cores))
+        up: where cube cores tell their vector cores, these meet behind it.
+
+        Args:
+            waiting: whether some of the cores make none.
+        """
+        found = meeting_cycles(self.adding, self.count(cores), waiting=waiting)
         told = self.adders.cross_core if self.adders is not None else None
         return found + (told.flag_cycles if told is not None else 0)
 
@@ -268,6 +272,7 @@ def split_in(
     cycles = behind + _from_memory(group.product, split_cores, cores)
     if cycles >= most:
         return None
+    busy = 0
     for each in products:
         if behind >= most:
             return None
@@ -277,7 +282,12 @@ def split_in(
             raise NoSpace(error.message) from None
         if found is None or found.cycles + behind >= most:
             return None
-        cycles = max(cycles, found.cycles + behind)
+        cycles, busy = max(cycles, found.cycles + behind), busy + min(each.cores, found.blocks)
+    if busy < cores:
+        cycles += split_cores.meeting_cycles(cores, waiting=True)
+        cycles -= split_cores.meeting_cycles(cores)
+    if cycles >= most:
+        return None
     return SplitProduct(cores, adders, parts, products, fractals, inputs, plans[0], cycles)
 
 
@@ -400,6 +410,7 @@ def partial_products(
             b=replace(product.b, pitch=pitches["b"]),
             c=ProductResult(fractals, 4),
             epilogue=plain("f32", fractals),
+            meets=not product.direct,
         )
 
     alike = products(parts.count, parts.size)
