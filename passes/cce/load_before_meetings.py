@@ -73,6 +73,9 @@ from davinci.passes.cce.phase_chains import (
 )
 from davinci.passes.pipeline.base import Pass, option, register_pass
 
+ANOTHERS = "hir"
+"""The dialect of another compiler's operations."""
+
 ARENA, ARENA_BUFFERS = "ascend.arena", "ascend.arena_buffers"
 """Of the host's function: values in the arena by the numbers of the calls that use them."""
 
@@ -140,9 +143,11 @@ def _launches(
 
 
 def _may_be_joined(kernel: Op, call: Op) -> bool:
-    """Whether a kernel may be part of another one: its pipes are not ordered by hand, its scalar
-    unit loads at most what nothing in the program writes, and its cores do not meet by counters."""
-    if "cce.synced" in kernel.attributes or operations(kernel, *SYNC_OPS) or meetings_in(kernel):
+    """Whether a kernel may be part of another one: its pipes are not ordered by hand or by another
+    compiler, its scalar unit loads at most what nothing in the program writes, and its cores do not
+    meet by counters."""
+    ordered = "cce.synced" in kernel.attributes or operations(kernel, ANOTHERS, *SYNC_OPS)
+    if ordered or meetings_in(kernel):
         return False
     return all(
         space_name(array.type) != "GM" or (load and is_never_written(call, array))
