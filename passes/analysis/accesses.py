@@ -147,6 +147,10 @@ class Accesses:
         start = AffineForm(0)
         if isinstance(owner, ir.Block):
             return _Place(value, start, start, 0, None)
+        owner = owner.operation  # get_global has an attribute called name
+        if owner.name == "memref.get_global":
+            name = ir.FlatSymbolRefAttr(owner.attributes["name"]).value
+            return _Place(f"@{name}", start, start, 0, None)
         if owner.name == "memref.alloc":
             memory = space_name(value.type)
             if memory == "GM":
@@ -216,7 +220,7 @@ class Accesses:
         """
         unknown = math.gcd(*(coefficient for _, coefficient in (*a.terms, *b.terms)))
         distance = b.constant - a.constant
-        return _between(first.dims, first.run, second.dims, second.run, distance, unknown)
+        return lie_between(first.dims, first.run, second.dims, second.run, distance, unknown)
 
     def _moves_past(
         self, first: ByteAccess, a: AffineForm, second: ByteAccess, b: AffineForm, loop: Op
@@ -279,7 +283,7 @@ class Accesses:
         return step, math.inf if low is None or high is None else (high - low) // step + 1
 
 
-def _between(
+def lie_between(
     first: Dims, first_run: int, second: Dims, second_run: int, distance: int, unknown: int
 ) -> bool:
     """Whether strided runs lie between each other's.
@@ -303,7 +307,7 @@ def _between(
         if max(size, length) > step or (unknown, inner, other) == (0, first, second):
             continue
         if all(
-            at <= -length or at >= size or _between(inner, first_run, other, second_run, at, 0)
+            at <= -length or at >= size or lie_between(inner, first_run, other, second_run, at, 0)
             for at in (place, place - step)
         ):
             return True
