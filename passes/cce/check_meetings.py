@@ -77,14 +77,48 @@ class CheckMeetingsPass(Pass):
         main = dict(symbols(op)).get("main")
         if main is None:
             return
-        check = _Check(op, machines.load(self.machine))
-        lines = []
-        for number, launch in enumerate(_launches(main, check.is_alone)):
-            verdict, cores = check.launch(launch)
-            if verdict.faults:
-                fail(launch[0].calls[0], f"begins a launch with {verdict.faults[0]}")
-            lines.append(_line(number, launch, cores, verdict))
+        lines = list[str]()
+        for launch in checked_launches(op, main, machines.load(self.machine)):
+            if launch.verdict.faults:
+                fail(launch.call, f"begins a launch with {launch.verdict.faults[0]}")
+            lines.append(f"launch {len(lines)} {launch.text}")
         main.attributes[CHECKED] = ir.ArrayAttr.get([ir.StringAttr.get(line) for line in lines])
+
+
+@dataclass(frozen=True)
+class CheckedLaunch:
+    """A launch and what was found of it.
+
+    Attributes:
+        call: its first one.
+        phases, cores: how many it has.
+    """
+
+    call: Op
+    phases: int
+    cores: int
+    verdict: LaunchVerdict
+
+    @property
+    def text(self) -> str:
+        """What is said of a launch that is not wrong."""
+        left = self.verdict.open
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        said = f"not proven: {left[0]}{more}" if left else "proven"
+        return (
+            f"at @{_callee(self.call)}: {self.phases} phases, {self.cores} cores, "
+            f"{self.verdict.meetings} meetings, {self.verdict.pairs} pairs of accesses compared: "
+            f"{said}"
+        )
+
+
+def checked_launches(root: Op, main: Op, machine: Machine) -> Iterator[CheckedLaunch]:
+    """Checks the launches of a host's function one after the other."""
+    check = _Check(root, machine)
+    for phases in _launches(main, check.is_alone):
+        verdict, cores = check.launch(phases)
+        count = sum(not phase.meeting for phase in phases)
+        yield CheckedLaunch(phases[0].calls[0], count, cores, verdict)
 
 
 @dataclass
@@ -116,18 +150,6 @@ def _launches(main: Op, is_alone: Callable[[Op], bool]) -> list[list[_Phase]]:
             number = 0
         joins, stage = False, own
     return found
-
-
-def _line(number: int, launch: Sequence[_Phase], cores: int, verdict: LaunchVerdict) -> str:
-    """What is said of a launch."""
-    phases = [phase for phase in launch if not phase.meeting]
-    counts = (
-        f"{len(phases)} phases, {cores} cores, {verdict.meetings} meetings, "
-        f"{verdict.pairs} pairs of accesses compared"
-    )
-    more = f" and {len(verdict.open) - 1} more" if len(verdict.open) > 1 else ""
-    said = f"not proven: {verdict.open[0]}{more}" if verdict.open else "proven"
-    return f"launch {number} at @{_callee(launch[0].calls[0])}: {counts}: {said}"
 
 
 @dataclass
