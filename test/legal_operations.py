@@ -131,6 +131,7 @@ ASCEND = [
     "from_bfloat(4xi16) -> 4xf32",
     "to_bfloat(4xf32) -> 4xi16",
     "bitcast(4xf32) -> 4xi32",
+    "reinterpret(4xf64) -> 4xi64",
     "cube_scale(4xf32) -> 4xf32",
     "half_part(4xf32) {part = 2 : i64} -> 4xf16",
     'compare(4xf32, 4xf32) {predicate = "LT"} -> 4xi1',

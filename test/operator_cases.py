@@ -279,6 +279,7 @@ MOVE = [
     moved("broadcast", (1, 31, 16), ROW, dims=[1, 2]),
     *(moved("reshape", shape, CUBE) for shape in ((20, 51), (1020,), (3, 4, 5, 1, 17), (12, 85))),
     moved("reshape", (0, 7), CUBE[:, :0]),
+    Case("reinterpret", (CUBE[0],), Tensor((20, 17), "i32")),
     moved("view", (20, 51), CUBE, shape=[60, 17], permutation=[0, 1]),
     moved("transpose", (17, 3, 20), CUBE, permutation=[2, 0, 1]),
     moved("transpose", (17, 1), ROW[:17].reshape(1, 17), permutation=[1, 0]),

@@ -284,6 +284,7 @@ FORMS: dict[str, Callable[..., str]] = {
     ),
     "select": lambda case, c, a, b, r: f"%r = stablehlo.select %0, %1, %2 : {c}, {r}",
     "bitcast": lambda case, a, r: f"%r = stablehlo.bitcast_convert %0 : ({a}) -> {r}",
+    "reinterpret": lambda case, a, r: f"%r = stablehlo.bitcast_convert %0 : ({a}) -> {r}",
     "from_bfloat": lambda case, a, r: (
         f"%b = stablehlo.bitcast_convert %0 : ({a}) -> {brain(a)}\n"
         f"%r = stablehlo.convert %b : ({brain(a)}) -> {r}"

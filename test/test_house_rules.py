@@ -52,6 +52,7 @@ REFUSE_NOTHING = (
     "load-at-meetings",
     "load-before-meetings",
     "order-issue",
+    "stablehlo-doubles-as-integers",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",
     "stablehlo-fold-pads",

@@ -25,9 +25,9 @@ already outlined (`ascend-outline-scalar`). Each op becomes a launch; equal ops 
 A launch names the nodes of the model that it computes, from the locations of its op.
 Launches that do not wait for each other may become one, by the option `plan`: calls that have the
 same `ascend.stage` (`davinci.passes.ascend.staging`). Intermediate values are placed in one arena
-by their lifetimes in stages (`davinci.planning`); `reshape`,
-`view` and slices that leave bytes in place are views, `constant` is a global, and `full` a constant
-of the kernel that uses it. Buffers begin at lines of GM and are whole blocks long, so that whole
+by their lifetimes in stages (`davinci.planning`); `reshape`, `view`, `reinterpret` and slices that
+leave bytes in place are views, `constant` is a global, and `full` a constant of the kernel that
+uses it. Buffers begin at lines of GM and are whole blocks long, so that whole
 blocks may be copied. Results are written in place to the output arguments; a copy is launched only
 where that is not possible. Adds `ascend.arena_bytes`, `ascend.arena_unplanned_bytes` (what the
 arena would take without reuse), `ascend.arena_lower_bound_bytes` (the most bytes that are live
@@ -78,10 +78,10 @@ from davinci.passes.ascend.host_function import (
     is_dense,
     states_of,
 )
-from davinci.passes.ascend.host_values import offset_of, size_bytes, static_tensor, viewed
+from davinci.passes.ascend.host_values import VIEWS, offset_of, size_bytes, static_tensor, viewed
 from davinci.passes.ascend.image_parts import images_of_joined, joins_images
 from davinci.passes.ascend.joining import offsets_of, parts_of_joined
-from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor
+from davinci.passes.ascend.kernel_outline import copied_tensor, copied_type, memref_of, prepared
 from davinci.passes.ascend.memory_limit import (
     PLANNED,
     Attempt,
@@ -284,7 +284,7 @@ class HostPlan:
             self._places[op.result] = self._constant(elements, op.result, op)
         elif name == "reshape" and op.operands[0] in self._fulls:
             self._seen_as(op)
-        elif name in ("reshape", "view"):
+        elif op.name in VIEWS:
             self._places[op.result] = self._find(op.operands[0], op)
         elif name == "concat" and joined_in_place(op):
             self._join(op)
@@ -440,7 +440,8 @@ class HostPlan:
         for output in dict.fromkeys(used):
             if output.kind == "output" and output.state is not None:
                 kernel = self._copying(end.operands[output.key], end)
-                buffers = [(Place(output), output.type), (Place(output.state), output.type)]
+                kind = copied_type(output.type)
+                buffers = [(Place(storage), kind) for storage in (output, output.state)]
                 found.append(self._launch_of(kernel, buffers, end))
         return found
 
@@ -448,13 +449,13 @@ class HostPlan:
         """Launches a kernel that copies the array of a value, for what uses it."""
         location = (defining_op(value) or user) if user.name == "func.return" else user
         kernel = self._copying(value, user)
-        launch = self._launch_of(kernel, [source, made], location)
+        buffers = [(place, copied_type(kind)) for place, kind in (source, made)]
+        launch = self._launch_of(kernel, buffers, location)
         self.launches.append(replace(launch, shares=((0, 0),), is_copy=True))
 
     def _copying(self, value: ir.Value, user: Op) -> str:
         """The kernel that copies the array of a value."""
-        shape = tensor_of(value.type).stored_shape
-        kind = ir.RankedTensorType.get(list(shape), stored_tensor(value.type).element_type)
+        kind = copied_tensor(value.type)
         with ir.InsertionPoint(user), user.location:
             array = builder.op(CONVERSION, [value], [kind]).result
             copy = builder.op("ascend.copy", [array], [kind])

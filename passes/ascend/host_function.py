@@ -16,6 +16,7 @@ from davinci.dialects.base import attribute
 from davinci.elements import to_array, to_attribute
 from davinci.mlir import Op, func, function_type, ir, memref, symbols, unique
 from davinci.passes import builder
+from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.analysis.kernels import BLOCKS, STREAMED
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, memref_of
 from davinci.planning import Piece
@@ -245,6 +246,9 @@ class HostBuilder:
             if not is_dense(seen_as):
                 return self._apart(offset, seen_as)
             return memref.ViewOp(seen_as, self._arena, offset, []).result
+        if seen_as.element_type != storage.type.element_type:
+            own = ir.MemRefType.get(seen_as.shape, storage.type.element_type)
+            return builder.op(CONVERSION, [self._view(place, own)], [seen_as]).result
         if seen_as != storage.type:
             strides, _ = seen_as.get_strides_and_offset()
             base = self._view(place, storage.type)

@@ -12,11 +12,14 @@ from davinci.operators.layouts import slice_offset
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.tensor_ops import defining_op
 
+VIEWS = frozenset({"ascend.reshape", "ascend.view", "ascend.reinterpret"})
+"""Operators whose result is the buffer of their operand."""
+
 
 def viewed(value: ir.Value) -> ir.Value:
-    """The value whose buffer `value` is, under another shape."""
+    """The value whose buffer `value` is, under another shape or element type."""
     owner = defining_op(value)
-    while owner is not None and owner.name in ("ascend.reshape", "ascend.view"):
+    while owner is not None and owner.name in VIEWS:
         value = owner.operands[0]
         owner = defining_op(value)
     return value

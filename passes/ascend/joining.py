@@ -31,7 +31,7 @@ def parts_of_joined(
 
 def is_kernel(op: Op) -> bool:
     """Whether an operator's result is made by a kernel of its own, or is joined in place."""
-    views = ("full", "constant", "iota", "reshape", "view", "slice")
+    views = ("full", "constant", "iota", "reshape", "view", "reinterpret", "slice")
     return op.name.startswith("ascend.") and op.name.removeprefix("ascend.") not in views
 
 

@@ -38,6 +38,19 @@ def memref_of(tensor_type: ir.Type) -> ir.MemRefType:
     return ir.MemRefType.get(list(shape), stored_tensor(tensor_type).element_type)
 
 
+def copied_type(kind: ir.MemRefType) -> ir.MemRefType:
+    """The type of a buffer for the kernel that copies it: the vector unit moves f64 as integers."""
+    if not isinstance(kind.element_type, ir.F64Type):
+        return kind
+    return ir.MemRefType.get(kind.shape, ir.IntegerType.get_signless(64, kind.context))
+
+
+def copied_tensor(tensor_type: ir.Type) -> ir.RankedTensorType:
+    """The array of a tensor for the kernel that copies it."""
+    copied = copied_type(memref_of(tensor_type))
+    return ir.RankedTensorType.get(copied.shape, copied.element_type)
+
+
 def is_boolean(shaped_type: ir.ShapedType) -> bool:
     return str(shaped_type.element_type) == "i1"
 

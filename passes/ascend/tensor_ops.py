@@ -52,6 +52,9 @@ MOVES = frozenset({"ascend.concat", "ascend.reshape", "ascend.transpose", "ascen
 KEEPS_NUMBERS = frozenset({*RULES, "view"})
 """Operators that only move elements: of numbers that are all the same they make that number."""
 
+REINTERPRET = "reinterpret"
+"""The operator whose result is the bytes of its operand, as elements of another type."""
+
 HALF = "f16"
 """Elements of what the cube multiplies."""
 
@@ -275,7 +278,7 @@ def number_made(
     numbers = [number for value in operands if (number := full_value(value)) is not None]
     if not operands or len(numbers) != len(operands):
         return None
-    if OPERATORS[name].elementwise:
+    if OPERATORS[name].elementwise or name == REINTERPRET:
         given = {key: python_value(value) for key, value in attributes.items()}
         return evaluate(name, numbers, Tensor((), result.element), given)
     alike = len({number.tobytes() for number in numbers}) == 1

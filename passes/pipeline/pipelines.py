@@ -179,6 +179,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "func.func(stablehlo-select-branches)",
         "symbol-dce",
         _pass("stablehlo-legalize-element-types", options, "precision"),
+        "stablehlo-doubles-as-integers",
         "stablehlo-narrow-integers",
         "stablehlo-sign-integers",
         "stablehlo-expand-reduce",

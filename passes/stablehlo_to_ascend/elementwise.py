@@ -12,6 +12,7 @@ from davinci.operators import OPERATORS
 from davinci.operators.tensors import Tensor, is_float, is_integer
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.reduced_values import seen_as
 from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits
 
 BINARY = {
@@ -130,7 +131,7 @@ def convert_convert(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     if op.name == "stablehlo.bitcast_convert" and source.element != target.element:
         if source.bytes_each != target.bytes_each or "i1" in (source.element, target.element):
             return None
-        return [ops.emit("bitcast", [op.operands[0]], target)]
+        return [seen_as(ops, op.operands[0], target.element)]
     if is_integer(source.element) and is_integer(target.element) and target.element != "i1":
         return [low_bits(op.operands[0], target.element, ops)]
     return [ops.cast(op.operands[0], target.element)]

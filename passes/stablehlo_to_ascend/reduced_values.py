@@ -17,10 +17,13 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir
 from davinci.operators.tensors import Tensor
-from davinci.passes.ascend.tensor_ops import TensorOps
+from davinci.passes.ascend.tensor_ops import REINTERPRET, TensorOps
 from davinci.passes.stablehlo_to_ascend.wider_integers import low_bits
 
 BYTES = ("i8", "ui8")
+
+LONG = frozenset({"f64", "i64"})
+"""Types of 64 bits, whose bytes are read as either: no instruction makes one of the other."""
 
 KINDS_OF_ORDER = ("max", "min")
 """Reductions whose result is one of the elements."""
@@ -93,7 +96,8 @@ def seen_as(ops: TensorOps, x: ir.Value, element: str) -> ir.Value:
     found = tensor_of(x.type)
     if found.element == element:
         return x
-    return ops.emit("bitcast", [x], replace(found, element=element))
+    name = REINTERPRET if {found.element, element} <= LONG else "bitcast"
+    return ops.emit(name, [x], replace(found, element=element))
 
 
 def long_extreme(operand: ir.Value, kind: str, dims: Sequence[int], ops: TensorOps) -> ir.Value:

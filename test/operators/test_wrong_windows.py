@@ -20,7 +20,7 @@ from davinci.schedule.window_checks import check_windows
 from operator_cases import CASES, tensor_of
 from operator_forms import ascend_text
 
-NO_KERNELS = {"band", "constant", "full", "iota", "view"}
+NO_KERNELS = {"band", "constant", "full", "iota", "reinterpret", "view"}
 """What no kernel computes alone: data, which is folded or is a number, another view of a buffer,
 and what is a selection outside of attention."""
 

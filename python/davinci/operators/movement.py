@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from davinci.element_types import dtype_of
 from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.constraints import require_dims, require_length, same_types
@@ -222,6 +223,20 @@ def bytes_stay(call: Call) -> None:
 def anywhere(call: Call) -> Windows:
     """Any of the operand may be read: what is read where follows from `shape`, not from sizes."""
     return Windows(axes_of_result(call), in_order(call.outputs[0].rank), (None,))
+
+
+def another_type(call: Call) -> None:
+    """The result has the operand's shape, and elements of another type of the same size."""
+    (operand,), (result,) = call.inputs, call.outputs
+    call.expect_output(operand.shape, result.element)
+    role = "bytes of an element of the result"
+    require(result.bytes_each == operand.bytes_each, role, result.bytes_each, operand.bytes_each)
+
+
+@operator(windows=same_place, constraints=(another_type,), unit=NONE)
+def reinterpret(a: Array, *, result: Tensor) -> Any:
+    """The bytes of the operand as elements of another type."""
+    return a.view(dtype_of(result.element))
 
 
 @operator(

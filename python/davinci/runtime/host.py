@@ -53,8 +53,13 @@ SAME = "ascend.same"
 """Of an output that no launch writes: the number of the output that has the same value, and whose
 buffer it has. If it is the next value of an input, then no launch reads that input."""
 
-ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
-"""Views of a whole buffer under another shape."""
+SAME_BUFFER = frozenset(
+    {
+        *("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape"),
+        "builtin.unrealized_conversion_cast",
+    }
+)
+"""Views of a whole buffer under another shape, or as elements of another type of that size."""
 
 
 @dataclass(frozen=True)
@@ -372,7 +377,7 @@ class HostProgram:
             end = address + report.memref_bytes(op.results[0].type)
             if end % BLOCK_BYTES:
                 self.padding.append((end, -end % BLOCK_BYTES))
-        elif op.name in ELEMENTS_KEPT:
+        elif op.name in SAME_BUFFER:
             if any(attribute(op, "static_offsets", [])):
                 fail(op, "moves the start of a buffer", expected="offset 0")
             self._places[op.results[0]] = self._places[op.operands[0]]
