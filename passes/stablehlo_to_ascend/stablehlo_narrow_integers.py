@@ -2,11 +2,11 @@
 
 before:
     %0 = stablehlo.convert %mask : (tensor<8xi1>) -> tensor<8xi64>
-    %1 = stablehlo.add %0, dense<1> : tensor<8xi64>
+    %1 = stablehlo.add %0, %0 : tensor<8xi64>
     %2 = "stablehlo.gather"(%table, %1) .. : (tensor<9x64xf32>, tensor<8xi64>) -> tensor<8x64xf32>
 after:
     %0 = stablehlo.convert %mask : (tensor<8xi1>) -> tensor<8xi32>
-    %1 = stablehlo.add %0, dense<1> : tensor<8xi32>
+    %1 = stablehlo.add %0, %0 : tensor<8xi32>
     %2 = "stablehlo.gather"(%table, %1) .. : (tensor<9x64xf32>, tensor<8xi32>) -> tensor<8x64xf32>
 
 PyTorch's and ONNX's indices, positions and counts have 64 bits, which the vector unit computes as
