@@ -164,6 +164,7 @@ def execute(options: Any) -> int:
             steps=options.steps,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
+            **({"check_launches": True} if options.check_launches else {}),
         )
         advice = advice_on(options, source, inputs, result, chosen, progress)
         progress("writing results")

@@ -172,6 +172,12 @@ def make_parser() -> Parser:
         "--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter"
     )
     compared.add_argument("--expect", metavar="F.npz", help="compare with these outputs, by name")
+    add(
+        "--check-launches",
+        action="store_true",
+        help="prove, before anything runs, that the cores of each launch come through its meetings "
+        "and do not race",
+    )
     add("--json", metavar="F", help="write the record of the run")
     add("--trace", metavar="F", help="write a timeline for Perfetto or chrome://tracing")
     add("--report", metavar="F.html", help="write tables, plots and timelines as a page")

@@ -20,9 +20,11 @@ from dataclasses import dataclass, field
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.effects import MEETINGS, effects_of
+from davinci.errors import CompileError
 from davinci.mlir import Op, ir, location_text
 from davinci.passes.analysis.accesses import Accesses, Dims
 from davinci.passes.analysis.affine import AffineForm, Forms
+from davinci.passes.analysis.lifetimes import VIEWS
 
 READ, WRITE, ADD, COUNT = ("reads", "writes", "adds to", "counts in")
 """What a block does to bytes of global memory."""
@@ -65,6 +67,10 @@ _FOLD: Mapping[str, Callable[..., int]] = {
 """What operations on known numbers give."""
 
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.trunci", "arith.extsi", "arith.extui")
+
+
+_FOLLOWED = VIEWS | {"memref.alloc", "memref.load", "memref.store", "scf.yield", "func.return"}
+"""Operations without regions, besides those of arith, math and cce, whose effects are known."""
 
 
 class NotProvable(Exception):
@@ -219,6 +225,8 @@ class KernelPlaces:
         return found, meets
 
     def _transfers_of(self, op: Op) -> Iterator[_PlacedTransfer]:
+        if op.name not in _FOLLOWED and op.name.partition(".")[0] not in ("arith", "cce", "math"):
+            raise NotProvable(f"{op.name} at {location_text(op.location)} is not followed")
         effects = effects_of(op)
         if effects is None:
             return
@@ -231,12 +239,17 @@ class KernelPlaces:
         for value in values:
             if space_name(value.type) != "GM":
                 continue
-            if op.name in ("memref.load", "memref.store"):
-                indices = list(op.operands)[1 if op.name == "memref.load" else 2 :]
-                access = self._accesses.of_element(value, indices, op)
-            else:
-                access = self._accesses.of_view(value, op)
-            if access.run and not isinstance(access.memory, str):
+            try:
+                if op.name in ("memref.load", "memref.store"):
+                    indices = list(op.operands)[1 if op.name == "memref.load" else 2 :]
+                    access = self._accesses.of_element(value, indices, op)
+                else:
+                    access = self._accesses.of_view(value, op)
+            except CompileError as error:
+                raise NotProvable(str(error.message)) from None
+            if isinstance(access.memory, str):
+                raise NotProvable(f"it accesses {access.memory}, which is no argument")
+            if access.run:
                 yield _PlacedTransfer(
                     op, what, access.memory, access.offset, access.dims, access.run
                 )

@@ -73,8 +73,9 @@ class LaunchVerdict:
     """What was found of a launch.
 
     Attributes:
-        meetings: of all cores together.
-        pairs: accesses of two cores to the same bytes, one of them a change, that were compared.
+        meetings: of the core that comes to most.
+        pairs: accesses of two cores whose ranges of bytes overlap between meetings of all, one of
+            them a change.
         faults: what certainly goes wrong.
         open: what is not proven.
     """
@@ -211,8 +212,8 @@ def judge(cores: Sequence[Sequence[CoreStep]]) -> LaunchVerdict:
     """Whether the cores of a launch come through all meetings, and what they do without order."""
     meetings = MeetingClocks(cores)
     verdict = LaunchVerdict(faults=list(meetings.faults))
-    verdict.meetings = sum(
-        isinstance(step, CoreMeeting) and not step.reads for steps in cores for step in steps
+    verdict.meetings = max(
+        sum(isinstance(step, CoreMeeting) and not step.reads for step in steps) for steps in cores
     )
     if not verdict.faults:
         for rows in _intervals(cores, meetings.cuts()):

@@ -7,8 +7,11 @@ before:
       call @b(%t, %y) {ascend.blocks = 8 : i64}
 after:
     func.func @main(..) attributes {ascend.checked_launches = [
-      "launch 0 at @a: 2 phases, 8 cores, 8 meetings, 112 pairs of accesses compared: proven"
+      "launch 1 at @a: 2 phases, 8 cores, 1 meetings, 112 overlapping pairs: proven"
     ]} ..
+
+Overlapping pairs are accesses of two cores whose ranges of bytes do so between meetings of all:
+strides or meetings of some tell them apart.
 
 Nothing runs. The kernels of a launch are followed for each of its cores from their operations alone
 (`davinci.passes.analysis.block_places`): the bytes of global memory that transfers touch as strided
@@ -81,7 +84,7 @@ class CheckMeetingsPass(Pass):
         for launch in checked_launches(op, main, machines.load(self.machine)):
             if launch.verdict.faults:
                 fail(launch.call, f"begins a launch with {launch.verdict.faults[0]}")
-            lines.append(f"launch {len(lines)} {launch.text}")
+            lines.append(f"launch {len(lines) + 1} {launch.text}")
         main.attributes[CHECKED] = ir.ArrayAttr.get([ir.StringAttr.get(line) for line in lines])
 
 
@@ -107,14 +110,13 @@ class CheckedLaunch:
         said = f"not proven: {left[0]}{more}" if left else "proven"
         return (
             f"at @{_callee(self.call)}: {self.phases} phases, {self.cores} cores, "
-            f"{self.verdict.meetings} meetings, {self.verdict.pairs} pairs of accesses compared: "
-            f"{said}"
+            f"{self.verdict.meetings} meetings, {self.verdict.pairs} overlapping pairs: {said}"
         )
 
 
 def checked_launches(root: Op, main: Op, machine: Machine) -> Iterator[CheckedLaunch]:
     """Checks the launches of a host's function one after the other."""
-    check = _Check(root, machine)
+    check = _Check(root, main, machine)
     for phases in _launches(main, check.is_alone):
         verdict, cores = check.launch(phases)
         count = sum(not phase.meeting for phase in phases)
@@ -157,6 +159,7 @@ class _Check:
     """Follows launches of a module; kernels are read once."""
 
     root: Op
+    main: Op
     machine: Machine
     _read: dict[str, KernelPlaces] = field(default_factory=dict)
 
@@ -165,6 +168,7 @@ class _Check:
         self._kernels = dict(symbols(found)) if found is not None else {}
         self._programs = launched_programs(self.root)
         self._host = Accesses(Forms(), planned=False)
+        self._shared = _shared_buffers(self.main)
 
     def launch(self, phases: Sequence[_Phase]) -> tuple[LaunchVerdict, int]:
         """What is proven of a launch, and how many cores it has."""
@@ -236,23 +240,40 @@ class _Check:
             raise NotProvable(str(error.message)) from None
         if place.offset.terms:
             raise NotProvable("the place of an argument is not known")
-        start = place.offset.constant
+        start, buffer = place.offset.constant, self._shared.get(place.memory, place.memory)
         if isinstance(step, BlockMeeting):
             first = start // LINE_BYTES
             own = tuple((first + line, ahead) for line, ahead in step.own)
             seen = tuple(first + line for line in step.seen)
-            return CoreMeeting(
-                step.op, place.memory, step.number, step.relative, own, seen, step.reads
-            )
+            return CoreMeeting(step.op, buffer, step.number, step.relative, own, seen, step.reads)
         return CoreAccess(
-            step.op, step.what, place.memory, start + step.start, step.dims, step.run, step.exact
+            step.op, step.what, buffer, start + step.start, step.dims, step.run, step.exact
         )
+
+
+def _shared_buffers(main: Op) -> dict[ir.Value | str, ir.Value]:
+    """Outputs that are the next values of inputs in the same buffers, and these inputs."""
+    arguments = list(main.regions[0].blocks[0].arguments)
+    marks = attribute(main, "arg_attrs", ()) or [{}] * len(arguments)
+    rows = list(zip(arguments, marks, strict=True))
+    inputs = [argument for argument, own in rows if "ascend.output" not in own]
+    return {
+        argument: inputs[own["ascend.state"]]
+        for argument, own in rows
+        if "ascend.state" in own and not {"ascend.copied", "ascend.same"} & own.keys()
+    }
 
 
 def _touches_gm(op: Op) -> bool:
     """Whether an operand of an operation is an array in global memory."""
     types = (value.type for value in op.operands)
     return any(isinstance(kind, ir.MemRefType) and space_name(kind) == "GM" for kind in types)
+
+
+def checked_lines(module: Op) -> list[str]:
+    """What `check-meetings` noted of each launch of a module, at any level."""
+    main = dict(symbols(module)).get("main")
+    return [] if main is None else list(attribute(main, CHECKED, ()))
 
 
 def _callee(call: Op) -> str:

@@ -60,6 +60,7 @@ class Options:
     memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
     weights: str = option(RESIDENT, WEIGHTS_HELP, WEIGHTS)
     launches: str = option(AUTO, "one launch in phases where that pays, or many", LAUNCHES)
+    check_meetings: int = option(0, "1: prove that launches come through their meetings, no races")
 
 
 STAGES = (
@@ -249,6 +250,7 @@ def ascend_to_cce(options: Options) -> list[str]:
         _pass("plan-memory", options, "machine"),
         _pass("insert-sync", options, "machine"),
         _pass("order-issue", options, "machine"),
+        *([_pass("check-meetings", options, "machine")] if options.check_meetings else []),
     ]
 
 

@@ -20,6 +20,7 @@ from davinci.mlir import MLIRError, ir, is_public, make_context, operations, sym
 from davinci.passes.analysis.rewrite_counts import applied
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
 from davinci.passes.ascend.ascend_scale_values import scaling_of
+from davinci.passes.cce.check_meetings import checked_lines
 from davinci.passes.pipeline import pipelines, runner
 from davinci.passes.pipeline.base import accepted
 from davinci.schedule import schedule_file
@@ -59,6 +60,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     ranges: input_ranges.Given = None,
     kernels: own_kernels.Given = (),
     checks: bool = True,
+    check_launches: bool = False,
     timing_only: bool = False,
     cache: str | os.PathLike[str] | bool | None = None,
     progress: Progress = lambda text: None,
@@ -117,6 +119,8 @@ def compile(  # the API's name; inside this module nothing needs the builtin
             domain of its own, `stablehlo.custom_call`, `jax.ffi.ffi_call`, an operator made by
             `torch.library.custom_op`.
         checks: whether the simulator looks for races and unwritten bytes.
+        check_launches: prove, before anything runs, that the cores of each launch come through its
+            meetings and do not race, see `check-meetings`; the record has a line for each.
         timing_only: leave out data, and with it checks and outputs.
         cache: a folder that keeps what was compiled for the next time, see `compile_cache`; True
             for the one that npu-run uses. Nothing is kept unless this is given.
@@ -124,7 +128,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
 
     Raises:
         InputError: the model or a file cannot be read, or an option is wrong.
-        CompileError: the model cannot be compiled.
+        CompileError: the model cannot be compiled, or cores of a launch wait forever or race.
     """
     start = time.perf_counter()
     if not isinstance(tile, (tuple, list)) or len(tile) != 3:
@@ -146,6 +150,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         memory_limit=str(memory_limit),
         weights=weights,
         launches=launches,
+        check_meetings=int(check_launches),
     )
     description = check_options(options)
     if ranges is not None:
@@ -229,6 +234,8 @@ def _build(
         "rewrites": applied(module.operation),
         "timing_only": timing_only,
     }
+    if options.check_meetings:
+        executable.details["checked_launches"] = checked_lines(module.operation)
     if options.precision == pipelines.SCALED:
         executable.details["scaling"] = scaling_of(module.operation)
     return executable

@@ -86,6 +86,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         rows.append(("schedules", given_text(given)))
     if scaled := scaling_summary(record):
         rows.append(("scaling", scaled))
+    if checked := record.get("checked_launches"):
+        rows.append(("checked", "\n".join(checked)))
     if lost := range_summary(record):
         rows.append(("range", lost))
     if "compile_seconds" in record:

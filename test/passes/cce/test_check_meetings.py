@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import davinci
 from davinci import frontends, zoo
 from davinci import machine as machines
 from davinci.compiler import lower
@@ -246,7 +247,7 @@ def launches_of(model: str, **options: Any) -> list[CheckedLaunch]:
 
 @pytest.mark.parametrize(
     ("model", "phases", "cores"),
-    [("mlp", 3, 8), ("lstm,steps=3,features=16,hidden=256", 1, 8)],
+    [("lstm,steps=3,features=16,hidden=256", 1, 8)],
 )
 def test_launches_of_networks_are_proven(model: str, phases: int, cores: int) -> None:
     (launch,) = launches_of(model)
@@ -267,3 +268,10 @@ def test_phases_without_a_meeting_race() -> None:
     main = dict(symbols(module.operation))["main"]
     (launch,) = checked_launches(module.operation, main, machines.load("ascend910"))
     assert launch.verdict.faults[0].startswith("a race: block")
+
+
+def test_compile_notes_what_is_proven() -> None:
+    made = davinci.compile(zoo.build("mlp"), check_launches=True, timing_only=True)
+    (line,) = made.details["checked_launches"]
+    assert line.startswith("launch 1 at @matmul_add_relu_f16_16x512: 3 phases, 8 cores, 2 meetings")
+    assert line.endswith(": proven")
