@@ -207,8 +207,10 @@ class _Check:
 
     def _kernel(self, call: Op) -> KernelPlaces:
         names = self._programs.get(_callee(call), [])
-        if len(names) != 1 or names[0] not in self._kernels:
-            raise NotProvable("it has not one program")
+        if len(names) > 1:
+            raise NotProvable("programs for two kinds of cores are not followed")
+        if not names or names[0] not in self._kernels:
+            raise NotProvable("its program is not known")
         (name,) = names
         if name not in self._read:
             kernel = self._kernels[name]
