@@ -41,3 +41,14 @@ func.func @computed(%x: tensor<8xf64>) -> tensor<8xf64> {
   %0 = stablehlo.add %x, %x : tensor<8xf64>
   return %0 : tensor<8xf64>
 }
+
+// Many numbers are compared as integers in their order, and tested for NaN by their size; few stay.
+// CHECK-LABEL: func.func @compared(
+// CHECK: %[[SIZE:.+]] = stablehlo.and %{{.+}}, %{{.+}} : tensor<9x8xi64>
+// CHECK: stablehlo.compare GT, %[[SIZE]], %{{.+}} : (tensor<9x8xi64>, tensor<9x8xi64>) -> tensor<9x8xi1>
+// CHECK: stablehlo.maximum %{{.+}}, %{{.+}} : tensor<8xf64>
+func.func @compared(%x: tensor<9x8xf64>, %y: tensor<8xf64>) -> (tensor<9x8xi1>, tensor<8xf64>) {
+  %0 = stablehlo.compare NE, %x, %x, FLOAT : (tensor<9x8xf64>, tensor<9x8xf64>) -> tensor<9x8xi1>
+  %1 = stablehlo.maximum %y, %y : tensor<8xf64>
+  return %0, %1 : tensor<9x8xi1>, tensor<8xf64>
+}

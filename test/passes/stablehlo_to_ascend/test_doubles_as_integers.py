@@ -51,3 +51,79 @@ def test_moves(machine: str) -> None:
     for found, each in zip(executable.run(x, indices, mask).values(), wanted, strict=True):
         assert same_bits(found, np.ascontiguousarray(each))
     assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
+ORDERS = """func.func @main(%x: tensor<9x8xf64>, %y: tensor<9x8xf64>)
+    -> (tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xf64>,
+    tensor<9x8xf64>, tensor<9x8xf64>, tensor<9x8xf64>, tensor<9xf64>) {
+  %least = stablehlo.constant dense<0xFFF0000000000000> : tensor<f64>
+  %lt = stablehlo.compare LT, %x, %y, FLOAT : (tensor<9x8xf64>, tensor<9x8xf64>) -> tensor<9x8xi1>
+  %ge = stablehlo.compare GE, %x, %y, FLOAT : (tensor<9x8xf64>, tensor<9x8xf64>) -> tensor<9x8xi1>
+  %ne = stablehlo.compare NE, %x, %y, FLOAT : (tensor<9x8xf64>, tensor<9x8xf64>) -> tensor<9x8xi1>
+  %finite = stablehlo.is_finite %x : (tensor<9x8xf64>) -> tensor<9x8xi1>
+  %max = stablehlo.maximum %x, %y : tensor<9x8xf64>
+  %min = stablehlo.minimum %x, %y : tensor<9x8xf64>
+  %sign = stablehlo.sign %x : tensor<9x8xf64>
+  %abs = stablehlo.abs %x : tensor<9x8xf64>
+  %neg = stablehlo.negate %abs : tensor<9x8xf64>
+  %most = stablehlo.reduce(%y init: %least) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<9x8xf64>, tensor<f64>) -> tensor<9xf64>
+  return %lt, %ge, %ne, %finite, %max, %min, %sign, %neg, %most : tensor<9x8xi1>, tensor<9x8xi1>,
+    tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xf64>, tensor<9x8xf64>, tensor<9x8xf64>,
+    tensor<9x8xf64>, tensor<9xf64>
+}"""
+
+
+def greatest(x: Array, y: Array) -> Array:
+    """The larger one, 0 of zeros with different signs, NaN if one is."""
+    zeros = np.where(np.signbit(x), y, x)
+    return np.where((x == 0) & (y == 0), zeros, np.maximum(x, y))
+
+
+def same_numbers(found: Array, wanted: Array) -> bool:
+    """Whether two arrays are equal, signs of zeros too, and of NaN that they are."""
+    signs = np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0])
+    return np.array_equal(found, wanted, equal_nan=True) and np.array_equal(*signs)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_orders() -> None:
+    x, y = doubles((9, 8), 2), doubles((9, 8), 3)
+    x[:, 0], y[:, 0] = ODD, ODD[::-1]
+    x[:, 1], y[:, 1] = ODD, np.roll(ODD, 1)
+    executable = davinci.compile(ORDERS, cores=2)
+    flags = [x < y, x >= y, x != y, np.isfinite(x)]
+    sign = np.where(x == 0, x, np.sign(x))
+    numbers = [greatest(x, y), -greatest(-x, -y), sign, -abs(x), y.max(axis=1)]
+    found = list(executable.run(x, y).values())
+    assert all(map(np.array_equal, found[:4], flags))
+    assert all(map(same_numbers, found[4:], numbers))
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
+SORT = """func.func @main(%x: tensor<3x40xf64>, %n: tensor<3x40xi32>)
+    -> (tensor<3x40xf64>, tensor<3x40xi32>) {
+  %v, %p = "stablehlo.sort"(%x, %n) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f64>, %b: tensor<f64>, %c: tensor<i32>, %d: tensor<i32>):
+    %less = stablehlo.compare LT, %a, %b, ORDER : (tensor<f64>, tensor<f64>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) : (tensor<3x40xf64>, tensor<3x40xi32>) -> (tensor<3x40xf64>, tensor<3x40xi32>)
+  return %v, %p : tensor<3x40xf64>, tensor<3x40xi32>
+}"""
+
+
+@pytest.mark.parametrize("order", ["FLOAT", "TOTALORDER"])
+def test_sorts(order: str) -> None:
+    """Equal numbers stay in order, zeros of both signs among them unless the order is total."""
+    x = doubles((3, 40), 4)
+    places = np.broadcast_to(np.arange(40, dtype=np.int32), x.shape).copy()
+    bits = x.view("i8")
+    if order == "FLOAT":
+        x = np.where(np.isnan(x), np.inf, x)
+        by = np.argsort(x, axis=1, kind="stable")
+    else:
+        by = np.argsort(np.where(bits < 0, np.iinfo("i8").max - bits, bits), axis=1, kind="stable")
+    executable = davinci.compile(SORT.replace("ORDER", order), cores=2)
+    found, order_found = executable.run(x, places).values()
+    assert same_bits(found, np.take_along_axis(x, by, 1))
+    assert np.array_equal(order_found, by)
