@@ -24,6 +24,7 @@ from davinci.elements import to_array
 from davinci.mlir import Op, ir
 from davinci.operators.sorting import TOTAL
 from davinci.passes import builder
+from davinci.passes.ascend.kernel_outline import is_boolean
 from davinci.passes.ascend.tensor_ops import tensor_functions
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import double_order as order
@@ -46,8 +47,8 @@ ORDERED = frozenset(
 )
 """Operations that follow from the order of their operands."""
 
-ASKING = ORDERED | {"stablehlo.reduce", "stablehlo.sort"}
-"""Those, and operations that ask for the order of elements of an operand."""
+ASKING = ORDERED | {"stablehlo.convert", "stablehlo.reduce", "stablehlo.sort"}
+"""Those, and operations that may ask for the order of elements, or whether these are zero."""
 
 FEW_ORDERED = 64
 """Numbers that the scalar unit compares in the time that a tile takes the vector unit, about 4,400
@@ -98,8 +99,21 @@ class Doubles:
             self._ordered(op)
         elif op.name == "stablehlo.sort":
             self._sort(op)
+        elif op.name == "stablehlo.convert":
+            self._flags(op)
         elif len(op.results) == 1 and order_of_body(op):
             self._reduce(op)
+
+    def _flags(self, op: Op) -> None:
+        """Booleans as 0 and 1, and back, where all but zeros are true."""
+        source, kind = op.operands[0], op.results[0].type
+        if is_boolean(source.type):
+            number = as_integers(kind)
+            self._replace(op, t.select(source, t.full(number, order.ONE), t.full(number, 0)))
+        elif is_boolean(kind):
+            made = order.related("NE", order.magnitude(self.bits_of(source)), 0)
+            op.results[0].replace_all_uses_with(made)
+            op.operation.erase()
 
     def _replace(self, op: Op, bits: ir.Value) -> None:
         """Puts what has these bits in place of an operation."""

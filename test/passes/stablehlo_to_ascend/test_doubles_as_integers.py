@@ -127,3 +127,20 @@ def test_sorts(order: str) -> None:
     found, order_found = executable.run(x, places).values()
     assert same_bits(found, np.take_along_axis(x, by, 1))
     assert np.array_equal(order_found, by)
+
+
+FLAGS = """func.func @main(%m: tensor<9x8xi1>, %x: tensor<9x8xf64>)
+    -> (tensor<9x8xf64>, tensor<9x8xi1>) {
+  %ones = stablehlo.convert %m : (tensor<9x8xi1>) -> tensor<9x8xf64>
+  %flags = stablehlo.convert %x : (tensor<9x8xf64>) -> tensor<9x8xi1>
+  return %ones, %flags : tensor<9x8xf64>, tensor<9x8xi1>
+}"""
+
+
+def test_flags() -> None:
+    mask, x = np.random.default_rng(5).random((9, 8)) < 0.5, doubles((9, 8), 6)
+    executable = davinci.compile(FLAGS, cores=2)
+    ones, flags = executable.run(mask, x).values()
+    assert same_bits(ones, mask.astype("f8"))
+    assert np.array_equal(flags, x.astype(bool))
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
