@@ -141,7 +141,9 @@ def runs() -> Iterator[tuple[str, str]]:
     """Each pass of the project in the whole pipeline, with the passes before it; those that only
     some options ask for in the pipeline with these."""
     ours, seen = {cls.NAME for cls in registry.all_passes()}, set[str]()
-    asked = pipelines.Options(precision="scaled-fp16", memory_limit="1MiB", launches="joined")
+    asked = pipelines.Options(
+        precision="scaled-fp16", memory_limit="1MiB", launches="joined", check_meetings=1
+    )
     for options in (pipelines.Options(), asked):
         steps = pipelines.PIPELINES["npu-pipeline"](options)
         for number, step in enumerate(steps):
