@@ -27,7 +27,7 @@ from davinci.passes.analysis.affine import AffineForm, Forms
 from davinci.passes.analysis.lifetimes import VIEWS
 
 READ, WRITE, ADD, COUNT = ("reads", "writes", "adds to", "counts in")
-"""What a block does to bytes of global memory."""
+"""Kinds of accesses to global memory, as messages name them."""
 
 MOST_STEPS = 1 << 18
 """Most steps of a block, where iterations of loops are taken one by one."""
@@ -257,7 +257,7 @@ class KernelPlaces:
     def steps_of(
         self, block: int, blocks: int, arguments: Mapping[ir.Value, AffineForm] | None = None
     ) -> list[BlockStep]:
-        """What a block does, in order.
+        """The accesses and meetings of a block, in the order in which it makes them.
 
         Args:
             block, blocks: its number, and how many there are.
@@ -280,7 +280,7 @@ class _BlockValues:
     _found: dict[ir.Value, AffineForm] = field(default_factory=dict)
 
     def with_variable(self, variable: ir.Value, form: AffineForm) -> _BlockValues:
-        """The same in a loop whose variable is `form`."""
+        """The numbers of the block inside a loop whose variable is `form`."""
         return _BlockValues(self.block, self.blocks, {**self.known, variable: form})
 
     def of(self, value: ir.Value) -> AffineForm:

@@ -222,7 +222,7 @@ class _Check:
     def _steps(
         self, call: Op, phase: _Phase, kernel: KernelPlaces, block: int, blocks: int
     ) -> Iterator[CoreStep]:
-        """What a core does as a block of a kernel, in the host's memory."""
+        """The steps of a core that runs a block of a kernel, at places of the host's memory."""
         known: dict[ir.Value, AffineForm] = {}
         if phase.meeting:
             place = attribute(call, MEETING)

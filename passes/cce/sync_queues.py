@@ -23,7 +23,7 @@ class Queue(enum.IntEnum):
 
 @dataclass(frozen=True)
 class EventIds:
-    """How many flags of a pair of pipes can be set at a time.
+    """The number of event ids, and so of flags set at a time, of each pair of pipes.
 
     Attributes:
         count: of most pairs.

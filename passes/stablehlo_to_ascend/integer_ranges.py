@@ -64,7 +64,8 @@ def _remainder(a: Range, b: Range) -> Range | None:
 
 
 def _bits(a: Range, b: Range) -> Range | None:
-    """Of a function of the bits of numbers without a sign."""
+    """The range of `or` and `xor`, which set no bit above the highest of their operands; None where
+    an operand may be negative."""
     if min(a[0], b[0]) < 0:
         return None
     return 0, (1 << max(a[1], b[1]).bit_length()) - 1
@@ -117,7 +118,7 @@ def has_no_sign(kind: ir.Type) -> bool:
 
 
 def range_of_type(kind: ir.ShapedType) -> Range:
-    """All numbers of the element type of a tensor of integers."""
+    """The least and the largest number that an element of a tensor of integers can be."""
     width = kind.element_type.width
     if width == 1:
         return BIT
@@ -190,7 +191,7 @@ class IntegerRanges:
         return UNARY[name](*ranges) if name in UNARY else None
 
     def _reduced(self, op: Op, number: int) -> Range | None:
-        """Of sums, and of those that choose among their operands."""
+        """The range of a reduction to a sum, or to elements that it chooses; None of others."""
         half = len(op.operands) // 2
         values, init = self.of(op.operands[number]), self.of(op.operands[half + number])
         body = op.regions[0].blocks[0]

@@ -68,7 +68,7 @@ def convert_sort(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
     words: list[KeyWord] = []
     for by in compared:
         keys = op.operands[by.operand]
-        words += words_of(ops, rows.matrix(keys if by.unsigned else before_widening(ops, keys)), by)
+        words += words_of(ops, rows.matrix(keys if by.unsigned else before_widening(keys)), by)
     if any(tensor_of(word.matrix.type).element not in ("f32", "i32") for word in words):
         return None
     numbered = len(op.operands) > 1 or words[0].back is None
@@ -161,27 +161,13 @@ def filled(ops: TensorOps, like: ir.Value, number: int) -> ir.Value:
     return ops.full(found.shape, found.element, number)
 
 
-def before_widening(ops: TensorOps, keys: ir.Value) -> ir.Value:
-    """The narrower integers that keys of 64 bits were made of, if they were: in the same order,
-    moved as they were."""
-    if tensor_of(keys.type).element != "i64":
-        return keys
-    moves: list[Op] = []
+def before_widening(keys: ir.Value) -> ir.Value:
+    """The narrower integers that keys of 64 bits were made of, if they were: in the same order."""
     made = defining_op(keys)
-    while made is not None and made.name in ("ascend.reshape", "ascend.transpose"):
-        moves.append(made)
-        made = defining_op(made.operands[0])
-    if made is None or made.name != "ascend.cast":
+    if made is None or made.name != "ascend.cast" or tensor_of(keys.type).element != "i64":
         return keys
-    narrow: ir.Value = made.operands[0]
-    if tensor_of(narrow.type).element not in (*NARROW, "i32"):
-        return keys
-    for move in reversed(moves):
-        if move.name == "ascend.reshape":
-            narrow = ops.reshape(narrow, tensor_of(move.results[0].type).shape)
-        else:
-            narrow = ops.transpose(narrow, list(attribute(move, "permutation")))
-    return narrow
+    source: ir.Value = made.operands[0]
+    return source if tensor_of(source.type).element in (*NARROW, "i32") else keys
 
 
 @dataclass(frozen=True)

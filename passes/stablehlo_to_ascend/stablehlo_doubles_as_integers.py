@@ -30,16 +30,8 @@ from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import double_order as order
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
+from davinci.passes.stablehlo_to_ascend.stablehlo_legalize_element_types import MOVES
 from davinci.passes.stablehlo_to_ascend.stablehlo_sign_integers import order_of_body
-
-MOVES = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        *("broadcast_in_dim", "concatenate", "dynamic_slice", "dynamic_update_slice", "gather"),
-        *("optimization_barrier", "pad", "reshape", "reverse", "select", "slice", "transpose"),
-    )
-)
-"""Operations whose results are elements of their operands."""
 
 ORDERED = frozenset(
     f"stablehlo.{name}"
@@ -55,7 +47,7 @@ FEW_ORDERED = 64
 cycles on the 910 at 75 a number."""
 
 FEW = {"stablehlo.sort": 8}
-"""The same of operations that take it longer."""
+"""Numbers up to which the scalar unit is faster, for operations where these are not FEW_ORDERED."""
 
 
 @register_pass

@@ -36,13 +36,7 @@ from davinci.passes.stablehlo_to_ascend.integer_ranges import (
     is_integer,
     range_of_type,
 )
-
-INDICES = {
-    "stablehlo.dynamic_slice": slice(1, None),
-    "stablehlo.dynamic_update_slice": slice(2, None),
-    "stablehlo.gather": slice(1, 2),
-}
-"""Operands that are indices, all of one type."""
+from davinci.passes.stablehlo_to_ascend.stablehlo_sign_integers import index_places
 
 SAME_TYPE = (
     frozenset({*BINARY, *UNARY, *ELEMENTS_OF, *ELEMENTS_OF_FIRST, "stablehlo.clamp"}) | REDUCTIONS
@@ -199,14 +193,6 @@ class IntegerNarrowing:
 
     def _kind(self, value: ir.Value) -> ir.RankedTensorType:
         return ir.RankedTensorType.get(value.type.shape, self.word)
-
-
-def index_places(op: Op) -> range:
-    """Which operands are indices."""
-    every = range(len(op.operands))
-    if op.name == "stablehlo.scatter":
-        return every[len(every) // 2 :][:1]
-    return every[INDICES.get(op.name, slice(0, 0))]
 
 
 def is_simple(op: Op) -> bool:

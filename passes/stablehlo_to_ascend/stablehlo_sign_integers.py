@@ -30,6 +30,7 @@ from davinci import elements
 from davinci.mlir import Op, function_type, ir
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.integer_ranges import has_no_sign
 from davinci.passes.stablehlo_to_ascend.stablehlo_legalize_element_types import mark
 
 WIDTHS = (16, 32, 64)
@@ -61,7 +62,7 @@ INDICES = {
     "stablehlo.dynamic_update_slice": slice(2, None),
     "stablehlo.gather": slice(1, 2),
 }
-"""Operands that are indices; of a scatter, the one in the middle."""
+"""Operands that are indices, see `index_places`."""
 
 
 @register_pass
@@ -260,12 +261,7 @@ class Unsigned:
 
     def _indices(self, op: Op) -> None:
         """Indices become signed ones of 64 bits, at most the largest."""
-        numbers = range(len(op.operands))
-        if op.name == "stablehlo.scatter":
-            places = [(len(op.operands) - 1) // 2]
-        else:
-            places = list(numbers[INDICES.get(op.name, slice(0, 0))])
-        for place in places:
+        for place in index_places(op):
             value = op.operands[place]
             if value not in self.values:
                 continue
@@ -304,6 +300,15 @@ def sign_operations(block: ir.Block, unsigned: Unsigned) -> None:
             list(v.uses) for v in op.results
         ):
             op.erase()
+
+
+def index_places(op: Op) -> range:
+    """The places of an operation's operands that are indices; of a scatter, the one in the middle,
+    of others by their name."""
+    every = range(len(op.operands))
+    if op.name == "stablehlo.scatter":
+        return every[len(every) // 2 :][:1]
+    return every[INDICES.get(op.name, slice(0, 0))]
 
 
 def is_between_bitcasts(op: Op) -> bool:
@@ -356,11 +361,7 @@ def integer(width: int) -> ir.IntegerType:
 
 def is_unsigned(shaped: ir.Type) -> bool:
     """Says of a type that it is a tensor of unsigned integers that are rewritten."""
-    if not isinstance(shaped, ir.RankedTensorType):
-        return False
-    element = shaped.element_type
-    unsigned = isinstance(element, ir.IntegerType) and element.is_unsigned
-    return unsigned and element.width in WIDTHS
+    return has_no_sign(shaped) and ir.ShapedType(shaped).element_type.width in WIDTHS
 
 
 def signed(shaped: ir.Type) -> ir.Type:

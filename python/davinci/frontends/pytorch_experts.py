@@ -46,17 +46,17 @@ def grouped_product(
         offs: [E], integers: where each group ends.
 
     Raises:
-        ValueError: operands of other ranks, a bias or another type of the result, which the
-            operator's description has and no release of PyTorch computes on a CPU.
+        ValueError: operands of other ranks, a bias, or a type given for the result.
     """
     from onnxscript import ir
     from onnxscript import opset18 as op
 
     shapes = [list(rows.shape), list(weights.shape)]
-    if offs is None or [len(shape) for shape in shapes] != [2, 3] or bias is not None:
+    other = offs is None or bias is not None or out_dtype is not None
+    if other or [len(shape) for shape in shapes] != [2, 3]:
         raise ValueError(
             f"a product of groups of {shapes[0]} and {shapes[1]}; only [S, K] and [E, K, N] with "
-            "the ends of the groups, and without a bias, is translated"
+            "the ends of the groups, without a bias and in their own type, is translated"
         )
     count, (groups, depth, width) = int(shapes[0][0]), (int(size) for size in shapes[1])
     numbers = op.Constant(value=ir.tensor(np.arange(count, dtype=np.int32)[:, None]))

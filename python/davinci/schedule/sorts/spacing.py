@@ -40,7 +40,7 @@ class _Extent:
 
 @dataclass(frozen=True)
 class _Access:
-    """What a step reads, and what it writes."""
+    """The extents that a step of the network reads, and the one that it writes."""
 
     read: tuple[_Extent, ...]
     written: _Extent
