@@ -99,9 +99,12 @@ def test_nothing_is_over_before_it_is_expected_at_the_earliest(
     for schedule in ways[:count]:
         tiles = tiles_of(given, schedule)
         player = Player(schedule, traffic_of(ProductCosts(given, on), schedule, 2, tiles))
+        player.foresee()
+        foreseen = player.least
         work = order(schedule.share, given, schedule)
         player.expect(work)
         least = player.least
+        assert 0.5 * least < foreseen < least * CERTAIN
         for step in work.steps:
             player.play(step)
             least = max(least, player.least)

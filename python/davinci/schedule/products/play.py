@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from davinci.machine import Machine, prices
+from davinci.schedule.products import foreseen
 from davinci.schedule.products.cost import Busy, ProductCosts
 from davinci.schedule.products.estimate import CoreTraffic, tiles_of, traffic_of
 from davinci.schedule.products.events import (
@@ -29,7 +30,7 @@ from davinci.schedule.products.events import (
     TurnRows,
 )
 from davinci.schedule.products.image import windows_cycles
-from davinci.schedule.products.order import IssueOrder, MadStep, order
+from davinci.schedule.products.order import IssueOrder, order
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
 
@@ -79,6 +80,9 @@ def played(
     if traffic.memory >= limit:
         return traffic.memory
     player = Player(schedule, traffic)
+    player.foresee()
+    if (least := traffic.played(player.least)) > limit * CERTAIN:
+        return least
     work = order(schedule.share, product, schedule)
     player.expect(work)
     if (least := traffic.played(player.least)) > limit * CERTAIN:
@@ -230,35 +234,52 @@ class Player:
                 self.leave(event)
         self.end = max(self.end, self.m + self.drain, self.v)
 
+    def foresee(self) -> None:
+        """Counts what is known of a share that begins before its order is: fills, mads, and what
+        follows the last of them at least."""
+        if not self.schedule.turning:
+            self._count(foreseen.fills_of_share(self.product, self.schedule))
+        mads = foreseen.mads_of_share(self.product, self.schedule)
+        self.ahead.m += sum(self._mad(*mad) * count for mad, count in mads.items())
+        mad, part = foreseen.smallest_parts(self.product, self.schedule)
+        load = 0.0  # of an image a mad may load parts of several pieces
+        if self.product.image is None:
+            load = min(self._load("a", *mad), self._load("b", *mad))
+        self.after = self._after(load, self._mad(*mad), [self._leave(*part)])
+
     def expect(self, work: IssueOrder) -> None:
         """Counts what pipes have to do for a share that begins: its fills, loads and mads, what
         leaves, and what follows their last."""
-        busy, lane, memory = Busy(), 0.0, 0.0
-        for fill, count in work.fills.items():
-            filled = self._fill(*fill)
-            busy += filled.busy * count
-            lane += filled.size / self.rate * count
-            memory += filled.size / self.memory_rates[fill[0]] * count
+        self._count(work.fills)
         for leave, count in work.leaves.items():
             left = self._leave(*leave)
-            busy += Busy(v=left.v, mte3=left.mte3) * count
-        busy.mte1 += sum(self._load(*load) * count for load, count in work.loads.items())
-        busy.m += sum(self._mad(*mad) * count for mad, count in work.mads.items())
-        self.ahead, self.after = busy, self._after(*work.end)
-        self.lane_ahead, self.memory_ahead = lane, memory
+            self.ahead += Busy(v=left.v, mte3=left.mte3) * count
+        self.ahead.mte1 += sum(self._load(*load) * count for load, count in work.loads.items())
+        self.ahead.m += sum(self._mad(*mad) * count for mad, count in work.mads.items())
+        loads, mad, parts = work.end
+        load = min(self._load(*load.shape) for load in loads)
+        leaves = [self._leave(*part.shape) for part in parts]
+        self.after = self._after(load, self._mad(*mad.shape), leaves)
 
-    def _after(self, loads: Sequence[Load], mad: MadStep, parts: Sequence[Leave]) -> Busy:
+    def _count(self, fills: Mapping[foreseen.FillShape, int]) -> None:
+        """Counts the fills of a share that begins."""
+        self.ahead, self.lane_ahead, self.memory_ahead = Busy(), 0.0, 0.0
+        for fill, count in fills.items():
+            filled = self._fill(*fill)
+            self.ahead += filled.busy * count
+            self.lane_ahead += filled.size / self.rate * count
+            self.memory_ahead += filled.size / self.memory_rates[fill[0]] * count
+
+    def _after(self, load: float, mad: float, leaves: Sequence[Busy]) -> Busy:
         """What follows the last work of each pipe at least: one of the last loads, a mad, and the
         parts in which its tile leaves."""
-        leaves = [self._leave(*part.shape) for part in parts]
         mte3 = self.write_latency
         v = leaves[-1].mte3 + mte3 + (0 if self.product.direct else self.flag)
         m = self.drain + self.flag + sum(leave.v for leave in leaves) + v
-        mte1 = self.flag + self._mad(*mad.shape) + m
+        mte1 = self.flag + mad + m
         # See `fill`: of rows that become fractals on their way nothing comes later.
         latency = 0 if any(self.in_rows.values()) else self.read_latency
-        mte2 = latency + self.flag + min(self._load(*load.shape) for load in loads) + mte1
-        return Busy(mte2, v, mte3, mte1, m)
+        return Busy(latency + self.flag + load + mte1, v, mte3, mte1, m)
 
     @property
     def least(self) -> float:
