@@ -90,6 +90,15 @@ LONG = np.array([*I32, 2**32, 2**32 - 1, 2**32 + 1, -(2**32), -(2**32) - 1, 2**6
 # Of those beyond 2^31 conversions to f32 are exact.
 I64 = np.array([0, 1, -1, 127, -128, 2**24 + 1, 2**31 - 1, -(2**31), 2**31, 2**40, -(2**63)], "i8")
 
+DOUBLES = np.array(
+    [
+        *SPECIAL,
+        *(5e-324, -3e-310, 2.0**-1022, 1.7e308, -1.7e308, 3.0, 1 / 3, 1 + 2**-52, 2.0**53 + 2),
+        *(2.0**-149, 2.0**-150, 3 * 2.0**-150, 3.5e38, 16777217, 16777219, 2.0**63, 1e-160),
+    ]
+).view("i8")
+"""Bits of f64."""
+
 # Bits of bf16: zeros, subnormal, infinite and NaN; and f32 around halves of their last bit.
 BRAIN_BITS = np.array([0, -(2**15), 1, 0x7F80, -128, 0x7FC0, 0x3F80, 0x7F7F, -64, 0x0080], "i2")
 BRAIN_TIES = np.array(
@@ -128,6 +137,10 @@ UNARY = [
     case("count_leading_zeros", BITS_ALONE),
     Case("from_bfloat", (BRAIN_BITS,), Tensor(BRAIN_BITS.shape, "f32")),
     Case("to_bfloat", (BRAIN_TIES,), Tensor(BRAIN_TIES.shape, "i16")),
+    case("double_from_long", LONG),
+    case("double_to_long", DOUBLES),
+    Case("double_from_single", (F32,), Tensor(F32.shape, "i64")),
+    Case("double_to_single", (DOUBLES,), Tensor(DOUBLES.shape, "f32")),
     *(
         Case("bitcast", (x,), Tensor(x.shape, kind))
         for x, kind in ((I32, "f32"), (F32, "i32"), (I16, "f16"), (F16, "i16"))
@@ -152,6 +165,7 @@ BINARY = [
     *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16, I32, LONG)),
     *(case(n, *SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),
     *(case(n, *LONG_SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),
+    *(case(n, *pairs(DOUBLES)) for n in ("double_add", "double_mul")),
     *(case("atan2", *pairs(x), rtol=SERIES[str(x.dtype)]) for x in FLOATS),
     case("pow", *GRID, rtol=4e-5),
     case("pow", *(x.astype(np.float16) for x in GRID), rtol=2e-3),

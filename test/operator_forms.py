@@ -223,6 +223,31 @@ def chlo_text(case: Case, operand: str, result: str) -> str:
     return f"%r = chlo.{case.name} %0 : {operand} -> {result}"
 
 
+DOUBLES = {
+    "double_add": "add",
+    "double_mul": "multiply",
+    "double_from_long": "convert",
+    "double_from_single": "convert",
+    "double_to_long": "convert",
+    "double_to_single": "convert",
+}
+"""What operators on the bits of f64 mean on the numbers."""
+
+
+def doubles_text(case: Case, *types: str) -> str:
+    """On bits, of which an integer or an f32 that is converted is none."""
+    *operands, result = types
+    double = result.replace("f32", "f64").replace("i64", "f64")
+    bits = "double_from" not in case.name
+    lines = [f"%b{i} = stablehlo.bitcast_convert %{i} : ({t}) -> {double}"
+             for i, t in enumerate(operands) if bits]  # fmt: skip
+    names = [f"%b{i}" if bits else f"%{i}" for i in range(len(operands))]
+    given = ", ".join([double] * len(operands) if bits else operands)
+    made = result if "double_to" in case.name else double
+    lines.append(f'%n = "stablehlo.{DOUBLES[case.name]}"({", ".join(names)}) : ({given}) -> {made}')
+    return "\n".join([*lines, f"%r = stablehlo.bitcast_convert %n : ({made}) -> {result}"])
+
+
 def dequantize_text(case: Case, sums: str, scales: str, digits: str, result: str) -> str:
     (m, n), count = case.result.shape, case.inputs[2].shape[1]
     weights = ", ".join("1" if i % 32 == 0 else "127" for i in range(count))
@@ -296,6 +321,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "cast": lambda case, a, r: f"%r = stablehlo.convert %0 : ({a}) -> {r}",
     "erf": lambda case, a, r: f"%r = stablehlo.custom_call @mhlo.erf(%0) : ({a}) -> {r}",
     **dict.fromkeys(INVERSE, chlo_text),
+    **dict.fromkeys(DOUBLES, doubles_text),
     "relu": relu_text,
     "half_part": half_part_text,
     "hard_swish": hard_swish_text,
@@ -359,6 +385,12 @@ def defined(case: Case, found: Array, wanted: Array) -> Array | bool:
         return ~np.isneginf(case.inputs[0])
     if case.name in ZEROS:
         return (found != 0) | (wanted != 0)
+    if case.name in DOUBLES and case.name != "double_to_long":
+        bits = case.result.element == "i64"
+        return ~np.isnan(wanted.view(np.float64) if bits else wanted)
+    if case.name == "double_to_long":
+        whole = np.trunc(case.inputs[0].view(np.float64))
+        return (whole >= -(2.0**63)) & (whole < 2.0**63)
     if case.name != "cast" or case.result.element not in ("i64", "i32", "i16", "i8"):
         return True
     limits = np.iinfo(dtype_of(case.result.element))

@@ -166,7 +166,13 @@ def test_booleans_of_bytes_are_0_and_1() -> None:
     np.testing.assert_array_equal(found, [0, 1, 1, 1])
 
 
-RESULT_ONLY = {"half_part": "f16", "from_bfloat": "f32", "to_bfloat": "i16"}
+RESULT_ONLY = {
+    "half_part": "f16",
+    "from_bfloat": "f32",
+    "to_bfloat": "i16",
+    "double_from_single": "i64",
+    "double_to_single": "f32",
+}
 """The type that only the result has, of operators whose operand has one type."""
 
 

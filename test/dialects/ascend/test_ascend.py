@@ -31,8 +31,8 @@ def module_text(case: str) -> str:
 
 
 ODD = (
-    "bitcast", "cast", "compare", "cube_scale", "from_bfloat", "half_part", "quantize", "select",
-    "to_bfloat",
+    "bitcast", "cast", "compare", "cube_scale", "double_from_single", "double_to_single",
+    "from_bfloat", "half_part", "quantize", "select", "to_bfloat",
 )  # fmt: skip
 """Elementwise operators whose operands and results need not have one type."""
 
@@ -174,6 +174,12 @@ ILLEGAL = [
     ("from_bfloat(4xf32) -> 4xf32", "element type of the operand; found f32; expected i16"),
     ("from_bfloat(4xi16) -> 4xf16", "element type of the result|found 4xf16"),
     ("to_bfloat(4xf16) -> 4xi16", "element type of the operand; found f16; expected f32"),
+    ("double_from_single(4xi64) -> 4xi64", "element type of the operand; found i64; expected f32"),
+    ("double_from_single(4xf32) -> 4xf32", "element type of the result|found 4xf32"),
+    ("double_from_single(4x4xf32:nz) -> 4x4xi64", "layout of the result"),
+    ("double_to_single(4x4xi64) -> 4x4xf32:nz", "layout of the result"),
+    ("double_to_single(4xf32) -> 4xf32", "element type of the operand; found f32; expected i64"),
+    ("double_to_single(4xi64) -> 4xi64", "element type of the result|found 4xi64"),
     ("bitcast(4xf32) -> 4xi16", "element type of the result; found 4xi16"),
     ("bitcast(4x4xf32:nz) -> 4x4xi32", "layout of the result"),
     ("reinterpret(4xf64) -> 2x2xi64", "shape of the result"),

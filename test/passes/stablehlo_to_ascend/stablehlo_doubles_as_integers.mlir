@@ -35,6 +35,18 @@ func.func @scattered(%x: tensor<8xf64>, %i: tensor<2x1xi32>, %u: tensor<2xf64>) 
   return %1 : tensor<8xf64>
 }
 
+// Many numbers are computed with as their bits, few stay.
+// CHECK-LABEL: func.func @bits(
+// CHECK: stablehlo.custom_call @ascend.double_from_single(%{{.+}}) : (tensor<199xf32>) -> tensor<199xi64>
+// CHECK: stablehlo.custom_call @ascend.double_mul(%{{.+}}, %{{.+}}) : (tensor<199xi64>, tensor<199xi64>) -> tensor<199xi64>
+// CHECK: stablehlo.custom_call @ascend.double_to_long(%{{.+}}) : (tensor<199xi64>) -> tensor<199xi64>
+func.func @bits(%x: tensor<199xf64>, %s: tensor<199xf32>) -> tensor<199xi32> {
+  %0 = stablehlo.convert %s : (tensor<199xf32>) -> tensor<199xf64>
+  %1 = stablehlo.multiply %x, %0 : tensor<199xf64>
+  %2 = stablehlo.convert %1 : (tensor<199xf64>) -> tensor<199xi32>
+  return %2 : tensor<199xi32>
+}
+
 // CHECK-LABEL: func.func @computed(
 // CHECK-NOT: i64
 func.func @computed(%x: tensor<8xf64>) -> tensor<8xf64> {

@@ -53,6 +53,43 @@ def test_moves(machine: str) -> None:
     assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
 
 
+ARITHMETIC = """func.func @main(%x: tensor<27x9xf64>, %y: tensor<27x9xf64>, %i: tensor<27x9xi64>,
+    %s: tensor<27x9xf32>) -> (tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>,
+    tensor<27x9xf32>, tensor<27x9xi32>) {
+  %half = stablehlo.constant dense<0.1> : tensor<27x9xf64>
+  %a = stablehlo.add %x, %y : tensor<27x9xf64>
+  %d = stablehlo.subtract %half, %y : tensor<27x9xf64>
+  %m = stablehlo.multiply %x, %y : tensor<27x9xf64>
+  %j = stablehlo.convert %i : (tensor<27x9xi64>) -> tensor<27x9xf64>
+  %w = stablehlo.convert %s : (tensor<27x9xf32>) -> tensor<27x9xf64>
+  %p = stablehlo.multiply %j, %w : tensor<27x9xf64>
+  %f = stablehlo.convert %y : (tensor<27x9xf64>) -> tensor<27x9xf32>
+  %n = stablehlo.convert %x : (tensor<27x9xf64>) -> tensor<27x9xi32>
+  %b = stablehlo.add %d, %p : tensor<27x9xf64>
+  return %a, %m, %b, %f, %n : tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>,
+    tensor<27x9xf32>, tensor<27x9xi32>
+}"""
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:overflow")
+@pytest.mark.parametrize("machine", ["ascend910", "ascend310"])
+def test_arithmetic(machine: str) -> None:
+    """Sums, products and conversions are rounded once, edge values among them."""
+    x, y = doubles((27, 9), 4), doubles((27, 9), 5)
+    x[:9], y[:9] = np.meshgrid(ODD, ODD)
+    y[9:18] = -x[9:18] * (1 + np.arange(9) * 2.0**-52)
+    integers = np.random.default_rng(6).integers(-(2**63), 2**63, (27, 9)) >> np.arange(9) * 7
+    single = (y * 1e-20).astype(np.float32)
+    executable = davinci.compile(ARITHMETIC, machine=machine, cores=2)
+    bounds = np.iinfo(np.int32)
+    whole = np.trunc(np.nan_to_num(np.clip(x, bounds.min, bounds.max)))
+    both = (0.1 - y) + integers.astype(np.float64) * single.astype(np.float64)
+    wanted = [x + y, x * y, both, y.astype(np.float32), whole.astype(np.int32)]
+    for found, each in zip(executable.run(x, y, integers, single).values(), wanted, strict=True):
+        assert same_numbers(found, each)
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
 ORDERS = """func.func @main(%x: tensor<9x8xf64>, %y: tensor<9x8xf64>)
     -> (tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xf64>,
     tensor<9x8xf64>, tensor<9x8xf64>, tensor<9x8xf64>, tensor<9xf64>) {

@@ -1,0 +1,265 @@
+"""Arithmetic and conversions of f64 as its 64 bits, on machines that do not compute with it.
+
+Results are those of IEEE 754 with one rounding, to nearest with ties to even, numbers below the
+normal ones, infinities and zeros of both signs among them; every NaN is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from davinci.operators.call import Call
+from davinci.operators.conversion import saturated
+from davinci.operators.core import Array, elementwise
+from davinci.operators.double_parts import (
+    FRACTION_BITS,
+    INFINITY,
+    LEAD,
+    LOWER,
+    QUIET,
+    SIGN,
+    SIZE,
+    UPPER_BITS,
+    Double,
+    Limbs,
+    carried,
+    is_negative,
+    moved_down,
+    odd_for,
+    positive,
+    power_of_two,
+    quotient,
+    raised,
+    rounded,
+    upper_half,
+    whole_power,
+    with_special,
+)
+from davinci.operators.vector_program import Operand, Value, VectorProgram
+from davinci.operators.words import (
+    EXPONENT_BITS,
+    HALF_WIDTH,
+    MANTISSA_BITS,
+    either,
+    mask,
+    picked,
+    shifted_left,
+    shifted_right,
+    sign_mask,
+    signed,
+)
+
+LONG = frozenset({"i64"})
+WITH_SINGLE = LONG | {"f32"}
+
+BIAS = 1023
+SINGLE_BIAS = 127
+
+NAN = np.float64(np.nan)
+QUIET_BITS = QUIET << 32
+QUIET_SINGLE = 0x7FC00000
+
+
+def bits_of(x: Array) -> Array:
+    """The bits of f64, one NaN."""
+    return np.where(np.isnan(x), QUIET_BITS, x.view(np.int64))
+
+
+def computed(name: str) -> Any:
+    """A function of NumPy on f64 as its bits."""
+
+    def values(*operands: Array) -> Array:
+        with np.errstate(all="ignore"):
+            found: Array = getattr(np, name)(*(np.asarray(x).view(np.float64) for x in operands))
+        return bits_of(found)
+
+    return values
+
+
+@elementwise(values=computed("add"), types=LONG)
+def double_add(p: VectorProgram, a: Operand, b: Operand) -> Value:
+    """The bits of the sum of two f64 that a and b are the bits of: the smaller one is moved down to
+    the exponent of the larger one, with a limb below and a bit for what falls out of that."""
+    large, small = _by_size(p, Double.of(p, a), Double.of(p, b))
+    sides = [sign_mask(p, each.high) for each in (large, small)]
+    differ = p.mul(difference := p.sub(*sides), difference)
+    nothing = p.sub(large.low, large.low)
+    count = p.min(p.sub(large.exponent, small.exponent), 63)
+    moved = moved_down(p, [nothing, *small.limbs], count)
+    factor = p.sub(1, p.add(differ, differ))
+    total = [p.mul(limb, factor) for limb in moved]
+    total = [total[0], *(p.add(x, y) for x, y in zip(large.limbs, total[1:], strict=True))]
+    limbs, room = raised(p, carried(p, total), large.exponent, 3)
+    some = p.min(p.add(p.add(limbs[1], limbs[2]), limbs[3]), 1)
+    signs = p.max(some, p.sub(1, differ))  # x - x is a zero without a sign
+    low, high = rounded(p, limbs, room)
+    high = either(p, high, p.mul(mask(p, large.high, SIGN), signs))
+    nan = p.max(large.is_nan(p), p.mul(small.endless(p), differ))
+    return with_special(p, (low, high), large.endless(p), nan, large.high)
+
+
+def _by_size(p: VectorProgram, a: Double, b: Double) -> tuple[Double, Double]:
+    """Two numbers, the larger one without their signs first."""
+    pairs = [(a.size, b.size), *zip(a.limbs[-2::-1], b.limbs[-2::-1], strict=True)]
+    order = None
+    for x, y in pairs:
+        side = p.min(p.max(p.sub(x, y), -1), 1)
+        order = side if order is None else p.add(p.add(order, order), side)
+    assert order is not None, "numbers have words"
+    swapped = is_negative(p, order)
+    large, small = [], []
+    for x, y in zip((a.low, a.high, *a.limbs[:2]), (b.low, b.high, *b.limbs[:2]), strict=True):
+        large.append(picked(p, swapped, y, x))
+        small.append(p.sub(p.add(x, y), large[-1]))
+    first, second = (Double.of_words(p, v[0], v[1], v[2:]) for v in (large, small))
+    return first, second
+
+
+@elementwise(values=computed("multiply"), types=LONG)
+def double_mul(p: VectorProgram, a: Operand, b: Operand) -> Value:
+    """The bits of the product of two f64 that a and b are the bits of: products of bytes, whose
+    sums are limbs of 106 bits."""
+    x, y = Double.of(p, a), Double.of(p, b)
+    columns: dict[int, Value] = {}
+    for i, u in enumerate(_bytes(p, x.limbs)):
+        for j, v in enumerate(_bytes(p, y.limbs)):
+            product = p.mul(u, v)
+            columns[i + j] = p.add(columns[i + j], product) if i + j in columns else product
+    wide = [p.add(columns[n], p.mul(columns[n + 1], 1 << 8)) for n in range(0, 12, 2)]
+    room = p.sub(p.add(x.exponent, y.exponent), BIAS - 12)
+    limbs, left = raised(p, carried(p, [*wide, columns[12]]), p.max(room, 0), 4)
+    kept = [odd_for(p, limbs[3], limbs[:3]), *limbs[4:]]
+    kept = carried(p, moved_down(p, kept, p.min(p.max(p.sub(0, room), 0), 63)))
+    low, high = rounded(p, kept, left)
+    sign = p.mul(p.sub(sign_mask(p, x.high), sign_mask(p, y.high)), signed(SIGN))
+    special = p.max(x.endless(p), y.endless(p))
+    nan = p.max(p.max(x.is_nan(p), y.is_nan(p)), p.sub(1, p.mul(x.some(p), y.some(p))))
+    infinite = either(p, sign, INFINITY)
+    return with_special(p, (low, either(p, high, sign)), special, nan, infinite)
+
+
+def _bytes(p: VectorProgram, limbs: Limbs) -> Limbs:
+    """The seven bytes of a mantissa, the lowest one first."""
+    found: Limbs = []
+    for limb in limbs:
+        upper = quotient(p, limb, 2.0**-8)
+        found.append(p.sub(limb, p.mul(upper, 1 << 8)))
+        found.append(upper)
+    upper = quotient(p, found[-1], 2.0**-8)
+    return [*found[:-1], p.sub(found[-1], p.mul(upper, 1 << 8)), upper]
+
+
+def to_long(call: Call) -> None:
+    """The operand is f32, the result i64 of its shape."""
+    call.same_element("the operand", call.inputs[0].element, "f32")
+    call.expect_output(call.inputs[0].shape, "i64")
+
+
+def to_single(call: Call) -> None:
+    """The operand is i64, the result f32 of its shape."""
+    call.same_element("the operand", call.inputs[0].element, "i64")
+    call.expect_output(call.inputs[0].shape, "f32")
+
+
+@elementwise(
+    values=lambda a: bits_of(a.astype(np.float64)), types=WITH_SINGLE, constraints=(to_long,)
+)
+def double_from_single(p: VectorProgram, a: Value) -> Value:
+    """The bits of the f64 that an f32 is. A number below the normal ones is the f32 of its bits as
+    an integer, times 2^-149."""
+    bits = p.step("vor", [a, a], "s32")
+    size = mask(p, bits, SIZE)
+    tiny = positive(p, p.sub(1 << MANTISSA_BITS, size))
+    single = p.convert(p.mul(size, tiny), "f32")
+    scaled = picked(p, tiny, p.step("vor", [single, single], "s32"), size)
+    exponent = shifted_right(p, scaled, MANTISSA_BITS)
+    bias = p.sub(BIAS - SINGLE_BIAS, p.mul(tiny, SINGLE_BIAS + MANTISSA_BITS - 1))
+    some = p.min(size, 1)
+    mantissa = mask(p, scaled, (1 << MANTISSA_BITS) - 1)
+    upper = quotient(p, mantissa, 2.0**-3)
+    high = p.add(p.mul(p.mul(p.add(exponent, bias), some), 1 << UPPER_BITS), upper)
+    high = either(p, high, mask(p, bits, SIGN))
+    infinity = EXPONENT_BITS
+    special = positive(p, p.sub(size, infinity - 1))
+    nan = positive(p, p.sub(size, infinity))
+    infinite = either(p, mask(p, bits, SIGN), INFINITY)
+    low = shifted_left(p, mantissa, 29)
+    return with_special(p, (low, high), special, nan, infinite)
+
+
+def single_of(a: Array) -> Array:
+    with np.errstate(all="ignore"):
+        found = a.view(np.float64).astype(np.float32)
+    return np.where(np.isnan(found), np.float32(np.nan), found)
+
+
+@elementwise(values=single_of, types=WITH_SINGLE, constraints=(to_single,))
+def double_to_single(p: VectorProgram, a: Value) -> Value:
+    """The f32 nearest to the f64 that a is the bits of, ties to even."""
+    x = Double.of(p, a)
+    low, middle, top = x.limbs
+    # 24 bits, and behind them one and whether there are more
+    bits = p.add(shifted_left(p, top, 3), quotient(p, middle, 2.0**-13))
+    rest = mask(p, middle, (1 << 13) - 1)
+    half = quotient(p, rest, 2.0**-12)
+    behind = p.min(either(p, p.sub(rest, p.mul(half, 1 << 12)), low), 1)
+    exponent = p.sub(x.exponent, BIAS - SINGLE_BIAS)
+    count = p.min(p.max(p.sub(1, exponent), 0), MANTISSA_BITS + 2)
+    by = whole_power(p, count)
+    found = quotient(p, bits, power_of_two(p, p.sub(0, count)))
+    left = p.add(p.mul(p.sub(bits, p.mul(found, by)), 2), half)
+    beside = p.max(behind, p.sub(found, p.mul(quotient(p, found, 0.5), 2)))
+    found = p.add(found, positive(p, p.sub(p.add(p.add(left, left), beside), p.add(by, by))))
+    beyond = p.mul(positive(p, p.sub(exponent, 2 * SINGLE_BIAS)), EXPONENT_BITS)
+    exponent = p.min(p.max(p.sub(exponent, 1), 0), 2 * SINGLE_BIAS - 1)
+    size = p.max(p.add(found, p.mul(exponent, 1 << MANTISSA_BITS)), beyond)
+    size = picked(p, x.is_nan(p), QUIET_SINGLE, size)
+    number = either(p, size, p.mul(mask(p, x.high, SIGN), p.sub(1, x.is_nan(p))))
+    return p.step("vor", [number, number], "f32")
+
+
+def bits_of_whole(a: Array) -> Array:
+    return bits_of(a.astype(np.float64))
+
+
+@elementwise(values=bits_of_whole, types=LONG)
+def double_from_long(p: VectorProgram, a: Value) -> Value:
+    """The bits of the f64 nearest to an integer of 64 bits, ties to even."""
+    low, high = p.halves(a)
+    limbs = [mask(p, low, LOWER), upper_half(p, low), mask(p, high, LOWER)]
+    limbs.append(shifted_right(p, high, HALF_WIDTH))
+    negative = is_negative(p, high)
+    factor = p.sub(1, p.add(negative, negative))
+    limbs = carried(p, [p.mul(limb, factor) for limb in limbs])
+    most = p.add(p.sub(low, low), BIAS + LEAD + 3 * HALF_WIDTH - 1)
+    limbs, room = raised(p, limbs, most, 4)
+    found, upper = rounded(p, limbs, room)
+    return p.join(found, either(p, upper, mask(p, high, SIGN)))
+
+
+def whole_of(a: Array) -> Array:
+    return saturated(a.view(np.float64), np.dtype(np.int64))
+
+
+@elementwise(values=whole_of, types=LONG)
+def double_to_long(p: VectorProgram, a: Value) -> Value:
+    """The integer of 64 bits that is the f64 that a is the bits of, towards zero; the nearest one
+    of what is beyond the range, 0 of NaN."""
+    x = Double.of(p, a)
+    nothing = p.sub(x.low, x.low)
+    most = BIAS + FRACTION_BITS + HALF_WIDTH
+    count = p.min(p.max(p.sub(most, x.exponent), 0), 127)
+    *lower, top = x.limbs
+    limbs = [nothing, *lower, mask(p, top, LOWER), quotient(p, top, 2.0**-HALF_WIDTH)]
+    limbs = moved_down(p, limbs, count, bits=7, sticky=False)[:-1]
+    negative = is_negative(p, x.high)
+    factor = p.sub(1, p.add(negative, negative))
+    limbs = carried(p, [p.mul(limb, factor) for limb in limbs])
+    low, high = (p.add(u, shifted_left(p, v, HALF_WIDTH)) for u, v in (limbs[:2], limbs[2:]))
+    beyond = positive(p, p.sub(x.exponent, BIAS + 62))
+    low = picked(p, beyond, p.sub(negative, 1), low)
+    high = picked(p, beyond, p.add(negative, SIZE), high)
+    known = p.sub(1, x.is_nan(p))
+    return p.join(p.mul(low, known), p.mul(high, known))
