@@ -1,15 +1,20 @@
 """Launches whose cores wait for each other, with one thing changed: flag, counter, set of cores,
 placement or order.
 
-    python benchmarks/proofs/launch_mutations.py [mutants] [seed] [--write]
+    python benchmarks/proofs/launch_mutations.py [mutants] [seed] [--before-running] [--write]
 
 Random launches on a coupled machine, whose cores write and load parts of a buffer between meetings
 of all, of groups and of neighbours (test/fuzz/talking_launches.py), compiled kernels whose cores
 meet (test/fuzz/talking_kernels.py), and, as many mutants again, random launches on a split machine,
 whose cube and vector cores meet by flags (test/fuzz/flag_meetings.py). Each mutant is judged twice:
 as a graph of what comes before what, worked out without running anything, and by the simulator with
-all checks. Both must agree: no unsafe launch accepted, no safe one refused. Prints the numbers;
---write puts them into docs/checks.md. Exits with 1 if they disagree anywhere.
+all checks. Both must agree: no unsafe launch accepted, no safe one refused.
+
+With --before-running the first judge is the pass `check-meetings`, and what it judges are kernels
+with a program for cube cores and one for vector cores, which have flags for each other
+(test/fuzz/core_flags.py).
+
+Prints the numbers; --write puts them into docs/checks.md. Exits with 1 if they disagree anywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +30,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 from checks_page import parser_of_figures, put
 
 from assembler import Assembler
-from fuzz.talking_mutation import compiled, judge_compiled, judged, judged_by_flags, table
+from fuzz.talking_mutation import (
+    compiled,
+    judge_compiled,
+    judged,
+    judged_before_running,
+    judged_by_flags,
+    table,
+)
 
 EVERY = 4
 """One in so many mutants of each compiled kernel is judged."""
@@ -35,8 +47,17 @@ def main() -> int:
     parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
     parser.add_argument("mutants", type=int, nargs="?", default=7500, metavar="MUTANTS")
     parser.add_argument("seed", type=int, nargs="?", default=1, metavar="SEED")
+    parser.add_argument(
+        "--before-running", action="store_true", help="mutants that check-meetings judges"
+    )
     options = parser.parse_args()
     start = time.process_time()
+    if options.before_running:
+        checked = judged_before_running(options.mutants, np.random.default_rng(options.seed))
+        command = f"launch_mutations.py {options.mutants} {options.seed} --before-running"
+        put("BEFORE", command, table(checked), time.process_time() - start, options.write)
+        print(*checked.wrong[:10], sep="\n")
+        return int(bool(checked.wrong))
     tally = judged(options.mutants, np.random.default_rng(options.seed), Assembler)
     for kernel in compiled():
         judge_compiled(kernel, tally, EVERY)

@@ -57,9 +57,13 @@ def kernel_around(op: Op) -> Op:
 
 def seen_by(kernel: Op, machine: Machine) -> Machine:
     """The machine as a kernel sees it: on a split one the cores that run it."""
+    return machines.for_cube(machine) if runs_on_cube(kernel) else machines.for_vector(machine)
+
+
+def runs_on_cube(kernel: Op) -> bool:
+    """Whether on a split machine cube cores run a kernel, or this program of it."""
     core = attribute(kernel, CORE, "")
-    on_cube = core == "aic" if core else attribute(kernel, UNIT, "vector") == "cube"
-    return machines.for_cube(machine) if on_cube else machines.for_vector(machine)
+    return core == "aic" if core else attribute(kernel, UNIT, "vector") == "cube"
 
 
 def takes_both(kernel: Op, machine: Machine) -> bool:

@@ -9,29 +9,50 @@ meetings to which each of them had come when that was posted; it grows where the
     core 1: store a[64:128] meeting 1   load a     clock [1, 1]  its first meeting
 
 An access is after one of another core if the core's clock counts the meeting behind that one.
+Cores of a split machine, which have flags for each other, are followed by `flag_order`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from davinci.isa.counters import LINE_BYTES
 from davinci.mlir import Op, ir, location_text
 from davinci.passes.analysis.accesses import Dims, lie_between
-from davinci.passes.analysis.block_places import ADD, COUNT, READ, NotProvable
+from davinci.passes.analysis.block_steps import ADD, COUNT, READ, FlagWait
+from davinci.passes.analysis.core_pipes import Numbers
+from davinci.passes.analysis.not_provable import NotProvable
 
 MOST_RUNS = 1 << 20
 """Runs of bytes of an access that are looked at one by one."""
 
 
+class PipeWork(NamedTuple):
+    """Place of a pipe in `PIPES`, and numbers of the first and last of some instructions there,
+    counted from the launch's beginning."""
+
+    pipe: int
+    first: int
+    last: int
+
+
+NO_PIPE = PipeWork(0, 0, 0)
+
+
 @dataclass(frozen=True)
 class CoreAccess:
-    """Bytes of global memory that a core touches, as `GlobalAccess`, of the host's memory."""
+    """Bytes of global memory that a core touches, as `GlobalAccess`, of the host's memory.
+
+    Attributes:
+        work: what it is of a pipe's, where pipes are followed.
+    """
 
     op: Op
     what: str
@@ -40,6 +61,7 @@ class CoreAccess:
     dims: Dims
     run: int
     exact: bool
+    work: PipeWork = NO_PIPE
 
     @property
     def stop(self) -> int:
@@ -65,7 +87,41 @@ class CoreMeeting:
     reads: bool = False
 
 
-CoreStep = CoreAccess | CoreMeeting
+@dataclass(frozen=True)
+class CoreFlagSet:
+    """A core sets a flag for others, as `FlagSet`, work counted from the launch's beginning."""
+
+    op: Op
+    pipe: int
+    flag: int
+    of_all: bool
+    number: int
+    complete: Numbers
+
+
+CoreStep = CoreAccess | CoreMeeting | CoreFlagSet | FlagWait
+
+
+class PlacedAccess(NamedTuple):
+    """An access, its core, and how many waits for others that has had."""
+
+    access: CoreAccess
+    core: int
+    waits: int
+
+
+class CoreOrder(Protocol):
+    """What is known of the order between cores."""
+
+    def cuts(self) -> list[list[int]]:
+        """Numbers of waits of each core behind which all cores are after all in front of them."""
+
+    def name(self, core: int) -> str:
+        """A core in words."""
+
+    def ordered(self, first: PlacedAccess, second: PlacedAccess) -> bool | None:
+        """Whether one of two accesses of different cores is after the other; None if only a part of
+        it is known to be."""
 
 
 @dataclass
@@ -73,7 +129,7 @@ class LaunchVerdict:
     """What was found of a launch.
 
     Attributes:
-        meetings: of the core that comes to most.
+        meetings: of the core that comes to most, or its waits for flags.
         pairs: accesses of two cores whose ranges of bytes overlap between meetings of all, one of
             them a change.
         faults: what certainly goes wrong.
@@ -201,84 +257,95 @@ class MeetingClocks:
                 found.append(place)
         return found
 
-    def ordered(self, first: tuple[int, int], second: tuple[int, int]) -> bool:
-        """Whether what a core does behind so many of its meetings is after what another one does,
-        or that after this: (core, meetings) of both."""
-        (a, i), (b, j) = first, second
+    def name(self, core: int) -> str:
+        """The core as the block that it runs."""
+        return f"block {core}"
+
+    def ordered(self, first: PlacedAccess, second: PlacedAccess) -> bool:
+        """Whether one of two accesses is after the other."""
+        (_, a, i), (_, b, j) = first, second
         return bool(self.clocks[b][j][a] > i or self.clocks[a][i][b] > j)
 
 
 def judge(cores: Sequence[Sequence[CoreStep]]) -> LaunchVerdict:
     """Whether the cores of a launch come through all meetings, and what they do without order."""
     meetings = MeetingClocks(cores)
-    verdict = LaunchVerdict(faults=list(meetings.faults))
-    verdict.meetings = max(
-        sum(isinstance(step, CoreMeeting) and not step.reads for step in steps) for steps in cores
-    )
+    return judge_order(cores, meetings, meetings.faults)
+
+
+def judge_order(
+    cores: Sequence[Sequence[CoreStep]], order: CoreOrder, faults: Sequence[str]
+) -> LaunchVerdict:
+    """What cores do without order, unless there are faults already."""
+    verdict = LaunchVerdict(faults=list(faults))
+    verdict.meetings = max(sum(map(_waits, steps)) for steps in cores)
     if not verdict.faults:
-        for rows in _intervals(cores, meetings.cuts()):
-            _compare(rows, meetings, verdict)
+        for rows in _intervals(cores, order.cuts()):
+            _compare(rows, order, verdict)
     return verdict
 
 
-_Row = tuple[CoreAccess, int, int]
-"""An access, its core, and how many meetings that has had."""
+def _waits(step: CoreStep) -> bool:
+    """Whether a core waits for others."""
+    return isinstance(step, FlagWait) or (isinstance(step, CoreMeeting) and not step.reads)
 
 
-def _intervals(cores: Sequence[Sequence[CoreStep]], cuts: list[list[int]]) -> Iterator[list[_Row]]:
+def _intervals(
+    cores: Sequence[Sequence[CoreStep]], cuts: list[list[int]]
+) -> Iterator[list[PlacedAccess]]:
     """Accesses to each memory between cuts, in which order is to be shown."""
-    found: dict[tuple[int, ir.Value | str], list[_Row]] = defaultdict(list)
+    found: dict[tuple[int, ir.Value | str], list[PlacedAccess]] = defaultdict(list)
     for core, steps in enumerate(cores):
         ends = [cut[core] for cut in cuts]
-        had = accumulate(
-            (isinstance(step, CoreMeeting) and not step.reads for step in steps), initial=0
-        )
-        for step, met in zip(steps, had, strict=False):
-            place = sum(met >= end for end in ends)
+        for step, met in zip(steps, accumulate(map(_waits, steps), initial=0), strict=False):
+            place = bisect_right(ends, met)
             if isinstance(step, CoreAccess):
-                found[place, step.memory].append((step, core, met))
-            elif not step.reads:
+                found[place, step.memory].append(PlacedAccess(step, core, met))
+            elif isinstance(step, CoreMeeting) and not step.reads:
                 for line, _ in step.own:
                     own = CoreAccess(
                         step.op, COUNT, step.lines, line * LINE_BYTES, (), LINE_BYTES, True
                     )
-                    found[place, step.lines].append((own, core, met))
+                    found[place, step.lines].append(PlacedAccess(own, core, met))
     yield from found.values()
 
 
-def _compare(rows: list[_Row], meetings: MeetingClocks, verdict: LaunchVerdict) -> None:
+def _compare(rows: list[PlacedAccess], order: CoreOrder, verdict: LaunchVerdict) -> None:
     """Compares accesses of different cores whose ranges overlap."""
     if all(access.what == READ for access, _, _ in rows):
         return
-    rows.sort(key=lambda row: row[0].start)
-    live: list[_Row] = []
+    rows.sort(key=lambda row: row.access.start)
+    live: list[tuple[int, PlacedAccess]] = []
     said: set[tuple[Op, Op]] = set()
     for row in rows:
-        access, core, met = row
-        live = [other for other in live if other[0].stop > access.start]
-        for other, number, had in live:
-            if number == core or (other.what == access.what and access.what in (READ, ADD, COUNT)):
+        access = row.access
+        live = [(stop, other) for stop, other in live if stop > access.start]
+        for _, before in live:
+            other = before.access
+            alike = other.what == access.what and access.what in (READ, ADD, COUNT)
+            if alike or before.core == row.core:
                 continue
             verdict.pairs += 1
-            if meetings.ordered((core, met), (number, had)):
+            ordered = order.ordered(row, before)
+            if ordered:
                 continue
             common = have_common_byte(access, other)
             if common is False or (access.op, other.op) in said:
                 continue
             said |= {(access.op, other.op), (other.op, access.op)}
-            text = _said(row, (other, number, had))
-            if common and access.exact and other.exact:
+            text = _said(row, before, order)
+            if common and access.exact and other.exact and ordered is False:
                 verdict.faults.append(f"a race: {text}")
             else:
                 verdict.open.append(text)
-        live.append(row)
+        live.append((access.stop, row))
 
 
-def _said(first: _Row, second: _Row) -> str:
+def _said(first: PlacedAccess, second: PlacedAccess, order: CoreOrder) -> str:
     """Two accesses in words."""
-    (one, a, _), (other, b, _) = first, second
+    one, other = first.access, second.access
     return (
-        f"block {a} {one.what} what block {b} {other.what}, at "
+        f"{order.name(first.core)} {one.what} what {order.name(second.core)} {other.what}, at "
         f"{location_text(one.op.location)} and {location_text(other.op.location)}"
     )
 

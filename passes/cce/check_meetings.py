@@ -7,11 +7,11 @@ before:
       call @b(%t, %y) {ascend.blocks = 8 : i64}
 after:
     func.func @main(..) attributes {ascend.checked_launches = [
-      "launch 1 at @a: 2 phases, 8 cores, 1 meetings, 112 overlapping pairs: proven"
+      "launch 1 at @a: 2 phases, 8 cores, 1 meeting, 112 overlapping pairs: proven"
     ]} ..
 
 Overlapping pairs are accesses of two cores whose ranges of bytes do so between meetings of all:
-strides or meetings of some tell them apart.
+strides or meetings of some, or flags, tell them apart.
 
 Nothing runs. The kernels of a launch are followed for each of its cores from their operations alone
 (`davinci.passes.analysis.block_places`): the bytes of global memory that transfers touch as strided
@@ -27,40 +27,63 @@ boxes, and the meetings between them. Cores are then followed from meeting to me
 What is certainly wrong is an error, with both parties and their places. What cannot be followed
 (places and branches that depend on data) or be told apart is not proven, and said so in the line of
 the launch. Within a core, operations are ordered as they stand: that is what `insert-sync` is for.
-On a split machine cores that meet by flags are not followed yet.
 
-Needs kernels with cce operations and their calls (`convert-ascend-to-cce`); launches of other
-kernels are not proven. The module is not changed but for the attribute.
+On a split machine the cube core and the vector cores of a block have programs of their own, and
+flags for each other instead of counters. Both are followed, and what the pipes of a core know of
+each other (`core_pipes`), as a flag is set behind the work of one pipe. The flags
+(`davinci.passes.analysis.flag_order`) show the same, and
+
+* that sets of a flag which count on one core come in a known order, that no counter passes what it
+  holds in whatever order cores run, and that no flag is left set for the next launch.
+
+Needs kernels with cce operations and their calls (`convert-ascend-to-cce`), on a split machine as
+`insert-sync` leaves them; launches of other kernels are not proven. The module is not changed but
+for the attribute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.errors import CompileError
 from davinci.isa.counters import LINE_BYTES
-from davinci.machine import Machine
+from davinci.machine import CUBE_CORE, VECTOR_CORE, Machine
 from davinci.mlir import Op, ir, operations, symbols
 from davinci.passes.analysis.accesses import Accesses
 from davinci.passes.analysis.affine import AffineForm, Forms
-from davinci.passes.analysis.block_places import (
+from davinci.passes.analysis.block_places import KernelPlaces
+from davinci.passes.analysis.block_steps import (
     BlockMeeting,
-    BlockStep,
-    KernelPlaces,
-    NotProvable,
+    FlagSet,
+    FlagWait,
+    GlobalAccess,
+    ProgramSteps,
 )
-from davinci.passes.analysis.kernels import BLOCKS, MEETING, STAGE, launched_programs
+from davinci.passes.analysis.core_pipes import PIPES, Numbers
+from davinci.passes.analysis.flag_order import CorePlace, judge_flags
+from davinci.passes.analysis.kernels import (
+    BLOCKS,
+    MEETING,
+    STAGE,
+    launched_programs,
+    runs_on_cube,
+)
 from davinci.passes.analysis.meeting_order import (
+    NO_PIPE,
     CoreAccess,
+    CoreFlagSet,
     CoreMeeting,
     CoreStep,
     LaunchVerdict,
+    PipeWork,
     judge,
 )
+from davinci.passes.analysis.not_provable import NotProvable
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
 CHECKED = "ascend.checked_launches"
@@ -95,12 +118,14 @@ class CheckedLaunch:
     Attributes:
         call: its first one.
         phases, cores: how many it has.
+        by_flags: whether its cores have flags for each other.
     """
 
     call: Op
     phases: int
     cores: int
     verdict: LaunchVerdict
+    by_flags: bool = False
 
     @property
     def text(self) -> str:
@@ -108,19 +133,26 @@ class CheckedLaunch:
         left = self.verdict.open
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         said = f"not proven: {left[0]}{more}" if left else "proven"
-        return (
-            f"at @{_callee(self.call)}: {self.phases} phases, {self.cores} cores, "
-            f"{self.verdict.meetings} meetings, {self.verdict.pairs} overlapping pairs: {said}"
+        counts = (
+            _counted(self.phases, "phase"),
+            _counted(self.cores, "core"),
+            _counted(self.verdict.meetings, "wait" if self.by_flags else "meeting"),
+            _counted(self.verdict.pairs, "overlapping pair"),
         )
+        return f"at @{_callee(self.call)}: {', '.join(counts)}: {said}"
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def checked_launches(root: Op, main: Op, machine: Machine) -> Iterator[CheckedLaunch]:
     """Checks the launches of a host's function one after the other."""
     check = _Check(root, main, machine)
     for phases in _launches(main, check.is_alone):
-        verdict, cores = check.launch(phases)
+        verdict, cores = check.split_launch(phases) if machine.split else check.launch(phases)
         count = sum(not phase.meeting for phase in phases)
-        yield CheckedLaunch(phases[0].calls[0], count, cores, verdict)
+        yield CheckedLaunch(phases[0].calls[0], count, cores, verdict, machine.split)
 
 
 @dataclass
@@ -162,6 +194,7 @@ class _Check:
     main: Op
     machine: Machine
     _read: dict[str, KernelPlaces] = field(default_factory=dict)
+    _followed: dict[tuple[str, int, int, int], ProgramSteps] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         found = dict(symbols(self.root)).get("kernels")
@@ -194,6 +227,35 @@ class _Check:
             return LaunchVerdict(faults=[text]), cores
         return judge(steps), cores
 
+    def split_launch(self, phases: Sequence[_Phase]) -> tuple[LaunchVerdict, int]:
+        """The same on a split machine, whose cores are cube and vector cores."""
+        launch = _SplitLaunch(self.machine)
+        try:
+            for phase in phases:
+                for call in phase.calls:
+                    if len(phase.calls) > 1:
+                        raise NotProvable("kernels side by side are not followed")
+                    self._run(call, launch)
+        except NotProvable as error:
+            return LaunchVerdict(open=[f"{error}, in @{_callee(call)}"]), len(launch.steps)
+        return launch.verdict(), len(launch.steps)
+
+    def _run(self, call: Op, launch: _SplitLaunch) -> None:
+        """Has the cores of a launch run the programs of a kernel."""
+        programs = self._programs.get(_callee(call), [])
+        both, blocks = len(programs) > 1, attribute(call, BLOCKS, 1)
+        if both and self.machine.direct_paths:
+            raise NotProvable("what cores leave in each other's memories is not followed")
+        for name in programs:
+            kernel = self._places(name)
+            on_cube = runs_on_cube(self._kernels[name])
+            for block in range(blocks):
+                for core in launch.cores_of(block, on_cube, both):
+                    key = name, block, blocks, core.number if both else 0
+                    if key not in self._followed:
+                        self._followed[key] = kernel.program_of(*key[1:])
+                    launch.run(core, self._followed[key], partial(self._on_host, call=call))
+
     def is_alone(self, call: Op) -> bool:
         """Whether a kernel never runs beside others: its scalar unit accesses global memory, or it
         adds to what is there."""
@@ -206,17 +268,18 @@ class _Check:
         )
 
     def _kernel(self, call: Op) -> KernelPlaces:
-        names = self._programs.get(_callee(call), [])
-        if len(names) > 1:
-            raise NotProvable("programs for two kinds of cores are not followed")
-        if not names or names[0] not in self._kernels:
+        (name,) = self._programs.get(_callee(call), [""])
+        return self._places(name)
+
+    def _places(self, name: str) -> KernelPlaces:
+        """What is known of a program by its operations."""
+        if name not in self._kernels:
             raise NotProvable("its program is not known")
-        (name,) = names
         if name not in self._read:
             kernel = self._kernels[name]
             if not kernel.regions[0].blocks:
                 raise NotProvable("it has no body")
-            self._read[name] = KernelPlaces(kernel)
+            self._read[name] = KernelPlaces(kernel, self.machine.split)
         return self._read[name]
 
     def _steps(
@@ -229,9 +292,12 @@ class _Check:
             number = kernel.argument(place)
             known[number] = AffineForm(phase.meeting, ((number, 1),))
         for step in kernel.steps_of(block, blocks, known):
-            yield self._on_host(step, call)
+            assert isinstance(step, GlobalAccess | BlockMeeting), "flags are of split machines"
+            yield self._on_host(step, call=call)
 
-    def _on_host(self, step: BlockStep, call: Op) -> CoreStep:
+    def _on_host(
+        self, step: GlobalAccess | BlockMeeting, work: PipeWork = NO_PIPE, *, call: Op
+    ) -> CoreStep:
         memory = step.lines if isinstance(step, BlockMeeting) else step.memory
         if not isinstance(memory.owner, ir.Block):
             raise NotProvable("a kernel has an array of its own in global memory")
@@ -248,9 +314,77 @@ class _Check:
             own = tuple((first + line, ahead) for line, ahead in step.own)
             seen = tuple(first + line for line in step.seen)
             return CoreMeeting(step.op, buffer, step.number, step.relative, own, seen, step.reads)
-        return CoreAccess(
-            step.op, step.what, buffer, start + step.start, step.dims, step.run, step.exact
-        )
+        first, dims, run = start + step.start, step.dims, step.run
+        return CoreAccess(step.op, step.what, buffer, first, dims, run, step.exact, work)
+
+
+@dataclass
+class _SplitLaunch:
+    """What the cores of a launch on a split machine do, phase after phase.
+
+    Attributes:
+        steps: of each core, work of its pipes counted from the launch's beginning.
+        of_all: whether all cores of a kind wait for each other.
+    """
+
+    machine: Machine
+    steps: dict[CorePlace, list[CoreStep]] = field(default_factory=dict)
+    of_all: bool = False
+    _pipes: dict[CorePlace, tuple[Numbers, Numbers]] = field(default_factory=dict)
+    """Of each core what its pipes have done so far, and what its scalar unit knows of that."""
+
+    def cores_of(self, block: int, on_cube: bool, both: bool) -> Iterator[CorePlace]:
+        """Where a program of a block runs, for cube cores or for vector cores; `both` if there is
+        one for each."""
+        vectors = self.machine.core_types[VECTOR_CORE].count
+        if on_cube:
+            yield CorePlace(CUBE_CORE, block)
+        elif both:
+            yield from (CorePlace(VECTOR_CORE, block, number) for number in range(vectors))
+        else:
+            yield CorePlace(VECTOR_CORE, *divmod(block, vectors))
+
+    def run(
+        self,
+        core: CorePlace,
+        program: ProgramSteps,
+        on_host: Callable[[GlobalAccess, PipeWork], CoreStep],
+    ) -> None:
+        """A core runs a program behind those it has run; `on_host` gives an access its place in the
+        host's memory and in the work of the core."""
+        none = (0,) * len(PIPES)
+        before, known = self._pipes.get(core, (none, none))
+        found = self.steps.setdefault(core, [])
+
+        def complete(numbers: Numbers) -> Numbers:
+            """From the launch's beginning on."""
+            rows = zip(before, known, numbers, strict=True)
+            return tuple(old if own < 0 else base + own for base, old, own in rows)
+
+        for step in program.steps:
+            if isinstance(step, GlobalAccess):
+                pipe = PIPES.index(step.pipe)
+                base, (first, last) = before[pipe], step.numbers
+                found.append(on_host(step, PipeWork(pipe, base + first, base + last)))
+            elif isinstance(step, FlagSet):
+                pipe = PIPES.index(step.pipe)
+                number, numbers = before[pipe] + step.number, complete(step.complete)
+                found.append(CoreFlagSet(step.op, pipe, step.flag, step.of_all, number, numbers))
+                self.of_all |= step.of_all
+            elif isinstance(step, FlagWait):
+                found.append(step)
+        done = tuple(map(sum, zip(before, program.done, strict=True)))
+        self._pipes[core] = done, complete(program.complete)
+
+    def verdict(self) -> LaunchVerdict:
+        """What is proven of the launch."""
+        groups, cores = 1 + max(core.group for core in self.steps), self.machine.cores
+        if self.of_all and groups > cores:
+            text = f"a deadlock: {groups} blocks wait for each other on {cores} cores"
+            return LaunchVerdict(faults=[text])
+        limits = self.machine.cross_core
+        assert limits is not None, "split machines have flags between cores"
+        return judge_flags(list(self.steps), list(self.steps.values()), limits.depth)
 
 
 def _shared_buffers(main: Op) -> dict[ir.Value | str, ir.Value]:

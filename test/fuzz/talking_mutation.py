@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
 from davinci import zoo
-from fuzz import flag_meetings
+from fuzz import core_flags, flag_meetings
 from fuzz.flag_meetings import FlagMeetings
 from fuzz.group_kernels import GroupModel
 from fuzz.talking_kernels import TalkingKernel, talking
@@ -73,6 +73,31 @@ def judged_by_flags(
         tally.blocks += len(launch)
         for kind, mutant in islice(flag_meetings.mutants(launch, rng), 0, None, every):
             _agreed(rig.judge(mutant), rig.fault(mutant), kind, mutant, tally)
+    return tally
+
+
+BATCH = 100
+"""Kernels that become one module."""
+
+
+def judged_before_running(count: int, rng: np.random.Generator, every: int = 1) -> Tally:
+    """Judges so many mutants, or each `every`th of them, of kernels whose cube and vector cores
+    have flags for each other, by `check-meetings` in place of the graph."""
+    tally = Tally()
+    while sum(tally.counts.values()) < count:
+        sound = []
+        drawn = [core_flags.random_kernel(rng) for _ in range(5)]
+        for kernel, judged in zip(drawn, core_flags.judge(drawn), strict=True):
+            if _agreed(judged.said or judged.open, judged.found, "unchanged", kernel, tally):
+                sound.append(kernel)
+        tally.launches += len(sound)
+        tally.blocks += sum(kernel.cores for kernel in sound)
+        changed = chain.from_iterable(core_flags.mutants(kernel, rng) for kernel in sound)
+        left = islice(changed, 0, None, every)
+        while batch := list(islice(left, min(BATCH, count - sum(tally.counts.values())))):
+            verdicts = core_flags.judge([kernel for _, kernel in batch])
+            for (kind, kernel), judged in zip(batch, verdicts, strict=True):
+                _agreed(judged.said or judged.open, judged.found, kind, kernel, tally)
     return tally
 
 

@@ -3,7 +3,7 @@
 
 // Each of two blocks writes its half of %t; behind the meeting it reads the other's.
 // CHECK: func.func @main
-// CHECK-SAME: ascend.checked_launches = ["launch 1 at @halves: 2 phases, 2 cores, 1 meetings, {{[0-9]+}} overlapping pairs: proven"]
+// CHECK-SAME: ascend.checked_launches = ["launch 1 at @halves: 2 phases, 2 cores, 1 meeting, {{[0-9]+}} overlapping pairs: proven"]
 !line = memref<64xf32>
 !half = memref<32xf32, strided<[1], offset: ?>>
 !ub = memref<32xf32, #cce.space<"UB">>
@@ -66,8 +66,8 @@ module {
 // Where a block stores depends on data: it may be the bytes of the other one. What it loads so may be
 // anywhere where nobody stores. What is no operation of cce is not followed.
 // CHECK: func.func @main
-// CHECK-SAME: ["launch 1 at @gather: 1 phases, 2 cores, 0 meetings, {{[0-9]+}} overlapping pairs: proven",
-// CHECK-SAME: "launch 2 at @scatter: 1 phases, 2 cores, 0 meetings, {{[0-9]+}} overlapping pairs: not proven: block 1 writes what block 0 writes, at
+// CHECK-SAME: ["launch 1 at @gather: 1 phase, 2 cores, 0 meetings, {{[0-9]+}} overlapping pairs: proven",
+// CHECK-SAME: "launch 2 at @scatter: 1 phase, 2 cores, 0 meetings, 1 overlapping pair: not proven: block 1 writes what block 0 writes, at
 // CHECK-SAME: "launch 3 at @others: {{.*}} not proven: memref.copy at {{.*}} is not followed, in @others"
 !line = memref<64xf32>
 !half = memref<32xf32, strided<[1], offset: ?>>
@@ -121,7 +121,7 @@ module {
 // All wait for block 0 alone, which writes a row in each turn of a loop; all read that row, and write
 // rows of their own, between which there is no order.
 // CHECK: func.func @main
-// CHECK-SAME: "launch 1 at @rows: 1 phases, 3 cores, 4 meetings, {{[0-9]+}} overlapping pairs: proven"
+// CHECK-SAME: "launch 1 at @rows: 1 phase, 3 cores, 4 meetings, {{[0-9]+}} overlapping pairs: proven"
 !rows = memref<4x32xf32>
 !row = memref<32xf32, strided<[1], offset: ?>>
 !ub = memref<32xf32, #cce.space<"UB">>
