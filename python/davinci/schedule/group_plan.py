@@ -12,9 +12,6 @@ from davinci.schedule.sorts.schedule import SortPlan, sort_plan, sorts
 from davinci.schedule.vector.schedule import VectorPlan, plan
 from davinci.schedule.vector.space import MOVES, NoSpace
 
-WIDE = "i64"
-"""An element type that the vector unit has no lanes for: it would compute with halves."""
-
 GroupPlan = VectorPlan | MovePlan | BlockPlan | CombinePlan | SortPlan
 
 
@@ -81,8 +78,7 @@ def plan_of(
         found.append(move_plan(graph, machine, cores, algorithm))
     except NoSpace as error:
         reason = error
-    wide = any(array.element == WIDE for array in graph.arrays)
-    if all(node.name in MOVES for node in graph.nodes) and not (wide and found):
+    if all(node.name in MOVES for node in graph.nodes):
         try:
             found.append(plan(graph, machine, cores))
         except NoSpace as error:

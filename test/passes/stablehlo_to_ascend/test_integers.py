@@ -181,3 +181,16 @@ def test_unsigned_integers_in_bodies_and_as_indices() -> None:
     ordered, last = run_text(text, x, np.array(2**32 - 1, np.uint32))
     np.testing.assert_array_equal(ordered, np.sort(x))
     np.testing.assert_array_equal(last, x[6:])
+
+
+@pytest.mark.parametrize("machine", ["ascend910", "ascend310"])
+def test_long_columns_of_pairs_are_repeated(machine: str) -> None:
+    """Rows of more elements than a tile of words holds."""
+    text = """func.func @main(%x: tensor<5x1xi64>) -> tensor<5x2003xi64> {
+      %0 = stablehlo.broadcast_in_dim %x, dims = [0, 1] : (tensor<5x1xi64>) -> tensor<5x2003xi64>
+      return %0 : tensor<5x2003xi64> }"""
+    x = np.array([[0], [-1], [1 << 40], [-(1 << 63)], [(1 << 63) - 1]])
+    executable = davinci.compile(text, machine=machine, cores=2)
+    (found,) = executable.run(x).values()
+    np.testing.assert_array_equal(found, np.broadcast_to(x, (5, 2003)))
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
