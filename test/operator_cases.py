@@ -139,6 +139,7 @@ UNARY = [
     Case("to_bfloat", (BRAIN_TIES,), Tensor(BRAIN_TIES.shape, "i16")),
     case("double_from_long", LONG),
     case("double_to_long", DOUBLES),
+    case("double_sqrt", DOUBLES),
     Case("double_from_single", (F32,), Tensor(F32.shape, "i64")),
     Case("double_to_single", (DOUBLES,), Tensor(DOUBLES.shape, "f32")),
     *(
@@ -165,7 +166,7 @@ BINARY = [
     *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16, I32, LONG)),
     *(case(n, *SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),
     *(case(n, *LONG_SHIFTED) for n in ("shift_left", "shift_right", "shift_right_logical")),
-    *(case(n, *pairs(DOUBLES)) for n in ("double_add", "double_mul")),
+    *(case(n, *pairs(DOUBLES)) for n in ("double_add", "double_mul", "double_div")),
     *(case("atan2", *pairs(x), rtol=SERIES[str(x.dtype)]) for x in FLOATS),
     case("pow", *GRID, rtol=4e-5),
     case("pow", *(x.astype(np.float16) for x in GRID), rtol=2e-3),

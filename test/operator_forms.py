@@ -226,6 +226,8 @@ def chlo_text(case: Case, operand: str, result: str) -> str:
 DOUBLES = {
     "double_add": "add",
     "double_mul": "multiply",
+    "double_div": "divide",
+    "double_sqrt": "sqrt",
     "double_from_long": "convert",
     "double_from_single": "convert",
     "double_to_long": "convert",

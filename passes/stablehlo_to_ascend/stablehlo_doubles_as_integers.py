@@ -11,9 +11,9 @@ after:
 
 The vector unit has no f64, but integers of 64 bits as pairs of words. Bitcasts between the two are
 views. What asks for an order (comparisons, extremes, sorts) takes integers that are in the order of
-the numbers (`double_order`). Sums, differences, products and conversions are operators on bits
-(`davinci.operators.doubles`). Other operations that compute with f64, and those of few numbers,
-stay those of the scalar unit.
+the numbers (`double_order`). Sums, differences, products, quotients, roots and conversions are
+operators on bits (`davinci.operators.doubles`). Other operations that compute with f64, and those
+of few numbers, stay those of the scalar unit.
 """
 
 from __future__ import annotations
@@ -42,25 +42,29 @@ ORDERED = frozenset(
 )
 """Operations that follow from the order of their operands."""
 
-COMPUTED = {"stablehlo.add": "double_add", "stablehlo.multiply": "double_mul"}
+COMPUTED = {
+    "stablehlo.add": "double_add",
+    "stablehlo.subtract": "double_add",
+    "stablehlo.multiply": "double_mul",
+    "stablehlo.divide": "double_div",
+    "stablehlo.sqrt": "double_sqrt",
+    "stablehlo.rsqrt": "double_sqrt",
+}
 """Operators of the bits of f64."""
 
-ASKING = (
-    ORDERED
-    | {*COMPUTED, "stablehlo.subtract"}
-    | {"stablehlo.convert", "stablehlo.reduce", "stablehlo.sort"}
-)
+ASKING = ORDERED | {*COMPUTED} | {"stablehlo.convert", "stablehlo.reduce", "stablehlo.sort"}
 """Operations that follow from the bits of their operands, as far as these are many."""
 
 FEW_ORDERED = 64
 """Numbers that the scalar unit compares in the time that a tile takes the vector unit, about 4,400
 cycles on the 910 at 75 a number."""
 
-FEW = {"stablehlo.sort": 8, "stablehlo.multiply": 160}
+FEW = {"stablehlo.sort": 8, "stablehlo.multiply": 160, "stablehlo.divide": 210}
 FEW |= dict.fromkeys(["stablehlo.add", "stablehlo.subtract"], 112)
+FEW |= dict.fromkeys(["stablehlo.sqrt", "stablehlo.rsqrt"], 210)
 """Numbers up to which the scalar unit is faster, for operations where these are not FEW_ORDERED: at
-111 cycles a sum or product on the 910, where a tile of sums takes 11,900 and one of products
-18,600."""
+111 cycles a sum, product or quotient on the 910, where a tile of sums takes 11,900, one of products
+18,600 and one of quotients 23,600."""
 
 
 @register_pass
@@ -106,18 +110,22 @@ class Doubles:
             self._sort(op)
         elif op.name == "stablehlo.convert":
             self._converted(op)
-        elif op.name in COMPUTED or op.name == "stablehlo.subtract":
+        elif op.name in COMPUTED:
             self._computed(op)
         elif len(op.results) == 1 and order_of_body(op):
             self._reduce(op)
 
     def _computed(self, op: Op) -> None:
-        """A sum, difference or product."""
-        a, b = (self.bits_of(value) for value in op.operands)
+        """A sum, difference, product, quotient or root."""
+        bits = [self.bits_of(value) for value in op.operands]
+        kind = bits[0].type
         if op.name == "stablehlo.subtract":
-            b = order.combined("add", b, order.LEAST)
-        called = COMPUTED.get(op.name, COMPUTED["stablehlo.add"])
-        self._replace(op, operator(called, [a, b], a.type))
+            bits[1] = order.combined("add", bits[1], order.LEAST)
+        made = operator(COMPUTED[op.name], bits, kind)
+        if op.name == "stablehlo.rsqrt":
+            one = t.full(kind, order.ONE)
+            made = operator(COMPUTED["stablehlo.divide"], [one, made], kind)
+        self._replace(op, made)
 
     def _converted(self, op: Op) -> None:
         """Numbers as f64, or f64 as others."""

@@ -130,14 +130,15 @@ def whole_power(p: VectorProgram, exponent: Value) -> Value:
     return p.convert(power_of_two(p, exponent), "s32", "trunc")
 
 
-def carried(p: VectorProgram, limbs: Sequence[Value]) -> Limbs:
-    """The same number with 16 bits in each limb below the top; limbs may be negative before."""
+def carried(p: VectorProgram, limbs: Sequence[Value], bits: int = HALF_WIDTH) -> Limbs:
+    """The same number with so many bits, 8 or more, in each limb below the top; limbs may be
+    negative before."""
     *lower, top = limbs
     found, over = [], None
     for limb in lower:
         total = limb if over is None else p.add(limb, over)
-        found.append(mask(p, total, LOWER))
-        over = shifted_right(p, total, HALF_WIDTH)
+        found.append(mask(p, total, (1 << bits) - 1))
+        over = shifted_right(p, total, bits)
     return [*found, top if over is None else p.add(top, over)]
 
 

@@ -44,6 +44,7 @@ from davinci.operators.words import (
     MANTISSA_BITS,
     either,
     mask,
+    not_zero,
     picked,
     shifted_left,
     shifted_right,
@@ -129,15 +130,168 @@ def double_mul(p: VectorProgram, a: Operand, b: Operand) -> Value:
             columns[i + j] = p.add(columns[i + j], product) if i + j in columns else product
     wide = [p.add(columns[n], p.mul(columns[n + 1], 1 << 8)) for n in range(0, 12, 2)]
     room = p.sub(p.add(x.exponent, y.exponent), BIAS - 12)
-    limbs, left = raised(p, carried(p, [*wide, columns[12]]), p.max(room, 0), 4)
-    kept = [odd_for(p, limbs[3], limbs[:3]), *limbs[4:]]
-    kept = carried(p, moved_down(p, kept, p.min(p.max(p.sub(0, room), 0), 63)))
-    low, high = rounded(p, kept, left)
-    sign = p.mul(p.sub(sign_mask(p, x.high), sign_mask(p, y.high)), signed(SIGN))
+    low, high = _rounded_wide(p, carried(p, [*wide, columns[12]]), room, 4)
+    sign = _sign_of_both(p, x, y)
     special = p.max(x.endless(p), y.endless(p))
     nan = p.max(p.max(x.is_nan(p), y.is_nan(p)), p.sub(1, p.mul(x.some(p), y.some(p))))
     infinite = either(p, sign, INFINITY)
     return with_special(p, (low, either(p, high, sign)), special, nan, infinite)
+
+
+def _rounded_wide(p: VectorProgram, limbs: Limbs, room: Value, moves: int) -> tuple[Value, Value]:
+    """The words of more than four limbs, see `rounded`, whose leading one may be anywhere.
+
+    Args:
+        room: bits by which they may be raised; below 0, bits by which they lie too high.
+        moves: by whole limbs that may be needed, see `raised`.
+    """
+    limbs, left = raised(p, limbs, p.max(room, 0), moves)
+    *rest, low, middle, below, top = limbs
+    kept = [odd_for(p, low, rest), middle, below, top]
+    kept = carried(p, moved_down(p, kept, p.min(p.max(p.sub(0, room), 0), 63)))
+    return rounded(p, kept, left)
+
+
+def _sign_of_both(p: VectorProgram, x: Double, y: Double) -> Value:
+    """The sign of a product or quotient."""
+    return p.mul(p.sub(sign_mask(p, x.high), sign_mask(p, y.high)), signed(SIGN))
+
+
+QUOTIENT_DIGITS = 4
+"""Digits of 16 bits behind the first one: 64 bits and what is left."""
+
+PART_BITS = 14
+"""Bits of the limbs that digits are multiplied by."""
+
+
+@elementwise(values=computed("divide"), types=LONG)
+def double_div(p: VectorProgram, a: Operand, b: Operand) -> Value:
+    """The bits of the quotient of two f64 that a and b are the bits of, by digits that quotients
+    of f32 give to less than one: digits with signs, and remainders with signs of at most half of
+    the divisor."""
+    x, y = Double.of(p, a), Double.of(p, b)
+    (dividend, above), (divisor, below) = (_normal(p, each) for each in (x, y))
+    rest, by = (_parts(p, limbs) for limbs in (dividend, divisor))
+    single = p.max(_in_f32(p, by), 1.0)
+    digits: Limbs = []
+    for _ in range(QUOTIENT_DIGITS + 1):
+        factor = 1 << (HALF_WIDTH if digits else 0)
+        found = p.mul(p.div(_in_f32(p, rest), single), float(factor))
+        digit = p.convert(found, "s32", "rint")
+        rest = [p.sub(p.mul(u, factor), p.mul(digit, v)) for u, v in zip(rest, by, strict=True)]
+        rest = carried(p, rest, PART_BITS)
+        digits.insert(0, digit)
+    # What is left below 0 was taken too much, and then less than one of the last digit is missing.
+    digits[0] = p.add(digits[0], sign_mask(p, rest[-1]))
+    limbs = carried(p, digits)
+    *lower, top = rest
+    limbs[0] = odd_for(p, limbs[0], [*lower, not_zero(p, top)])
+    room = p.add(p.sub(above, below), BIAS + LEAD - 1)
+    low, high = _rounded_wide(p, limbs, room, 1)
+    sign = _sign_of_both(p, x, y)
+    endless = [each.endless(p) for each in (x, y)]
+    nothing = [p.sub(1, each.some(p)) for each in (x, y)]
+    nan = p.max(p.max(x.is_nan(p), y.is_nan(p)), p.max(p.mul(*endless), p.mul(*nothing)))
+    special = p.max(p.max(*endless), nothing[1])
+    infinite = either(p, sign, p.mul(p.sub(1, endless[1]), INFINITY))
+    return with_special(p, (low, either(p, high, sign)), special, nan, infinite)
+
+
+ROOT_LIMBS = 4
+"""Limbs of `PART_BITS` of a root: 56 bits, and what is left."""
+
+
+@elementwise(values=computed("sqrt"), types=LONG)
+def double_sqrt(p: VectorProgram, a: Value) -> Value:
+    """The bits of the root of the f64 that a is the bits of, by digits as in `double_div`: a root
+    of f32, and then what is left by twice the root so far."""
+    x = Double.of(p, a)
+    mantissa, exponent = _normal(p, x)
+    twice = p.add(exponent, BIAS + 1)
+    odd = mask(p, twice, 1)
+    parts = [p.mul(part, p.add(p.add(odd, odd), 2)) for part in _parts(p, mantissa)]
+    nothing = p.sub(x.low, x.low)
+    rest = carried(p, [*[nothing] * ROOT_LIMBS, *parts], PART_BITS)
+    root = p.unary("vsqrt", p.mul(_in_f32(p, rest), 2.0**-PART_BITS))
+    digits: Limbs = []
+    for place in range(ROOT_LIMBS):
+        if place:
+            part = p.div(p.mul(_in_f32(p, rest), 2.0**-PART_BITS), p.add(root, root))
+            digits.append(p.convert(part, "s32", "rint"))
+        else:
+            digits.append(p.max(p.convert(root, "s32", "rint"), 1))
+        if place < 2:
+            weighed = p.mul(p.convert(digits[-1], "f32"), 2.0 ** -(PART_BITS * place))
+            root = p.add(root, weighed) if place else weighed
+        rest = _less_square(p, rest, digits)
+    digits[-1] = p.add(digits[-1], sign_mask(p, rest[-1]))
+    *lower, top = rest
+    found = _root_limbs(p, carried(p, digits[::-1], PART_BITS))
+    found[0] = odd_for(p, found[0], [*lower, not_zero(p, top)])
+    room = p.sub(quotient(p, twice, 0.5), 1)
+    words = rounded(p, found, room)
+    some, negative = x.some(p), is_negative(p, x.high)
+    nan = p.max(x.is_nan(p), p.mul(some, negative))
+    special = p.max(p.max(x.endless(p), p.sub(1, some)), nan)
+    return with_special(p, words, special, nan, x.high)
+
+
+def _less_square(p: VectorProgram, rest: Limbs, digits: Limbs) -> Limbs:
+    """What the last digit of a root, the highest one first, leaves: less than twice the root times
+    a unit of the digit, so that it has a limb less."""
+    place, rest = len(digits) - 1, list(rest)
+    for number, digit in enumerate(digits):
+        product = p.mul(digit, digits[-1])
+        if number < place:
+            product = p.add(product, product)
+        limb = 2 * (ROOT_LIMBS - 1) - number - place
+        rest[limb] = p.sub(rest[limb], product)
+    *lower, below, top = carried(p, rest, PART_BITS)
+    return [*lower, p.add(below, shifted_left(p, top, PART_BITS))]
+
+
+def _root_limbs(p: VectorProgram, parts: Limbs) -> Limbs:
+    """The 56 bits of four limbs of `PART_BITS` as they are rounded: two bits below the others."""
+    a, b, c, d = parts
+    found: Limbs = []
+    for limb, above, count in ((a, b, 2), (b, c, 4)):
+        upper = quotient(p, limb, 2.0**-count)
+        if not found:
+            found.append(p.sub(limb, p.mul(upper, 1 << count)))
+        kept = mask(p, above, (1 << count + 2) - 1)
+        found.append(p.add(upper, shifted_left(p, kept, PART_BITS - count)))
+    return [*found, p.add(quotient(p, c, 2.0**-6), shifted_left(p, d, 8))]
+
+
+SPARE = 64
+"""More than the bits by which a number below the normal ones is raised."""
+
+
+def _normal(p: VectorProgram, x: Double) -> tuple[Limbs, Value]:
+    """The mantissa with its leading one at `LEAD` of the top limb, and the exponent that counts
+    with it, which may be below 0."""
+    limbs, left = raised(p, x.limbs, p.add(x.exponent, SPARE), 3)
+    return limbs, p.sub(left, SPARE)
+
+
+def _parts(p: VectorProgram, limbs: Limbs) -> Limbs:
+    """The 54 bits of three limbs in four of `PART_BITS`."""
+    found: Limbs = []
+    low, middle, top = limbs
+    for limb, above, count in ((low, middle, 14), (middle, top, 12)):
+        upper = quotient(p, limb, 2.0**-count)
+        if not found:
+            found.append(p.sub(limb, p.mul(upper, 1 << count)))
+        room = HALF_WIDTH - count
+        found.append(p.add(upper, p.mul(mask(p, above, (1 << PART_BITS - room) - 1), 1 << room)))
+    return [*found, quotient(p, top, 2.0**-10)]
+
+
+def _in_f32(p: VectorProgram, parts: Limbs) -> Value:
+    """Limbs of `PART_BITS`, to some units in the last place of f32, the lowest ones left out."""
+    base = float(1 << PART_BITS)
+    *_, low, middle, top = (p.convert(limb, "f32") for limb in parts)
+    return p.add(p.mul(p.add(p.mul(top, base), middle), base), low)
 
 
 def _bytes(p: VectorProgram, limbs: Limbs) -> Limbs:

@@ -55,7 +55,7 @@ def test_moves(machine: str) -> None:
 
 ARITHMETIC = """func.func @main(%x: tensor<27x9xf64>, %y: tensor<27x9xf64>, %i: tensor<27x9xi64>,
     %s: tensor<27x9xf32>) -> (tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>,
-    tensor<27x9xf32>, tensor<27x9xi32>) {
+    tensor<27x9xf32>, tensor<27x9xi32>, tensor<27x9xf64>) {
   %half = stablehlo.constant dense<0.1> : tensor<27x9xf64>
   %a = stablehlo.add %x, %y : tensor<27x9xf64>
   %d = stablehlo.subtract %half, %y : tensor<27x9xf64>
@@ -66,15 +66,17 @@ ARITHMETIC = """func.func @main(%x: tensor<27x9xf64>, %y: tensor<27x9xf64>, %i: 
   %f = stablehlo.convert %y : (tensor<27x9xf64>) -> tensor<27x9xf32>
   %n = stablehlo.convert %x : (tensor<27x9xf64>) -> tensor<27x9xi32>
   %b = stablehlo.add %d, %p : tensor<27x9xf64>
-  return %a, %m, %b, %f, %n : tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>,
-    tensor<27x9xf32>, tensor<27x9xi32>
+  %q = stablehlo.divide %x, %y : tensor<27x9xf64>
+  %r = stablehlo.sqrt %q : tensor<27x9xf64>
+  return %a, %m, %b, %f, %n, %r : tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>,
+    tensor<27x9xf32>, tensor<27x9xi32>, tensor<27x9xf64>
 }"""
 
 
-@pytest.mark.filterwarnings("ignore:invalid value", "ignore:overflow")
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:overflow", "ignore:divide")
 @pytest.mark.parametrize("machine", ["ascend910", "ascend310"])
 def test_arithmetic(machine: str) -> None:
-    """Sums, products and conversions are rounded once, edge values among them."""
+    """Sums, products, quotients, roots and conversions are rounded once, edge values among them."""
     x, y = doubles((27, 9), 4), doubles((27, 9), 5)
     x[:9], y[:9] = np.meshgrid(ODD, ODD)
     y[9:18] = -x[9:18] * (1 + np.arange(9) * 2.0**-52)
@@ -84,7 +86,7 @@ def test_arithmetic(machine: str) -> None:
     bounds = np.iinfo(np.int32)
     whole = np.trunc(np.nan_to_num(np.clip(x, bounds.min, bounds.max)))
     both = (0.1 - y) + integers.astype(np.float64) * single.astype(np.float64)
-    wanted = [x + y, x * y, both, y.astype(np.float32), whole.astype(np.int32)]
+    wanted = [x + y, x * y, both, y.astype(np.float32), whole.astype(np.int32), np.sqrt(x / y)]
     for found, each in zip(executable.run(x, y, integers, single).values(), wanted, strict=True):
         assert same_numbers(found, each)
     assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
