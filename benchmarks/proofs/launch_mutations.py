@@ -12,7 +12,7 @@ all checks. Both must agree: no unsafe launch accepted, no safe one refused.
 
 With --before-running the first judge is the pass `check-meetings`, and what it judges are kernels
 with a program for cube cores and one for vector cores, which have flags for each other
-(test/fuzz/core_flags.py).
+(test/fuzz/core_flags.py), and compiled ones of these (test/fuzz/compiled_flags.py).
 
 Prints the numbers; --write puts them into docs/checks.md. Exits with 1 if they disagree anywhere.
 """
@@ -31,8 +31,10 @@ from checks_page import parser_of_figures, put
 
 from assembler import Assembler
 from fuzz.talking_mutation import (
+    COMPILED,
     compiled,
     judge_compiled,
+    judge_compiled_before_running,
     judged,
     judged_before_running,
     judged_by_flags,
@@ -54,6 +56,8 @@ def main() -> int:
     start = time.process_time()
     if options.before_running:
         checked = judged_before_running(options.mutants, np.random.default_rng(options.seed))
+        for name in COMPILED:
+            judge_compiled_before_running(name, checked, EVERY)
         command = f"launch_mutations.py {options.mutants} {options.seed} --before-running"
         put("BEFORE", command, table(checked), time.process_time() - start, options.write)
         print(*checked.wrong[:10], sep="\n")

@@ -13,6 +13,7 @@ import numpy as np
 
 from davinci import zoo
 from fuzz import core_flags, flag_meetings
+from fuzz.compiled_flags import CompiledFlags, of_cores
 from fuzz.flag_meetings import FlagMeetings
 from fuzz.group_kernels import GroupModel
 from fuzz.talking_kernels import TalkingKernel, talking
@@ -99,6 +100,31 @@ def judged_before_running(count: int, rng: np.random.Generator, every: int = 1) 
             for (kind, kernel), judged in zip(batch, verdicts, strict=True):
                 _agreed(judged.said or judged.open, judged.found, kind, kernel, tally)
     return tally
+
+
+COMPILED = (
+    "product-split-k",
+    "product-laid-out",
+    "product-followed",
+    "attention",
+    "attention-few-rows",
+    "attention-causal",
+    "norm_in_phases",
+    "softmax_in_phases",
+)
+"""Names of `split_kernels` whose cores wait for each other."""
+
+
+def judge_compiled_before_running(name: str, tally: Tally, every: int = 1) -> None:
+    """Judges a compiled kernel of a split machine as it is, then each `every`th of its mutants, by
+    `check-meetings`. Those of which the simulator says something else are left out."""
+    kernel = CompiledFlags(name)
+    tally.kernels += 1
+    mutants = islice(kernel.mutants(), 0, None, every)
+    for kind, text in chain([("unchanged", kernel.text)], mutants):
+        judged = kernel.judge(text)
+        if of_cores(judged):
+            _agreed(judged.said or judged.open, judged.found, kind, name, tally)
 
 
 def _agreed(said: str, found: str, kind: str, launch: object, tally: Tally) -> bool:
