@@ -201,3 +201,19 @@ def for_loop(start: IndexLike, stop: IndexLike, step: IndexLike = 1) -> Iterator
     with ir.InsertionPoint(loop.body):
         yield loop.induction_variable
         scf.YieldOp([])
+
+
+def is_equal(index: IndexLike, value: int) -> ir.Value:
+    """Whether an index has a value."""
+    equal = arith.CmpIOp(arith.CmpIPredicate.eq, as_value(index), constant_index(value))
+    found: ir.Value = equal.result
+    return found
+
+
+@contextmanager
+def only_if(condition: ir.Value) -> Iterator[None]:
+    """Builds what is done only where a condition holds."""
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        yield
+        scf.YieldOp([])

@@ -89,6 +89,7 @@ CCE = [
         [memref("9x8", "i32"), "i32", ub("5x8", "i32")],
         "early = array<i64: 2, 1>, own = 4 : i64, seen = array<i64: 2, 3>",
     ),
+    ("sync_cores", [memref("6x8", "i32"), "i32", ub("4x8", "i32")], "group = 3 : i64"),
     (
         "sync_and_copy",
         [

@@ -21,6 +21,9 @@ MEETINGS_THAT_ARE_NONE = [
             ("own = 1, early = array<i64: 0, 0>", "early counter; found ahead by 0"),
             ("seen = array<i64: 0, 2>", "lines of scratch; found 4; expected 3"),
             ("own = 1, early = array<i64: 0, 1>, seen = array<i64: 0, 3>", "expected 5, those"),
+            ("group = 3", "group; found 3; expected a divisor of 4 lines"),
+            ("group = 2", "lines of scratch; found 4; expected 3"),
+            ("group = 2, seen = array<i64: 0, 2>", "lines of a group; found seen"),
         )
     ),
     *(

@@ -297,7 +297,7 @@ def projections(g: OnnxGraph, x: str) -> str:
     return g.node("Concat", g.node("Tanh", q), g.node("Relu", k), v, axis=0)
 
 
-@network("split-reductions", 1, 1 << 20)
+@network("split-reductions", 40, 1 << 16)
 def long_sums(g: OnnxGraph, x: str) -> str:
     return reduced(g, "ReduceSum", x, 1)
 

@@ -225,12 +225,15 @@ class SomeBlocks(TypedDict, total=False):
         early: the line of its second counter, the same way, and by how much it is higher; or None.
         seen: the first line that the block looks at, and how many there are.
         again: counters that the scalar unit loads a second time, so that a look takes longer.
+        group: how many blocks whose numbers follow each other meet, those of the first group from
+            number 0 on.
     """
 
     own: int
     early: Sequence[int] | None
     seen: Sequence[int]
     again: int
+    group: int
 
 
 def read_counter(lines: Value, scratch: Value, **some: Unpack[SomeBlocks]) -> Value:

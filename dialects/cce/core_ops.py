@@ -38,12 +38,13 @@ OF_SOME = {
     "early": integers(2, -MOST_LINES, MOST_LINES, required=False),
     "seen": integers(2, 0, MOST_LINES, required=False),
     "again": integer(0, MOST_LINES, required=False),
+    "group": integer(1, MOST_LINES, required=False),
 }
 """Attributes by which blocks wait for some others only."""
 
 
 def check_meeting(op: Op, number: ir.Value) -> None:
-    """C1 to C6 of `sync_cores`."""
+    """C1 to C7 of `sync_cores`."""
     check_lines(op, op.operands[0], op.operands[2])
     require(type_text(number.type) == "i32", "type of number", str(number.type), "i32")
 
@@ -59,7 +60,12 @@ def check_lines(op: Op, in_memory: ir.Value, room: ir.Value) -> None:
         require(legal, role, found, f"s32 [blocks, {LANES}]")
         require_contiguous(role, buffer)
     total = lines.shape[0]
-    first, count = attribute(op, "seen", (0, total))
+    group = attribute(op, "group", total)
+    chosen = [name for name in ("own", "early", "seen") if attribute(op, name) is not None]
+    if group < total:
+        require(not chosen, "lines of a group", ", ".join(chosen), "those of its blocks")
+    require(total % group == 0, "group", group, f"a divisor of {total} lines")
+    first, count = attribute(op, "seen", (0, group))
     seen = f"{count} from {first} on"
     require(0 < count <= total - first, "lines seen", seen, f"1..{total} lines")
     own, (early, ahead) = attribute(op, "own", 0), attribute(op, "early", (None, 1))
@@ -114,6 +120,9 @@ class SyncCoresOp(Cce.Operation, name="sync_cores"):
        `ahead`: who looks at it goes on when the block is as many behind.
     C6 `seen`, [first, count]: the lines whose counters must have reached `number`; scratch has room
        for them and the block's own.
+    C7 `group`: so many blocks whose numbers follow each other meet, from block 0 on, of which there
+       are whole groups; they have no lines of their own choice. Where cores have flags for each
+       other, all blocks meet.
     """
 
     lines: Operand[Any]
@@ -136,8 +145,8 @@ class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
     C1 lines in GM, i32 [blocks, 8], contiguous; one for each block of the launch.
     C2 scratch in UB, i32 [blocks + 1, 8], contiguous; that of `read_counter`.
     C3 number: i32, more than in the synchronisation before, the same in all blocks.
-    C4 to C6 as of `sync_cores`.
-    C7 source in GM; it and the destination as those of `copy`, without `round_up`.
+    C4 to C7 as of `sync_cores`.
+    C8 source in GM; it and the destination as those of `copy`, without `round_up`.
     """
 
     lines: Operand[Any]

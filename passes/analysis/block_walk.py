@@ -160,7 +160,8 @@ class BlockWalk:
         own, early = attribute(op, "own", 0), attribute(op, "early")
         places = [(own, 0)] if early is None else [(early[0], early[1]), (own, 0)]
         counted = tuple((self.values.block + place, ahead) for place, ahead in places)
-        first, count = attribute(op, "seen", (0, op.operands[0].type.shape[0]))
+        group = attribute(op, "group", op.operands[0].type.shape[0])
+        first, count = attribute(op, "seen", (self.values.block // group * group, group))
         seen = range(first, first + count)
         if op.name == "cce.read_counter":
             return BlockMeeting(op, lines, 0, True, counted, seen, reads=True)

@@ -1,17 +1,18 @@
-"""ascend-split-reductions: cores share reductions that leave less than one value a core.
+"""ascend-split-reductions: cores share reductions that leave few values for each of them.
 
 before:
-    %m = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 0, 1>}
-        : (tensor<4096x1024xf32>) -> tensor<f32>
+    %m = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>}
+        : (tensor<40x65536xf32>) -> tensor<40xf32>
 after:
-    %s = "ascend.reshape"(%x) : (tensor<4096x1024xf32>) -> tensor<32x128x1024xf32>
-    %p = "ascend.reduce"(%s) {kind = "add", dims = array<i64: 1, 2>} : (..) -> tensor<32xf32>
-    %q = "ascend.reshape"(%p) {ascend.begins} : (tensor<32xf32>) -> tensor<32xf32>
-    %m = "ascend.reduce"(%q) {kind = "add", dims = array<i64: 0>} : (..) -> tensor<f32>
+    %s = "ascend.reshape"(%x) : (tensor<40x65536xf32>) -> tensor<40x32x2048xf32>
+    %p = "ascend.reduce"(%s) {kind = "add", dims = array<i64: 2>} : (..) -> tensor<40x32xf32>
+    %q = "ascend.reshape"(%p) {ascend.begins} : (tensor<40x32xf32>) -> tensor<40x32xf32>
+    %m = "ascend.reduce"(%q) {kind = "add", dims = array<i64: 1>} : (..) -> tensor<40xf32>
 
-Cores hand nothing over inside a kernel, so what one value comes from is one core's. A reduced
-dimension is split in equal parts, a kernel reduces each, and another one, which begins at a reshape
-that says so, what they leave, where the two with their launches take clearly less time than one.
+Cores that share what one value comes from can meet in one kernel, where their number is a multiple
+of the values'. Else a reduced dimension is split in equal parts, a kernel reduces each, and another
+one, which begins at a reshape that says so, what they leave, where the two with their launches take
+clearly less time than one.
 f16 that accumulates in f32 does so in both. Where all readers of an elementwise operator are split
 alike, its operands are parted in its place: what then reads an array does so in the same parts, and
 can be one kernel. Sums of exponentials, as of softmax, are joined with the maxima of their parts
@@ -142,7 +143,7 @@ def split(op: Op, chip: Chip) -> ir.Value | None:
     kind, dims = attribute(op, "kind"), tuple(attribute(op, "dims"))
     element = REDUCTIONS[kind].accumulator(source.element)
     source = replace(source, element=element)
-    whole = chip.cycles(graph_of_reduction(source, result.shape, kind, dims))
+    whole = chip.cycles(graph_of_reduction(source, result.shape, kind, dims), meets=True)
     if whole is None:
         return None
     chip = chip.of_phases(2)

@@ -178,12 +178,17 @@ class Chip:
         """The chip on which a kernel is one of so many phases of a launch."""
         return replace(self, phases=phases)
 
-    def cycles(self, graph: Graph) -> float | None:
+    def cycles(self, graph: Graph, meets: bool = False) -> float | None:
         """Estimated cycles of a kernel with its launch, or its part of one, on as many cores as
-        pay; None if none can hold the group."""
+        pay; None if none can hold the group.
+
+        Args:
+            meets: whether its cores may meet where those of kernels of this launch can.
+        """
         price = LaunchPrice(self.machine, self.phases if self.joined else 1)
+        meets = meets and (self.machine.cross_core is None or not self.joined)
         try:
-            return cores_of(graph, self.machine, self.cores, price=price).total
+            return cores_of(graph, self.machine, self.cores, price=price, meets=meets).total
         except NoSpace:
             return None
 
@@ -325,8 +330,8 @@ def ways(source: Tensor, dim: int, rows: int, cores: int) -> Iterator[tuple[int,
 
 
 def part_exponentials(op: Op, chip: Chip) -> ir.Value | None:
-    """Parts a sum of exponentials and the maxima that it needs, where that takes less time; the
-    parted rows if it did."""
+    """Parts a sum of exponentials and the maxima that it needs, where that takes less time than one
+    kernel, whose cores meet; the parted rows if it did."""
     found = sum_at(op)
     if found is None:
         return None
@@ -338,7 +343,7 @@ def part_exponentials(op: Op, chip: Chip) -> ir.Value | None:
         return None
     if any(map(_feeds_product, last)):
         return None
-    whole = weighed([found.largest, *middle, op, *last], chip)
+    whole = weighed([found.largest, *middle, op, *last], chip, meets=True)
     # What is done to parts, what joins them, and what needs the sum.
     chip = chip.of_phases(3 if last else 2)
     behind: float | None = 0.0
@@ -373,11 +378,14 @@ def _feeds_product(op: Op) -> bool:
     return through and any(map(_feeds_product, users_of(op)))
 
 
-def weighed(ops: Sequence[Op], chip: Chip, without: Op | None = None) -> float | None:
+def weighed(
+    ops: Sequence[Op], chip: Chip, without: Op | None = None, meets: bool = False
+) -> float | None:
     """Estimated cycles of one kernel with its launch, None if none can hold these operators.
 
     Args:
         without: a reader of what they make that will be gone.
+        meets: as of `Chip.cycles`.
     """
     members = {*ops, without}
     outputs = [
@@ -385,4 +393,4 @@ def weighed(ops: Sequence[Op], chip: Chip, without: Op | None = None) -> float |
         for op in ops
         if not members.issuperset(readers_of(op.results[0])) or op == ops[-1]
     ]
-    return chip.cycles(graph_of(_computing(ops), outputs)[0])
+    return chip.cycles(graph_of(_computing(ops), outputs)[0], meets)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.dialects.cce import build as cce
+from davinci.dialects.cce.build import SomeBlocks
 from davinci.isa.counters import LINE_BYTES
 from davinci.mlir import Op, arith, ir, memref, operations, root_of, symbol_name, symbols, unique
 from davinci.passes import builder
@@ -52,23 +53,25 @@ def meet_once(lines: ir.Value) -> None:
 
 
 class CoreMeetings:
-    """Builds meetings of all cores of a kernel, one after the other.
+    """Builds meetings of the cores of a kernel, one after the other.
 
     Args:
         lines: counters of the cores, i32 [cores, 8], an argument of the kernel.
+        group: how many cores that follow each other meet; 0 for all of the kernel.
     """
 
-    def __init__(self, lines: ir.Value) -> None:
+    def __init__(self, lines: ir.Value, group: int = 0) -> None:
         self.lines, (cores, _) = lines, ir.MemRefType(lines.type).shape
         self._i32 = ir.IntegerType.get_signless(32)
-        self._scratch = builder.alloc([cores + 1, LANES], self._i32, "UB")
-        self._number = cce.read_counter(lines, self._scratch)
+        self._some: SomeBlocks = {"group": group} if 0 < group < cores else {}
+        self._scratch = builder.alloc([(group or cores) + 1, LANES], self._i32, "UB")
+        self._number = cce.read_counter(lines, self._scratch, **self._some)
 
     def meet(self) -> None:
-        """Waits until all cores have come."""
+        """Waits until the cores have come."""
         one = arith.ConstantOp(self._i32, ir.IntegerAttr.get(self._i32, 1)).result
         self._number = arith.AddIOp(self._number, one).result
-        cce.sync_cores(self.lines, self._number, self._scratch)
+        cce.sync_cores(self.lines, self._number, self._scratch, **self._some)
 
 
 def _zeros(root: Op, kind: ir.MemRefType) -> str:

@@ -146,14 +146,15 @@ class Places:
     @staticmethod
     def of(emitter: Emitter, op: Op, target: ir.Value, room: ir.Value) -> Places:
         lines, scratch = emitter.addresses.of(target), emitter.addresses.of(room)
-        first, count = attribute(op, "seen", (0, buffer_of(target).shape[0]))
+        group = attribute(op, "group")
+        first, count = attribute(op, "seen", (0, group or buffer_of(target).shape[0]))
         offset, early = attribute(op, "own", 0), attribute(op, "early")
         lines_of = [(offset, 0)] if early is None else [tuple(early), (offset, 0)]
         own = [
             (scratch.plus(Shift((count + i) * LINE_BYTES)), own_line(lines, place), ahead)
             for i, (place, ahead) in enumerate(lines_of)
         ]
-        seen = lines.plus(Shift(first * LINE_BYTES))
+        seen = lines.plus(Shift(first * LINE_BYTES, first_line(group) if group else None))
         return Places(seen, scratch, count, tuple(own), offset - lines_of[0][0])
 
     def of_own(self, names: Sequence[str], gap: str) -> dict[str, int]:
@@ -264,10 +265,18 @@ def plus(number: ir.Value, more: int) -> ir.Value:
 
 def own_line(lines: Address, behind: int) -> Address:
     """The line so many behind the one of this block's number."""
-    i64 = ir.IntegerType.get_signless(64)
-    block = builder.op("hivm.get_block_idx", [], [i64]).result
-    start = arith.MulIOp(block, constant_i64(LINE_BYTES)).result
+    start = arith.MulIOp(block_number(), constant_i64(LINE_BYTES)).result
     return lines.plus(Shift(behind * LINE_BYTES, start))
+
+
+def first_line(group: int) -> ir.Value:
+    """Bytes in front of the line of the first block of this block's group."""
+    number = arith.DivUIOp(block_number(), constant_i64(group)).result
+    return arith.MulIOp(number, constant_i64(group * LINE_BYTES)).result
+
+
+def block_number() -> ir.Value:
+    return builder.op("hivm.get_block_idx", [], [ir.IntegerType.get_signless(64)]).result
 
 
 def flag(emitter: Emitter, op: Op, source: Pipe, target: Pipe) -> None:

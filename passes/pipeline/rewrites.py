@@ -267,8 +267,8 @@ REWRITES: dict[str, Rewrite] = {
     "split-reductions": Rewrite(
         OPERATORS,
         "ascend-split-reductions",
-        "sum of 2^20 values",
-        "sum of 32 sums of 2^15",
+        "sums of 40 rows of 2^16",
+        "sums of 32 sums of 2^11 each",
         "sums in another order",
     ),
     "loop-kernels": Rewrite(

@@ -10,9 +10,9 @@
           copy the piece of each output to GM
         fold what was gathered to statistics
         where cores that share a tile meet:      they see their own pieces only
-          copy what they tell to GM              of each core, behind the kernel's own arguments
-          all cores meet                         cce.sync_cores
-          copy that of all cores of the tile to UB, which statistics combine
+          copy what they tell to GM              one message each, behind the kernel's arguments
+          the cores of the tile meet             cce.sync_cores
+          copy the messages of all of them to UB, which statistics combine
 
 Pieces are written out one after the other, so that `multi-buffer` can order them.
 """
@@ -20,14 +20,14 @@ Pieces are written out one after the other, so that `multi-buffer` can order the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 from davinci.mlir import arith, ir
 from davinci.operators.reduce import REDUCTIONS
-from davinci.operators.vector_program import TileStep, Value
+from davinci.operators.vector_program import TileStep, Value, joined
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.exchange import LANES, CoreMeetings, add_arguments
 from davinci.passes.ascend_to_cce.serving import serving
@@ -41,8 +41,9 @@ from davinci.passes.builder import (
     add,
     alloc,
     as_value,
-    for_loop,
+    is_equal,
     mul,
+    only_if,
     op,
     restride,
     subview,
@@ -68,7 +69,7 @@ class PhasedBuilder(TileBuilder):
         self.whole = self.layout
         self.held = PhasedLayout(self.layout, self.phases, self.schedule.own)
         self.meetings: CoreMeetings | None = None
-        self.sent: dict[Value, ir.Value] = {}
+        self.sent: dict[tuple[Value, ...], ir.Value] = {}
         self.told: dict[Value, ir.Value] = {}
         self.core: ir.Value | None = None
         self.fixed: dict[Value, ir.Value] = {}
@@ -115,7 +116,7 @@ class PhasedBuilder(TileBuilder):
                 self._exchange(phase.told, part)
         self._on_statistics(self.phases.statistics)
         # Each core of a tile has all statistics after the meeting, so the first stores them.
-        first = for_loop(part, 1) if meet and self.phases.outputs else nullcontext()
+        first = only_if(is_equal(part, 0)) if meet and self.phases.outputs else nullcontext()
         with first:
             for number in self.phases.outputs:
                 self._store(number, starts)
@@ -143,8 +144,7 @@ class PhasedBuilder(TileBuilder):
             self._begin(step, buffer)
             gathered.append(buffer)
         rest = schedule.equal < schedule.pieces
-        # Runs once, or not at all, where cores share the tile.
-        only = for_loop(schedule.share - 1, add(part, 1)) if shared else nullcontext()
+        only = only_if(is_equal(part, schedule.share - 1)) if shared else nullcontext()
         if rest and schedule.meet:  # first, as others wait for the core
             with only:
                 self._rest(phase, starts, gathered)
@@ -199,36 +199,45 @@ class PhasedBuilder(TileBuilder):
     def _begin_exchange(self) -> None:
         """Arguments for counters, and for what each core has reduced."""
         cores, i32 = self.schedule.cores, ir.IntegerType.get_signless(32)
-        told = [value for phase in self.phases.phases for value in phase.told]
         kinds = [ir.MemRefType.get([cores, LANES], i32)]
-        for value in told:
-            size = math.prod(self.whole.shape(value))
-            kinds.append(ir.MemRefType.get([cores, size], element_type(value.dtype)))
+        messages = [values for phase in self.phases.phases for values in by_type(phase.told)]
+        for values in messages:
+            size = sum(math.prod(self.whole.shape(value)) for value in values)
+            kinds.append(ir.MemRefType.get([cores, size], element_type(values[0].dtype)))
         kernel = ir.InsertionPoint.current.block.owner
         lines, *sent = add_arguments(kernel, kinds)
-        self.sent = dict(zip(told, sent, strict=True))
-        self.meetings = CoreMeetings(lines)
+        self.sent = dict(zip(messages, sent, strict=True))
+        self.meetings = CoreMeetings(lines, self.schedule.share)
         self.core = block_index(self.target)
 
     def _exchange(self, told: Sequence[Value], part: IndexLike) -> None:
         """Tells the cores of a tile what each has of its pieces."""
         assert self.meetings is not None and self.core is not None, "cores that do not meet"
-        share = self.schedule.share
-        for value in told:
-            sent, held = self.sent[value], self._held(value)
-            size = ir.MemRefType(sent.type).shape[1]
-            with serving(*self.program.makers(value)):
-                own = subview(sent, [self.core, 0], [1, size])
-                op("cce.copy", [restride(held, [1, size], [size, 1]), own])
+        share, messages = self.schedule.share, by_type(told)
+        for values in messages:
+            for value, first, size in self._places(values):
+                with serving(*self.program.makers(value)):
+                    own = subview(self.sent[values], [self.core, first], [1, size])
+                    op("cce.copy", [restride(self._held(value), [1, size], [size, 1]), own])
         self.meetings.meet()
-        first = arith.SubIOp(self.core, as_value(part)).result
-        for value in told:
-            sent = self.sent[value]
+        first_core = arith.SubIOp(self.core, as_value(part)).result
+        for values in messages:
+            sent = self.sent[values]
             kind = ir.MemRefType(sent.type)
-            size = kind.shape[1]
-            with serving(*self.program.makers(value)):
-                self.told[value] = alloc([share, size], kind.element_type, "UB")
-                op("cce.copy", [subview(sent, [first, 0], [share, size]), self.told[value]])
+            shape = [share, kind.shape[1]]
+            with serving(*joined(*map(self.program.makers, values))):
+                found = alloc(shape, kind.element_type, "UB")
+                op("cce.copy", [subview(sent, [first_core, 0], shape), found])
+            for value, first, size in self._places(values):
+                self.told[value] = subview(found, [0, first], [share, size])
+
+    def _places(self, values: Sequence[Value]) -> Iterator[tuple[Value, int, int]]:
+        """The statistics of a message, each with its first element there and their number."""
+        first = 0
+        for value in values:
+            size = math.prod(self.whole.shape(value))
+            yield value, first, size
+            first += size
 
     def _build_step(self, step: TileStep, once: bool) -> None:
         if step.name not in MEETING:
@@ -292,3 +301,11 @@ class PhasedBuilder(TileBuilder):
                 fill_lanes(dtype, rows, first, last, neutral(kind, dtype))
         operands = [restride(x, [size], [1]) for x in (buffer, held, buffer)]
         op(f"cce.{REDUCTIONS[kind].step}", operands)
+
+
+def by_type(values: Iterable[Value]) -> list[tuple[Value, ...]]:
+    """Values that cores tell each other in one message each: those of one element type."""
+    found: dict[str, list[Value]] = {}
+    for value in values:
+        found.setdefault(value.dtype, []).append(value)
+    return [tuple(each) for each in found.values()]

@@ -308,7 +308,7 @@ def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
 
 
 def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> int:
-    """Estimated cycles of a group.
+    """Estimated cycles of a group, whose cores may meet.
 
     Args:
         growing: whether operators may still join it; statistics may be its inputs and outputs.
@@ -320,7 +320,7 @@ def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> i
     def weighed(graph: Graph, n: int) -> int:
         if growing and not moves_only(graph) and not sorts(graph):
             return estimate(graph, machine, n)
-        chosen = plan_of(graph, machine, n)
+        chosen = plan_of(graph, machine, n, meets=n == cores)
         if isinstance(chosen, MovePlan) and chosen.schedule.scalar and len(graph.nodes) > 1:
             raise NoSpace("a chain of moves by the scalar unit")
         return chosen.schedule.cycles

@@ -9,13 +9,14 @@ import pytest
 
 import davinci
 
-EQUAL, RAGGED, LONG = (2, 65536), (2, 65537), (2, 262147)
-"""Rows that have equal parts, and prime numbers of elements: cores that share the shorter ones meet
-in one kernel."""
+EQUAL, RAGGED, LONG, WHOLE = (2, 65536), (2, 65537), (2, 262147), (2, 262144)
+"""Rows that have equal parts, and prime numbers of elements."""
+
+SOFTMAX, LOG_SOFTMAX, LOG_OF_SUM = "softmax", "log softmax", "log of sum"
 
 
-def text(shape: tuple[int, int], log: bool) -> str:
-    """A softmax of rows, or its logarithm, in StableHLO."""
+def text(shape: tuple[int, int], what: str) -> str:
+    """A softmax of rows, its logarithm, or that of their sums of exponentials, in StableHLO."""
     rows, lanes = shape
     wide, narrow = f"tensor<{rows}x{lanes}xf32>", f"tensor<{rows}xf32>"
     spread = f"dims = [0] : ({narrow}) -> {wide}"
@@ -23,12 +24,17 @@ def text(shape: tuple[int, int], log: bool) -> str:
     %l = stablehlo.log %s : {narrow}
     %c = stablehlo.broadcast_in_dim %l, {spread}
     %y = stablehlo.subtract %d, %c : {wide}"""
-    if not log:
+    if what == SOFTMAX:
         end = f"""
     %c = stablehlo.broadcast_in_dim %s, {spread}
     %y = stablehlo.divide %e, %c : {wide}"""
+    if what == LOG_OF_SUM:
+        end = f"""
+    %l = stablehlo.log %s : {narrow}
+    %y = stablehlo.add %l, %m : {narrow}"""
+    result = narrow if what == LOG_OF_SUM else wide
     return f"""
-    func.func @main(%x: {wide}) -> {wide} {{
+    func.func @main(%x: {wide}) -> {result} {{
     %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
     %m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum across dimensions = [1]
@@ -39,24 +45,33 @@ def text(shape: tuple[int, int], log: bool) -> str:
     %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
         : ({wide}, tensor<f32>) -> {narrow}
     {end}
-    return %y : {wide}
+    return %y : {result}
     }}"""
 
 
-def expected(x: Any, log: bool) -> Any:
+def expected(x: Any, what: str) -> Any:
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
         less = wide - wide.max(axis=1, keepdims=True)
         total = np.exp(less).sum(axis=1, keepdims=True)
-        return less - np.log(total) if log else np.exp(less) / total
+        if what == LOG_OF_SUM:
+            return (np.log(total) + wide.max(axis=1, keepdims=True))[:, 0]
+        return less - np.log(total) if what == LOG_SOFTMAX else np.exp(less) / total
 
 
 @pytest.mark.parametrize(
-    ("log", "shape", "kernels"),
-    [(False, EQUAL, 3), (True, EQUAL, 3), (True, RAGGED, 1), (False, RAGGED, 1), (False, LONG, 3)],
+    ("what", "shape", "kernels"),
+    [
+        (LOG_OF_SUM, WHOLE, 2),
+        (LOG_OF_SUM, LONG, 2),
+        (SOFTMAX, EQUAL, 1),
+        (LOG_SOFTMAX, RAGGED, 1),
+        (SOFTMAX, LONG, 1),
+    ],
 )
-def test_rows_in_parts(log: bool, shape: tuple[int, int], kernels: int) -> None:
-    executable = davinci.compile(text(shape, log))
+def test_rows_in_parts(what: str, shape: tuple[int, int], kernels: int) -> None:
+    """One kernel joins what others leave of parts, or cores that share a row meet in one."""
+    executable = davinci.compile(text(shape, what))
     x = np.random.default_rng(0).normal(scale=10, size=shape).astype(np.float32)
     half = shape[1] // 2
     cases = [x.copy() for _ in range(8)]
@@ -69,7 +84,7 @@ def test_rows_in_parts(log: bool, shape: tuple[int, int], kernels: int) -> None:
     cases[7][0, -1], cases[7][1, -300:] = np.nan, 50
     for case in cases:
         (found,) = executable.run(case).values()
-        np.testing.assert_allclose(found, expected(case, log), rtol=1e-5, atol=3e-6)
+        np.testing.assert_allclose(found, expected(case, what), rtol=1e-5, atol=3e-6)
     assert len(executable.profile["kernels"]) == kernels
     assert executable.profile["launches"] == 1
 
@@ -77,7 +92,7 @@ def test_rows_in_parts(log: bool, shape: tuple[int, int], kernels: int) -> None:
 def test_exponentials_that_are_results_are_not_parted() -> None:
     """Nothing reads them but the end of the function."""
     wide, narrow = f"tensor<{EQUAL[0]}x{EQUAL[1]}xf32>", f"tensor<{EQUAL[0]}xf32>"
-    whole = text(EQUAL, log=False).replace(f"-> {wide} {{", f"-> ({wide}, {narrow}) {{")
+    whole = text(EQUAL, SOFTMAX).replace(f"-> {wide} {{", f"-> ({wide}, {narrow}) {{")
     executable = davinci.compile(
         whole.replace(f"return %y : {wide}", f"return %e, %s : {wide}, {narrow}")
     )

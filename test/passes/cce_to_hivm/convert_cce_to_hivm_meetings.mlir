@@ -28,6 +28,19 @@ func.func @meet(%lines: memref<2x8xi32>, %number: i32) attributes {ascend.kernel
   return
 }
 
+// Blocks 2 and 3 look at lines 2 and 3: 64 bytes in front of them are those of blocks 0 and 1.
+// CHECK-LABEL: func.func @meet_in_pairs
+// CHECK-DAG: [[PAIR:%.+]] = arith.divui {{%.+}}, %c2_i64
+// CHECK-DAG: [[BYTES:%.+]] = arith.muli [[PAIR]], %c64_i64
+// CHECK: [[FIRST:%.+]] = llvm.getelementptr %arg0[[[BYTES]]]
+// CHECK: scf.while : () -> () {
+// CHECK-NEXT: "hivm.poll_counters"([[FIRST]], {{%.+}}, {{%.+}}) {count = 2 : i64
+func.func @meet_in_pairs(%lines: memref<4x8xi32>, %number: i32) attributes {ascend.kernel, ascend.core = "aiv"} {
+  %scratch = memref.alloc() {cce.address = 512 : i64} : memref<3x8xi32, #cce.space<"UB">>
+  "cce.sync_cores"(%lines, %number, %scratch) {group = 2 : i64} : (memref<4x8xi32>, i32, memref<3x8xi32, #cce.space<"UB">>) -> ()
+  return
+}
+
 // What is copied follows the lines in each look, before the scalar unit has seen them; behind the flags elsewhere.
 // CHECK-LABEL: func.func @meet_and_copy
 // CHECK: scf.while : () -> () {

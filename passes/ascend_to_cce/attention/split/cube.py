@@ -29,7 +29,6 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     StepPlace,
     choose,
     matrix_of,
-    only_if,
 )
 from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion
@@ -42,6 +41,7 @@ from davinci.passes.builder import (
     alloc,
     constant_index,
     mul,
+    only_if,
     reshaped,
     restride,
     subview,

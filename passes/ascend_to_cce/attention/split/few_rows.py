@@ -22,7 +22,6 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     StepPlace,
     choose,
     matrix_of,
-    only_if,
 )
 from davinci.passes.ascend_to_cce.attention.split.vector import F32_BLOCK, AttentionVectorCore
 from davinci.passes.ascend_to_cce.serving import serving
@@ -35,6 +34,7 @@ from davinci.passes.builder import (
     divided,
     for_loop,
     mul,
+    only_if,
     restride,
     subview,
 )

@@ -18,7 +18,9 @@ from davinci.passes.builder import (
     constant_index,
     divided,
     for_loop,
+    is_equal,
     mul,
+    only_if,
     remainder,
 )
 from davinci.passes.cce.unroll import mark
@@ -230,22 +232,6 @@ def matrix_of(place: StepPlace, turn: MatrixTurn, batch: int) -> IndexLike:
         return 0
     index = divided(place.matrix, turn.each)
     return remainder(index, turn.count) if turn.count * turn.each < batch else index
-
-
-def is_equal(index: IndexLike, value: int) -> ir.Value:
-    """Whether an index has a value."""
-    equal = arith.CmpIOp(arith.CmpIPredicate.eq, as_value(index), constant_index(value))
-    found: ir.Value = equal.result
-    return found
-
-
-@contextmanager
-def only_if(condition: ir.Value) -> Iterator[None]:
-    """Builds what is done only where a condition holds."""
-    branch = scf.IfOp(condition)
-    with ir.InsertionPoint(branch.then_block):
-        yield
-        scf.YieldOp([])
 
 
 def choose(

@@ -33,8 +33,6 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     Rings,
     StepPlace,
     choose,
-    is_equal,
-    only_if,
 )
 from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
 from davinci.passes.ascend_to_cce.products.feed import expanded
@@ -46,7 +44,9 @@ from davinci.passes.builder import (
     IndexLike,
     add,
     alloc,
+    is_equal,
     mul,
+    only_if,
     op,
     restride,
     subview,

@@ -27,19 +27,6 @@ class PieceRing:
     count: int
 
 
-@dataclass(frozen=True)
-class TileSharers:
-    """Cores that share a tile, and combine what each has reduced of its pieces.
-
-    Attributes:
-        share: of a tile.
-        cores: that meet, those of all tiles.
-    """
-
-    share: int
-    cores: int
-
-
 def held_bytes(layout: TileLayout, value: Value) -> int:
     """Bytes of a statistic as it lies in UB."""
     return math.prod(layout.shape(value)) * DTYPES[value.dtype].itemsize
@@ -50,15 +37,14 @@ class PhasedLayout:
 
     Attributes:
         pieces: that a core sees.
+        share: cores that meet to combine what each has reduced of its pieces; 1 if none do.
         rings: buffers of pieces.
         ring_of: of each phase, the number of the ring of each value with the axis.
     """
 
-    def __init__(
-        self, layout: TileLayout, phases: Phases, pieces: int, sharers: TileSharers | None = None
-    ) -> None:
+    def __init__(self, layout: TileLayout, phases: Phases, pieces: int, share: int = 1) -> None:
         self.layout, self.phases, self.pieces = layout, phases, pieces
-        self.sharers = sharers
+        self.share = share
         self.rings: list[PieceRing] = []
         self.ring_of: list[dict[Value, int]] = []
         self._assign()
@@ -93,8 +79,8 @@ class PhasedLayout:
         values = [*layout.program.constants, *self.statistics]
         found += sum(TileBuffer(v.dtype, layout.shape(v), True).bytes for v in values)
         late = sum(map(layout.scratch_bytes, self.phases.statistics))
-        if self.sharers is not None:
-            found += round_up((self.sharers.cores + 1) * LINE_BYTES, REPEAT_BYTES)
+        if self.share > 1:
+            found += round_up((self.share + 1) * LINE_BYTES, REPEAT_BYTES)
         return found + max(late, *map(self._bytes_of_phase, self.phases.phases))
 
     def _bytes_of_phase(self, phase: Phase) -> int:
@@ -102,11 +88,12 @@ class PhasedLayout:
         layout = self.layout
         found = sum(self.gathering(step).bytes for step in phase.gathered)
         found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
-        if self.sharers is not None:  # what all cores tell, and the first half of that combined
+        if self.share > 1:  # what all cores tell, and the first half of that combined
             sizes = (held_bytes(layout, value) for value in phase.told)
-            share = self.sharers.share
             found += sum(
-                round_up(n * size, REPEAT_BYTES) for size in sizes for n in (share, share // 2)
+                round_up(n * size, REPEAT_BYTES)
+                for size in sizes
+                for n in (self.share, self.share // 2)
             )
         return found + sum(map(layout.scratch_bytes, (*phase.statistics, *phase.gathered)))
 

@@ -26,7 +26,7 @@ from davinci.schedule.choices import PieceChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.meetings import can_meet, meeting_cycles
 from davinci.schedule.vector.meeting_program import meeting_program
-from davinci.schedule.vector.phased_layout import PhasedLayout, TileSharers, held_bytes
+from davinci.schedule.vector.phased_layout import PhasedLayout, held_bytes
 from davinci.schedule.vector.phases import Phase, Phases, phases_of
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.step_costs import (
@@ -243,15 +243,15 @@ class PhasedChooser:
         width = sizes[lane] - ragged + block if ragged and self.axis != lane else sizes[lane]
         tile = VectorTile(tuple(sizes), round_up(width, REPEAT_BYTES // 4))
         cores = min(tiles * share, self.cores)
-        sharers = TileSharers(share, cores) if meet else None
+        meeting = share if meet else 1
         try:
-            layout = self._layout(program, phases, tile, seen, sharers)
+            layout = self._layout(program, phases, tile, seen, meeting)
             if layout is None:
                 return None
             own = ceil_div(tiles * share, self.cores)
             part = equal / share + (last / size if equal < pieces else 0)
             turns = (part, part) if meet else (pieces, ceil_div(pieces, share))
-            each = self._cycles(phases, layout, turns, share if meet else 1, cores)
+            each = self._cycles(phases, layout, turns, meeting, cores)
             cycles = int(own * each)
         except NoSpace:
             return None
@@ -276,14 +276,14 @@ class PhasedChooser:
         phases: Phases,
         tile: VectorTile,
         pieces: int,
-        sharers: TileSharers | None,
+        share: int,
     ) -> TileLayout | None:
         """The layout with statistics where they are used fastest in the room that is left; None if
         there is no room."""
-        for spare in (*(self.room // share for share in COPIED_SHARES), BLOCK_BYTES):
+        for spare in (*(self.room // parts for parts in COPIED_SHARES), BLOCK_BYTES):
             args = self.space, program, tile, self.machine
             layout = TileLayout(*args, spare=spare, uses=pieces)
-            if PhasedLayout(layout, phases, pieces, sharers).footprint() <= self.room:
+            if PhasedLayout(layout, phases, pieces, share).footprint() <= self.room:
                 return layout
         return None
 
@@ -336,17 +336,17 @@ class PhasedChooser:
             total += waiting_cycles(phase.gathered, layout)
             total += self._statistics_cycles(phase.statistics, layout, share)
             if phase.told:
-                total += self._exchange_cycles(phase, layout, share, cores)
+                total += self._exchange_cycles(phase, layout, share)
         total += self._statistics_cycles(phases.statistics, layout, share)
         for once in (False, True):
             total += once_cycles(phases.inputs, phases.outputs, layout, cores, once)
         return total
 
-    def _exchange_cycles(self, phase: Phase, layout: TileLayout, share: int, cores: int) -> float:
+    def _exchange_cycles(self, phase: Phase, layout: TileLayout, share: int) -> float:
         """Estimated time in which the cores of a tile tell each other what each has reduced."""
         machine = self.machine
         told = sum(held_bytes(layout, value) for value in phase.told)
-        meeting = meeting_cycles(machine, cores, share * told)
+        meeting = meeting_cycles(machine, share, share * told)
         return meeting + machine.sync.flag_cycles + prices.writing(machine).result(told)
 
     def _statistics_cycles(

@@ -113,13 +113,13 @@ def plans(
 
 
 def estimate(graph: Graph, machine: Machine, cores: int) -> int:
-    """Cycles of a group that may still grow, by its first program and by whole tiles if any fit;
-    statistics may be its inputs and outputs.
+    """Cycles of a group that may still grow, by its first program and by whole tiles if any fit, or
+    else by phases, in which cores may meet; statistics may be its inputs and outputs.
 
     Raises:
         NoSpace: no group that contains it can be computed in one kernel.
     """
-    chooser = _chooser(graph.keyed(), machine, cores, 0, False)
+    chooser = _chooser(graph.keyed(), machine, cores, 0, True)
     return (chooser.in_tiles or chooser.best).cycles
 
 
