@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from davinci.dialects.base import attribute
 from davinci.elements import to_array
 from davinci.mlir import Op, ir
 from davinci.operators.sorting import TOTAL
@@ -33,6 +34,7 @@ from davinci.passes.stablehlo_to_ascend import double_order as order
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
 from davinci.passes.stablehlo_to_ascend.integer_ranges import has_no_sign, range_of_type
+from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 from davinci.passes.stablehlo_to_ascend.stablehlo_legalize_element_types import MOVES
 from davinci.passes.stablehlo_to_ascend.stablehlo_sign_integers import order_of_body
 
@@ -51,6 +53,15 @@ COMPUTED = {
     "stablehlo.rsqrt": "double_sqrt",
 }
 """Operators of the bits of f64."""
+
+COMBINED = {"add": "double_add", "mul": "double_mul"}
+"""Operators by which reductions combine two numbers, by the kind of the reduction."""
+
+STEP = {"double_add": "add", "double_mul": "multiply"}
+"""The operations of StableHLO that they stand for."""
+
+NEUTRAL = {"double_add": 0.0, "double_mul": 1.0}
+"""Numbers with which these leave others as they are, -0 apart."""
 
 ASKING = ORDERED | {*COMPUTED} | {"stablehlo.convert", "stablehlo.reduce", "stablehlo.sort"}
 """Operations that follow from the bits of their operands, as far as these are many."""
@@ -114,6 +125,8 @@ class Doubles:
             self._computed(op)
         elif len(op.results) == 1 and order_of_body(op):
             self._reduce(op)
+        elif (kind := kind_of_body(op)) in COMBINED:
+            self._combined(op, COMBINED[kind])
 
     def _computed(self, op: Op) -> None:
         """A sum, difference, product, quotient or root."""
@@ -190,6 +203,26 @@ class Doubles:
         for value in (*reduction.results, *block.arguments, *inner):
             value.set_type(as_integers(value.type))
         self._replace(op, order.from_total_order(reduction.results[0]))
+
+    def _combined(self, op: Op, name: str) -> None:
+        """The sum or product along dimensions, of halves until one number is left, and then with
+        what it begins with; by the scalar unit where that takes less time than so many steps."""
+        shape, dims = op.operands[0].type.shape, attribute(op, "dimensions")
+        number = known_number(op.operands[1])
+        steps = sum((shape[dim] - 1).bit_length() for dim in dims) + (number != NEUTRAL[name])
+        if math.prod(shape) <= steps * FEW[f"stablehlo.{STEP[name]}"]:
+            return
+        bits, start = (self.bits_of(value) for value in op.operands)
+        for dim in dims:
+            bits = halved(name, bits, dim)
+        kind = as_integers(op.results[0].type)
+        bits = t.op("reshape", [bits], kind)
+        if number != NEUTRAL[name]:
+            bits = operator(name, [spread(start, kind), bits], kind)
+        elif number == 0 and not math.copysign(1, number) < 0:
+            negative_zero = order.related("EQ", bits, order.LEAST)  # which 0 + -0 is not
+            bits = t.select(negative_zero, t.full(kind, 0), bits)
+        self._replace(op, bits)
 
     def _sort(self, op: Op) -> None:
         """Sorts the operands by integers in front of them, which are in the order in which the
@@ -270,6 +303,26 @@ def is_double(kind: ir.Type) -> bool:
 def operator(name: str, operands: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
     """The result of an operator of `ascend`."""
     return t.op("custom_call", operands, kind, call_target_name=f"ascend.{name}")
+
+
+def halved(name: str, bits: ir.Value, dim: int) -> ir.Value:
+    """Numbers along a dimension combined to one: those beyond a power of two first."""
+    while (size := bits.type.shape[dim]) > 1:
+        half = 1 << (size - 1).bit_length() - 1
+        first, last = t.cut(bits, dim, 0, size - half), t.cut(bits, dim, half, size)
+        combined = [operator(name, [first, last], first.type)]
+        if 2 * half > size:
+            combined.append(t.cut(bits, dim, size - half, half))
+        bits = t.concatenate(combined, dim)
+    return bits
+
+
+def known_number(value: ir.Value) -> float | None:
+    """The number of a constant of rank 0; None of other values."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "stablehlo.constant":
+        return None
+    return float(to_array(owner.attributes["value"]))
 
 
 def bits_from(x: ir.Value) -> ir.Value | None:

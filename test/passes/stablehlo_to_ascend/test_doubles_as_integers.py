@@ -92,6 +92,28 @@ def test_arithmetic(machine: str) -> None:
     assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize(("kind", "begin"), [("add", 0.0), ("add", 0.5), ("multiply", 1.0)])
+def test_sums_and_products_of_halves(kind: str, begin: float) -> None:
+    """Whole numbers, whose sums and products do not depend on the order, along both dimensions;
+    zeros with a sign, and a sum that begins with one without."""
+    text = f"""func.func @main(%x: tensor<43x30xf64>) -> (tensor<43xf64>, tensor<30xf64>) {{
+      %c = stablehlo.constant dense<{begin}> : tensor<f64>
+      %0 = stablehlo.reduce(%x init: %c) applies stablehlo.{kind} across dimensions = [1]
+        : (tensor<43x30xf64>, tensor<f64>) -> tensor<43xf64>
+      %1 = stablehlo.reduce(%x init: %c) applies stablehlo.{kind} across dimensions = [0]
+        : (tensor<43x30xf64>, tensor<f64>) -> tensor<30xf64>
+      return %0, %1 : tensor<43xf64>, tensor<30xf64> }}"""
+    most = 1 << 40 if kind == "add" else 3
+    x = np.random.default_rng(7).integers(-most, most, (43, 30)).astype(np.float64)
+    x[3], x[:, 4] = -0.0, np.inf
+    executable = davinci.compile(text, cores=2)
+    combine = np.sum if kind == "add" else np.prod
+    for found, axis in zip(executable.run(x).values(), (1, 0), strict=True):
+        assert same_numbers(found, combine(x, axis=axis, initial=begin))
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
 ORDERS = """func.func @main(%x: tensor<9x8xf64>, %y: tensor<9x8xf64>)
     -> (tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xi1>, tensor<9x8xf64>,
     tensor<9x8xf64>, tensor<9x8xf64>, tensor<9x8xf64>, tensor<9xf64>) {
