@@ -2,12 +2,12 @@
 
 before:
     %m = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>}
-        : (tensor<40x65536xf32>) -> tensor<40xf32>
-after:
-    %s = "ascend.reshape"(%x) : (tensor<40x65536xf32>) -> tensor<40x32x2048xf32>
-    %p = "ascend.reduce"(%s) {kind = "add", dims = array<i64: 2>} : (..) -> tensor<40x32xf32>
-    %q = "ascend.reshape"(%p) {ascend.begins} : (tensor<40x32xf32>) -> tensor<40x32xf32>
-    %m = "ascend.reduce"(%q) {kind = "add", dims = array<i64: 1>} : (..) -> tensor<40xf32>
+        : (tensor<5x1048576xf32>) -> tensor<5xf32>
+after, for 8 cores:
+    %s = "ascend.reshape"(%x) : (tensor<5x1048576xf32>) -> tensor<5x8x131072xf32>
+    %p = "ascend.reduce"(%s) {kind = "add", dims = array<i64: 2>} : (..) -> tensor<5x8xf32>
+    %q = "ascend.reshape"(%p) {ascend.begins} : (tensor<5x8xf32>) -> tensor<5x8xf32>
+    %m = "ascend.reduce"(%q) {kind = "add", dims = array<i64: 1>} : (..) -> tensor<5xf32>
 
 Cores that share what one value comes from can meet in one kernel, where their number is a multiple
 of the values'. Else a reduced dimension is split in equal parts, a kernel reduces each, and another
@@ -184,9 +184,7 @@ def cycles_of(way: Split, result: tuple[int, ...], kind: str, chip: Chip) -> flo
     """Estimated cycles of both steps with their launches, None of what no kernel can do."""
     first = graph_of_reduction(way.parted, way.partial.shape, kind, way.dims)
     second = graph_of_reduction(way.partial, result, kind, (way.part,))
-    costs = [chip.cycles(graph) for graph in (first, second)]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+    return chip.cycles(first, second)
 
 
 def graph_of_reduction(

@@ -178,19 +178,27 @@ class Chip:
         """The chip on which a kernel is one of so many phases of a launch."""
         return replace(self, phases=phases)
 
-    def cycles(self, graph: Graph, meets: bool = False) -> float | None:
-        """Estimated cycles of a kernel with its launch, or its part of one, on as many cores as
-        pay; None if none can hold the group.
+    def cycles(self, *graphs: Graph, meets: bool = False) -> float | None:
+        """Estimated cycles of kernels that follow each other, each on as many cores as pay, with
+        their launches; or with their part of one, which is for the cores of all of its phases. None
+        if none can hold one of the groups.
 
         Args:
-            meets: whether its cores may meet where those of kernels of this launch can.
+            meets: whether cores of a kernel may meet where those of kernels of this launch can.
         """
-        price = LaunchPrice(self.machine, self.phases if self.joined else 1)
+        joined = self.joined and self.phases > 1
+        price = LaunchPrice(self.machine, self.phases if joined else 1)
         meets = meets and (self.machine.cross_core is None or not self.joined)
         try:
-            return cores_of(graph, self.machine, self.cores, price=price, meets=meets).total
+            found = [
+                cores_of(graph, self.machine, self.cores, price=price, meets=meets)
+                for graph in graphs
+            ]
         except NoSpace:
             return None
+        most = max(each.cores for each in found)
+        more = sum(price.cycles(most) - price.cycles(each.cores) for each in found)
+        return sum(each.total for each in found) + (more if joined else 0.0)
 
 
 class ExponentialParts:
@@ -247,15 +255,11 @@ class ExponentialParts:
     def cycles(self, chip: Chip) -> float | None:
         """Estimated cycles of what is done to the parts and of what joins them, with launches."""
         built = [op for op in self._first.built if op not in self._views]
-        costs = [
-            chip.cycles(graph_of(_computing(ops), outputs)[0])
-            for ops, outputs in (
-                (built, [self._parts, self._sums]),
-                (self._second.built, [self._largest, self._total]),
-            )
-        ]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        kernels = (
+            (built, [self._parts, self._sums]),
+            (self._second.built, [self._largest, self._total]),
+        )
+        return chip.cycles(*(graph_of(_computing(ops), values)[0] for ops, values in kernels))
 
     def take_place(self) -> None:
         """Replaces the reductions by those of the parts."""
@@ -393,4 +397,4 @@ def weighed(
         for op in ops
         if not members.issuperset(readers_of(op.results[0])) or op == ops[-1]
     ]
-    return chip.cycles(graph_of(_computing(ops), outputs)[0], meets)
+    return chip.cycles(graph_of(_computing(ops), outputs)[0], meets=meets)

@@ -1,21 +1,21 @@
-// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-split-reductions)' --split-input-file | FileCheck %s
-// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-split-reductions,ascend-split-reductions)' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-split-reductions{cores=8})' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-split-reductions{cores=8},ascend-split-reductions{cores=8})' --split-input-file | FileCheck %s
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-split-reductions{cores=1})' --split-input-file | FileCheck %s --check-prefix=ALONE
-// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-split-reductions{launches=joined})' --split-input-file | FileCheck %s --check-prefix=JOINED
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-split-reductions{cores=3 launches=joined})' --split-input-file | FileCheck %s --check-prefix=JOINED
 
-// Rows that cores cannot share evenly.
+// 8 cores cannot share 5 rows evenly.
 // CHECK-LABEL: func.func @uneven
 // CHECK: %[[S:.*]] = "ascend.reshape"(%arg0)
 // CHECK: %[[P:.*]] = "ascend.reduce"(%[[S]]) {{.*}}dims = array<i64: 2>
 // CHECK: %[[B:.*]] = "ascend.reshape"(%[[P]]) {ascend.begins}
 // CHECK: %[[R:.*]] = "ascend.reduce"(%[[B]]) {{.*}}dims = array<i64: 1>
-// CHECK: return %[[R]] : tensor<40xf32>
+// CHECK: return %[[R]] : tensor<5xf32>
 // ALONE-LABEL: func.func @uneven
 // ALONE-NEXT: "ascend.reduce"
 // ALONE-NEXT: return
-func.func @uneven(%x: tensor<40x65536xf32>) -> tensor<40xf32> {
-  %0 = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>} : (tensor<40x65536xf32>) -> tensor<40xf32>
-  return %0 : tensor<40xf32>
+func.func @uneven(%x: tensor<5x1048576xf32>) -> tensor<5xf32> {
+  %0 = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>} : (tensor<5x1048576xf32>) -> tensor<5xf32>
+  return %0 : tensor<5xf32>
 }
 
 // -----
@@ -40,14 +40,14 @@ func.func @met(%a: tensor<4096x1024xf32>, %x: tensor<1x131072xf32>) -> (tensor<f
 
 // f16 is added in f32 all the way.
 // CHECK-LABEL: func.func @half
-// CHECK: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<40x65536xf16>) -> tensor<40x[[PARTS:.*]]xf16>
-// CHECK: "ascend.cast"(%[[S]]) : (tensor<40x[[PARTS]]xf16>) -> tensor<40x[[PARTS]]xf32>
-// CHECK: "ascend.reduce"{{.*}} -> tensor<40x{{[0-9]+}}xf32>
-// CHECK: %[[R:.*]] = "ascend.reduce"{{.*}} -> tensor<40xf32>
-// CHECK: "ascend.cast"(%[[R]]) : (tensor<40xf32>) -> tensor<40xf16>
-func.func @half(%x: tensor<40x65536xf16>) -> tensor<40xf16> {
-  %0 = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>} : (tensor<40x65536xf16>) -> tensor<40xf16>
-  return %0 : tensor<40xf16>
+// CHECK: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<5x1048576xf16>) -> tensor<5x[[PARTS:.*]]xf16>
+// CHECK: "ascend.cast"(%[[S]]) : (tensor<5x[[PARTS]]xf16>) -> tensor<5x[[PARTS]]xf32>
+// CHECK: "ascend.reduce"{{.*}} -> tensor<5x{{[0-9]+}}xf32>
+// CHECK: %[[R:.*]] = "ascend.reduce"{{.*}} -> tensor<5xf32>
+// CHECK: "ascend.cast"(%[[R]]) : (tensor<5xf32>) -> tensor<5xf16>
+func.func @half(%x: tensor<5x1048576xf16>) -> tensor<5xf16> {
+  %0 = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>} : (tensor<5x1048576xf16>) -> tensor<5xf16>
+  return %0 : tensor<5xf16>
 }
 
 // -----
@@ -69,7 +69,7 @@ func.func @whole(%a: tensor<64x64xf32>, %b: tensor<64x65536xf32>, %c: tensor<419
 
 // What is read by reductions alone is parted before it is computed, once for all of them.
 // CHECK-LABEL: func.func @square_and_sum
-// CHECK-NEXT: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<40x65536xf32>) -> tensor<[[PARTS:.*]]xf32>
+// CHECK-NEXT: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<5x1048576xf32>) -> tensor<[[PARTS:.*]]xf32>
 // CHECK-NEXT: %[[Q:.*]] = "ascend.mul"(%[[S]], %[[S]]) : {{.*}} -> tensor<[[PARTS]]xf32>
 // CHECK-NEXT: "ascend.reduce"(%[[Q]])
 // CHECK-NEXT: "ascend.reshape"{{.*}} {ascend.begins}
@@ -80,23 +80,23 @@ func.func @whole(%a: tensor<64x64xf32>, %b: tensor<64x65536xf32>, %c: tensor<419
 // CHECK-NEXT: return
 // ALONE-LABEL: func.func @square_and_sum
 // ALONE-NOT: ascend.reshape
-func.func @square_and_sum(%x: tensor<40x65536xf32>) -> (tensor<40xf32>, tensor<40xf32>) {
-  %1 = "ascend.mul"(%x, %x) : (tensor<40x65536xf32>, tensor<40x65536xf32>) -> tensor<40x65536xf32>
-  %2 = "ascend.reduce"(%1) {kind = "add", dims = array<i64: 1>} : (tensor<40x65536xf32>) -> tensor<40xf32>
-  %3 = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>} : (tensor<40x65536xf32>) -> tensor<40xf32>
-  return %2, %3 : tensor<40xf32>, tensor<40xf32>
+func.func @square_and_sum(%x: tensor<5x1048576xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
+  %1 = "ascend.mul"(%x, %x) : (tensor<5x1048576xf32>, tensor<5x1048576xf32>) -> tensor<5x1048576xf32>
+  %2 = "ascend.reduce"(%1) {kind = "add", dims = array<i64: 1>} : (tensor<5x1048576xf32>) -> tensor<5xf32>
+  %3 = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 1>} : (tensor<5x1048576xf32>) -> tensor<5xf32>
+  return %2, %3 : tensor<5xf32>, tensor<5xf32>
 }
 
 // -----
 
 // Another reader wants the product whole: only what is summed is parted.
 // CHECK-LABEL: func.func @returned_too
-// CHECK-NEXT: "ascend.mul"(%arg0, %arg0) : {{.*}} -> tensor<40x65536xf32>
+// CHECK-NEXT: "ascend.mul"(%arg0, %arg0) : {{.*}} -> tensor<5x1048576xf32>
 // CHECK-NEXT: "ascend.reshape"
-func.func @returned_too(%x: tensor<40x65536xf32>) -> (tensor<40xf32>, tensor<40x65536xf32>) {
-  %0 = "ascend.mul"(%x, %x) : (tensor<40x65536xf32>, tensor<40x65536xf32>) -> tensor<40x65536xf32>
-  %1 = "ascend.reduce"(%0) {kind = "add", dims = array<i64: 1>} : (tensor<40x65536xf32>) -> tensor<40xf32>
-  return %1, %0 : tensor<40xf32>, tensor<40x65536xf32>
+func.func @returned_too(%x: tensor<5x1048576xf32>) -> (tensor<5xf32>, tensor<5x1048576xf32>) {
+  %0 = "ascend.mul"(%x, %x) : (tensor<5x1048576xf32>, tensor<5x1048576xf32>) -> tensor<5x1048576xf32>
+  %1 = "ascend.reduce"(%0) {kind = "add", dims = array<i64: 1>} : (tensor<5x1048576xf32>) -> tensor<5xf32>
+  return %1, %0 : tensor<5xf32>, tensor<5x1048576xf32>
 }
 
 // -----
@@ -104,7 +104,7 @@ func.func @returned_too(%x: tensor<40x65536xf32>) -> (tensor<40xf32>, tensor<40x
 // Where kernels are phases of one launch, exponentials of a long row are summed in parts, each less
 // its own maximum, and 64 lanes of each are joined; what needs the sum of the row comes behind.
 // JOINED-LABEL: func.func @exponentials
-// JOINED: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<2x262144xf32>) -> tensor<2x[[N:[0-9]+]]x[[K:[0-9]+]]x64xf32>
+// JOINED: %[[S:.*]] = "ascend.reshape"(%arg0) : (tensor<2x393216xf32>) -> tensor<2x[[N:[0-9]+]]x[[K:[0-9]+]]x64xf32>
 // JOINED: %[[M:.*]] = "ascend.reduce"(%[[S]]) {dims = array<i64: 2>, kind = "max"} : {{.*}} -> tensor<2x[[N]]x64xf32>
 // JOINED: %[[E:.*]] = "ascend.exp"
 // JOINED: %[[T:.*]] = "ascend.reduce"(%[[E]]) {dims = array<i64: 2>, kind = "add"} : {{.*}} -> tensor<2x[[N]]x64xf32>
@@ -117,12 +117,12 @@ func.func @returned_too(%x: tensor<40x65536xf32>) -> (tensor<40xf32>, tensor<40x
 // JOINED: "ascend.log"
 // ALONE-LABEL: func.func @exponentials
 // ALONE-NEXT: "ascend.reduce"(%arg0)
-func.func @exponentials(%x: tensor<2x262144xf32>) -> tensor<2xf32> {
-  %m = "ascend.reduce"(%x) {kind = "max", dims = array<i64: 1>} : (tensor<2x262144xf32>) -> tensor<2xf32>
-  %b = "ascend.broadcast"(%m) {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<2x262144xf32>
-  %d = "ascend.sub"(%x, %b) : (tensor<2x262144xf32>, tensor<2x262144xf32>) -> tensor<2x262144xf32>
-  %e = "ascend.exp"(%d) : (tensor<2x262144xf32>) -> tensor<2x262144xf32>
-  %s = "ascend.reduce"(%e) {kind = "add", dims = array<i64: 1>} : (tensor<2x262144xf32>) -> tensor<2xf32>
+func.func @exponentials(%x: tensor<2x393216xf32>) -> tensor<2xf32> {
+  %m = "ascend.reduce"(%x) {kind = "max", dims = array<i64: 1>} : (tensor<2x393216xf32>) -> tensor<2xf32>
+  %b = "ascend.broadcast"(%m) {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<2x393216xf32>
+  %d = "ascend.sub"(%x, %b) : (tensor<2x393216xf32>, tensor<2x393216xf32>) -> tensor<2x393216xf32>
+  %e = "ascend.exp"(%d) : (tensor<2x393216xf32>) -> tensor<2x393216xf32>
+  %s = "ascend.reduce"(%e) {kind = "add", dims = array<i64: 1>} : (tensor<2x393216xf32>) -> tensor<2xf32>
   %l = "ascend.log"(%s) : (tensor<2xf32>) -> tensor<2xf32>
   %y = "ascend.add"(%l, %m) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %y : tensor<2xf32>
@@ -133,7 +133,7 @@ func.func @exponentials(%x: tensor<2x262144xf32>) -> tensor<2xf32> {
 // Of a row that has no equal parts the rest is joined with what they leave.
 // JOINED-LABEL: func.func @vocabulary
 // JOINED: "ascend.slice"(%arg0) {{.*}} -> tensor<2x[[W:[0-9]+]]xf32>
-// JOINED: "ascend.reshape"{{.*}} : (tensor<2x[[W]]xf32>) -> tensor<2x[[N:[0-9]+]]x[[K:[0-9]+]]x8xf32>
+// JOINED: "ascend.reshape"{{.*}} : (tensor<2x[[W]]xf32>) -> tensor<2x[[N:[0-9]+]]x[[K:[0-9]+]]x64xf32>
 // JOINED: %[[R:.*]] = "ascend.slice"(%arg0) {{.*}} -> tensor<2x[[J:[0-9]+]]xf32>
 // JOINED: %[[L:.*]] = "ascend.min"(%[[R]], %{{.*}}) : (tensor<2x[[J]]xf32>, {{.*}}
 // JOINED: "ascend.max"({{.*}}, %[[L]])

@@ -9,8 +9,9 @@ import pytest
 
 import davinci
 
-EQUAL, RAGGED, LONG, WHOLE = (2, 65536), (2, 65537), (2, 262147), (2, 262144)
-"""Rows that have equal parts, and prime numbers of elements."""
+EQUAL, RAGGED, LONG = (2, 65536), (2, 65537), (2, 262147)
+MANY = (2, 393216)
+"""Rows of even, and of prime numbers of elements."""
 
 SOFTMAX, LOG_SOFTMAX, LOG_OF_SUM = "softmax", "log softmax", "log of sum"
 
@@ -60,18 +61,18 @@ def expected(x: Any, what: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("what", "shape", "kernels"),
+    ("what", "shape", "cores", "kernels"),
     [
-        (LOG_OF_SUM, WHOLE, 2),
-        (LOG_OF_SUM, LONG, 2),
-        (SOFTMAX, EQUAL, 1),
-        (LOG_SOFTMAX, RAGGED, 1),
-        (SOFTMAX, LONG, 1),
+        (SOFTMAX, MANY, 3, 3),
+        (LOG_OF_SUM, LONG, 3, 2),
+        (SOFTMAX, EQUAL, 32, 1),
+        (LOG_SOFTMAX, RAGGED, 32, 1),
+        (SOFTMAX, LONG, 32, 1),
     ],
 )
-def test_rows_in_parts(what: str, shape: tuple[int, int], kernels: int) -> None:
-    """One kernel joins what others leave of parts, or cores that share a row meet in one."""
-    executable = davinci.compile(text(shape, what))
+def test_rows_in_parts(what: str, shape: tuple[int, int], cores: int, kernels: int) -> None:
+    """Two rows that three cores share are parted; of 32 those of a row meet in one kernel."""
+    executable = davinci.compile(text(shape, what), cores=cores)
     x = np.random.default_rng(0).normal(scale=10, size=shape).astype(np.float32)
     half = shape[1] // 2
     cases = [x.copy() for _ in range(8)]

@@ -251,8 +251,8 @@ class PhasedChooser:
             own = ceil_div(tiles * share, self.cores)
             part = equal / share + (last / size if equal < pieces else 0)
             turns = (part, part) if meet else (pieces, ceil_div(pieces, share))
-            each = self._cycles(phases, layout, turns, meeting, cores)
-            cycles = int(own * each)
+            first, other = self._cycles(phases, layout, turns, meeting, cores)
+            cycles = int(first + (own - 1) * other)
         except NoSpace:
             return None
         return PhasedSchedule(
@@ -302,9 +302,11 @@ class PhasedChooser:
         pieces: tuple[float, float],
         share: int,
         cores: int,
-    ) -> float:
-        """Estimated time of a tile, with `cores` at work. What is made again is loaded from the L2
-        as long as this holds what all of them work on; of a tile that cores share, a core brings
+    ) -> tuple[float, float]:
+        """Estimated time of a core's first tile, with `cores` at work, and of each other one: what
+        a core has not loaded of its share of the memory while it folded the only phase's results,
+        it loads faster afterwards, as fast as its port can. What is made again is loaded from the
+        L2 as long as this holds what all of them work on; of a tile that cores share, a core brings
         its part there, and reads what the others have brought.
 
         Args:
@@ -313,7 +315,7 @@ class PhasedChooser:
         """
         machine, (seen, own) = self.machine, pieces
         wait = machine.sync.barrier_cycles
-        total = float(prices.ends(machine))
+        total, spared = float(prices.ends(machine)), 0.0
         loaded: set[int] = set()
         for number, phase in enumerate(phases.phases):
             count = own if number == len(phases.phases) - 1 else seen
@@ -331,6 +333,8 @@ class PhasedChooser:
                 read = moving_cycles(phase.inputs, layout, cores, load=True, known=known)
                 read += issued
                 total += turns_cycles(machine, turns, vector, read, write, SLOTS)
+                alone = moving_cycles(phase.inputs, layout, 1, load=True, known=known) + issued
+                spared += turns * max(0.0, read - max(vector, alone, write))
             if self._in_l2(phase.inputs, layout, own * cores):
                 loaded.update(phase.inputs)
             total += waiting_cycles(phase.gathered, layout)
@@ -340,7 +344,11 @@ class PhasedChooser:
         total += self._statistics_cycles(phases.statistics, layout, share)
         for once in (False, True):
             total += once_cycles(phases.inputs, phases.outputs, layout, cores, once)
-        return total
+        if len(phases.phases) > 1:  # later ones wait for what was gathered, not for the memory
+            return total, total
+        waited = prices.ends(machine) + waiting_cycles(phases.phases[0].gathered, layout)
+        waited += self._statistics_cycles(phases.statistics, layout, share)
+        return total, total - min(spared, waited)
 
     def _exchange_cycles(self, phase: Phase, layout: TileLayout, share: int) -> float:
         """Estimated time in which the cores of a tile tell each other what each has reduced."""
