@@ -32,6 +32,7 @@ from checks_page import parser_of_figures, put
 from assembler import Assembler
 from fuzz.talking_mutation import (
     COMPILED,
+    Tally,
     compiled,
     judge_compiled,
     judge_compiled_before_running,
@@ -56,12 +57,15 @@ def main() -> int:
     start = time.process_time()
     if options.before_running:
         checked = judged_before_running(options.mutants, np.random.default_rng(options.seed))
+        of_compiled = Tally()
         for name in COMPILED:
-            judge_compiled_before_running(name, checked, EVERY)
+            judge_compiled_before_running(name, of_compiled, EVERY)
         command = f"launch_mutations.py {options.mutants} {options.seed} --before-running"
-        put("BEFORE", command, table(checked), time.process_time() - start, options.write)
-        print(*checked.wrong[:10], sep="\n")
-        return int(bool(checked.wrong))
+        lines = [*table(checked), "", "compiled kernels:", *table(of_compiled)]
+        put("BEFORE", command, lines, time.process_time() - start, options.write)
+        wrong = [*checked.wrong, *of_compiled.wrong]
+        print(*wrong[:10], sep="\n")
+        return int(bool(wrong))
     tally = judged(options.mutants, np.random.default_rng(options.seed), Assembler)
     for kernel in compiled():
         judge_compiled(kernel, tally, EVERY)

@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
@@ -355,21 +356,29 @@ def have_common_byte(first: CoreAccess, second: CoreAccess) -> bool | None:
     if first.stop <= second.start or second.stop <= first.start:
         return False
     distance = second.start - first.start
-    if lie_between(first.dims, first.run, second.dims, second.run, distance, 0):
+    return _boxes_meet(first.dims, first.run, second.dims, second.run, distance)
+
+
+@lru_cache(maxsize=1 << 14)
+def _boxes_meet(
+    first: Dims, first_run: int, second: Dims, second_run: int, distance: int
+) -> bool | None:
+    """The same of two boxes; layers of a network have the same ones again and again."""
+    if lie_between(first, first_run, second, second_run, distance, 0):
         return False
     try:
-        one, other = (np.sort(_starts(each)) for each in (first, second))
+        one, other = np.sort(_starts(0, first)), np.sort(_starts(distance, second))
     except NotProvable:
         return None
-    behind = np.searchsorted(other, one - second.run, side="right")
+    behind = np.searchsorted(other, one - second_run, side="right")
     there = behind < len(other)
-    return bool((other[behind[there]] < one[there] + first.run).any())
+    return bool((other[behind[there]] < one[there] + first_run).any())
 
 
-def _starts(access: CoreAccess) -> np.ndarray:
+def _starts(start: int, dims: Dims) -> np.ndarray:
     """The first byte of each run."""
-    found = np.array([access.start], np.int64)
-    for count, stride in access.dims:
+    found = np.array([start], np.int64)
+    for count, stride in dims:
         if len(found) * count > MOST_RUNS:
             raise NotProvable("too many runs of bytes")
         found = (found[:, None] + np.arange(count) * stride).ravel()

@@ -87,7 +87,7 @@ def judged_before_running(count: int, rng: np.random.Generator, every: int = 1) 
     tally = Tally()
     while sum(tally.counts.values()) < count:
         sound = []
-        drawn = [core_flags.random_kernel(rng) for _ in range(5)]
+        drawn = [core_flags.random_kernel(rng) for _ in range(10)]
         for kernel, judged in zip(drawn, core_flags.judge(drawn), strict=True):
             if _agreed(judged.said or judged.open, judged.found, "unchanged", kernel, tally):
                 sound.append(kernel)
@@ -108,11 +108,11 @@ COMPILED = (
     "product-followed",
     "attention",
     "attention-few-rows",
-    "attention-causal",
     "norm_in_phases",
     "softmax_in_phases",
 )
-"""Names of `split_kernels` whose cores wait for each other."""
+"""Names of `split_kernels` whose cores wait for each other, but for one whose loops depend on data,
+which is not proven."""
 
 
 def judge_compiled_before_running(name: str, tally: Tally, every: int = 1) -> None:
@@ -135,10 +135,10 @@ def _agreed(said: str, found: str, kind: str, launch: object, tally: Tally) -> b
 
 
 def _note(sound: bool, found: str, kind: str, tally: Tally) -> bool:
-    """Counts what both say; returns whether they disagree."""
+    """Counts what both say, and the first words of it; returns whether they disagree."""
     outcome = ("unsafe, " if found else "safe, ") + ("accepted" if sound else "refused")
     tally.counts[kind, outcome] += 1
-    tally.messages.update([found] if found else [])
+    tally.messages.update([found.partition(":")[0]] if found else [])
     return sound == bool(found)
 
 
