@@ -17,6 +17,9 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 INFINITY, ONE = 0x7FF << 52, 0x3FF << 52
 """The bits of infinity and of 1."""
 
+QUIET_NAN = 0xFFF << 51
+"""The bits of a NaN without a sign."""
+
 FLAGS_SWAPPED = ("GT", "GE")
 """Comparisons of which a NaN makes the first operand the least and the second one the most."""
 
@@ -68,6 +71,13 @@ def in_value_order(bits: ir.Value, of_nan: int) -> ir.Value:
     turned = combined("subtract", t.full(bits.type, LEAST), bits)
     order = t.select(related("LT", bits, 0), turned, bits)
     return t.select(is_nan(bits), t.full(bits.type, of_nan), order)
+
+
+def from_value_order(keys: ir.Value, of_nan: int) -> ir.Value:
+    """The bits of what is in value order; zeros have no sign."""
+    turned = combined("subtract", t.full(keys.type, LEAST), keys)
+    bits = t.select(related("LT", keys, 0), turned, keys)
+    return t.select(related("EQ", keys, of_nan), t.full(bits.type, QUIET_NAN), bits)
 
 
 def compared(direction: str, a: ir.Value, b: ir.Value) -> ir.Value:

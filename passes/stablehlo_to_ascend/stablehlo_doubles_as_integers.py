@@ -22,6 +22,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from davinci.dialects.base import attribute
 from davinci.elements import to_array
 from davinci.mlir import Op, ir
@@ -32,6 +34,7 @@ from davinci.passes.ascend.tensor_ops import tensor_functions
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import double_order as order
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.arg_reduce import chooses
 from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
 from davinci.passes.stablehlo_to_ascend.integer_ranges import has_no_sign, range_of_type
 from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
@@ -123,6 +126,8 @@ class Doubles:
             self._converted(op)
         elif op.name in COMPUTED:
             self._computed(op)
+        elif len(op.results) == 2:
+            self._extreme_and_place(op)
         elif len(op.results) == 1 and order_of_body(op):
             self._reduce(op)
         elif (kind := kind_of_body(op)) in COMBINED:
@@ -203,6 +208,45 @@ class Doubles:
         for value in (*reduction.results, *block.arguments, *inner):
             value.set_type(as_integers(value.type))
         self._replace(op, order.from_total_order(reduction.results[0]))
+
+    def _extreme_and_place(self, op: Op) -> None:
+        """The largest or smallest values along a dimension and their places, of integers in order:
+        zeros are alike, and NaN is the extreme."""
+        x, places, start, _ = op.operands
+        dims = attribute(op, "dimensions")
+        if not is_double(x.type) or len(dims) != 1 or not counts_along(places, dims[0]):
+            return
+        stored = np.dtype(np.float64)
+        begun = {-math.inf: "max", math.inf: "min"}
+        numbers = [known_number(value) for value in op.operands[2:]]
+        if numbers[0] not in begun or numbers[1] != 0:
+            return
+        kind = begun[numbers[0]]
+        if not chooses(op, kind, stored, stored):
+            return
+        of_nan, least = (order.MOST, order.LEAST) if kind == "max" else (order.LEAST, order.MOST)
+        keys = order.in_value_order(self.bits_of(x), of_nan)
+        begin = t.full(as_integers(start.type), least)
+        given = [keys, places, begin, op.operands[3]]
+        made = ir.Operation.create(
+            "stablehlo.reduce",
+            results=[as_integers(op.results[0].type), op.results[1].type],
+            operands=given,
+            attributes={"dimensions": op.attributes["dimensions"]},
+            regions=1,
+        )
+        scalars = [value.type for value in given[2:]] * 2
+        block = made.regions[0].blocks.append(*scalars, arg_locs=[op.location] * len(scalars))
+        with ir.InsertionPoint(block):
+            a, i, b, j = block.arguments
+            first = t.compare("LT", i, j)
+            better = t.compare("GT" if kind == "max" else "LT", a, b)
+            same = t.compare("EQ", a, b)
+            chosen = order.combined("or", better, order.combined("and", same, first))
+            builder.op("stablehlo.return", [t.select(chosen, a, b), t.select(chosen, i, j)])
+        value, place = made.results
+        op.results[1].replace_all_uses_with(place)
+        self._replace(op, order.from_value_order(value, of_nan))
 
     def _combined(self, op: Op, name: str) -> None:
         """The sum or product along dimensions, of halves until one number is left, and then with
@@ -315,6 +359,17 @@ def halved(name: str, bits: ir.Value, dim: int) -> ir.Value:
             combined.append(t.cut(bits, dim, size - half, half))
         bits = t.concatenate(combined, dim)
     return bits
+
+
+def counts_along(value: ir.Value, dim: int) -> bool:
+    """Whether integers count along a dimension from 0."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return False
+    if owner.name == "stablehlo.broadcast_in_dim":
+        inner = list(attribute(owner, "broadcast_dimensions")) == [dim]
+        return inner and counts_along(owner.operands[0], 0)
+    return owner.name == "stablehlo.iota" and bool(attribute(owner, "iota_dimension") == dim)
 
 
 def known_number(value: ir.Value) -> float | None:

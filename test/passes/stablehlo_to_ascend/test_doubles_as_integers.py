@@ -92,6 +92,45 @@ def test_arithmetic(machine: str) -> None:
     assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
 
 
+PLACES = """func.func @main(%x: tensor<9x40xf64>) -> (tensor<9xf64>, tensor<9xi32>) {{
+  %begin = stablehlo.constant dense<{begin}> : tensor<f64>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %places = stablehlo.iota dim = 1 : tensor<9x40xi32>
+  %0:2 = stablehlo.reduce(%x init: %begin), (%places init: %zero) across dimensions = [1]
+    : (tensor<9x40xf64>, tensor<9x40xi32>, tensor<f64>, tensor<i32>)
+      -> (tensor<9xf64>, tensor<9xi32>)
+    reducer(%a: tensor<f64>, %b: tensor<f64>) (%i: tensor<i32>, %j: tensor<i32>) {{
+      %better = stablehlo.compare {better}, %a, %b, FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
+      %nan = stablehlo.compare NE, %a, %a, FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
+      %wins = stablehlo.or %better, %nan : tensor<i1>
+      %same = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
+      %first = stablehlo.compare LT, %i, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %tie = stablehlo.and %same, %first : tensor<i1>
+      %takes = stablehlo.or %wins, %tie : tensor<i1>
+      %v = stablehlo.select %wins, %a, %b : tensor<i1>, tensor<f64>
+      %p = stablehlo.select %takes, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %p : tensor<f64>, tensor<i32>
+    }}
+  return %0#0, %0#1 : tensor<9xf64>, tensor<9xi32> }}"""
+
+
+@pytest.mark.parametrize(
+    ("better", "begin", "place"),
+    [("GT", "0xFFF0000000000000", np.argmax), ("LT", "0x7FF0000000000000", np.argmin)],
+)
+def test_places_of_extremes(better: str, begin: str, place: Any) -> None:
+    """The first of equal ones, zeros of both signs among them, or the first NaN."""
+    x = doubles((9, 40), 8)
+    x[1], x[2, ::2], x[2, 1::2], x[3] = 5.0, -0.0, 0.0, np.abs(np.nan_to_num(x[3])) + 1e-320
+    x[4], x[5] = np.where(np.isnan(x[4]), 2.0, x[4]), -x[3]
+    executable = davinci.compile(PLACES.format(better=better, begin=begin), cores=2)
+    value, number = executable.run(x).values()
+    wanted = place(x, axis=1)
+    np.testing.assert_array_equal(number, wanted)
+    np.testing.assert_array_equal(value, x[np.arange(9), wanted])
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize(("kind", "begin"), [("add", 0.0), ("add", 0.5), ("multiply", 1.0)])
 def test_sums_and_products_of_halves(kind: str, begin: float) -> None:
