@@ -9,6 +9,8 @@ import pytest
 from davinci import machine
 from davinci.machine import Machine
 from davinci.operators.vector_program import VectorProgram
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose
 from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.products.estimate import CoreTraffic, tiles_of, traffic_of
@@ -94,3 +96,23 @@ def test_memory_and_cores_work_side_by_side() -> None:
     both = traffic(SCHEDULE)
     assert both.memory < both.cycles(0.5 * both.memory) < 1.05 * both.memory
     assert both.memory < both.cycles(both.memory) < 1.3 * both.memory
+
+
+def test_what_comes_again_comes_when_the_memory_is_done() -> None:
+    """Of weights of 25 MB for 160 rows, whose two rows of tiles take all of B one after the other:
+    the first brings it from the memory, the second has it from the L2."""
+    described = machine.load("ascend910b")
+    operands = ProductOperand(False, 2, False, True), ProductOperand(True, 2, True, True)
+    product = Product(1, 160, 2048, 6144, *operands, ProductResult(False, 2))
+    a, b = Pieces(48, 5, 1, 5, 2), Pieces(8, 8, 1, 8, 8)
+    apart = ProductSchedule(Share(1, 10, 16), Tile(5, 8, 8), "n", (1, 2), 3, a, b, (8, 5), l0c=2)
+    costs, cores = ProductCosts(product, described), described.cores
+
+    def cycles(schedule: ProductSchedule) -> float:
+        found = traffic_of(costs, schedule, cores, tiles_of(product, schedule))
+        return found.cycles(found.memory)
+
+    together = replace(apart, outer="m", beside=(2, 1))
+    assert 1.2 * cycles(together) < cycles(apart) < 1.3 * cycles(together)
+    best = choose(product, described, cores, Wanted())
+    assert all(kind.new[1] for kind in tiles_of(product, best) if kind.fills[1])

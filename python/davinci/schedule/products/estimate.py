@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from davinci.machine import Machine, prices
 from davinci.schedule.products.cost import Busy, ProductCosts
-from davinci.schedule.products.memory import memory_traffic
+from davinci.schedule.products.memory import MemoryTraffic, memory_traffic
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import ceil_div
 
@@ -32,11 +32,13 @@ class Tiles:
         count: how many, on average.
         fills: how many panels, k deep, of A and of B have to come for each to L1, on average.
         loads: the same of L0A and L0B.
+        new: whether panels of A and of B come that no tile before had.
     """
 
     count: float
     fills: tuple[float, float]
     loads: tuple[float, float]
+    new: tuple[bool, bool]
 
 
 def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
@@ -71,7 +73,8 @@ def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
         fills = shares[0] * (first_tile or not held), shares[1] * (first_round or not kept)
         loads = shares[0] * (first_tile or not loaded), shares[1]
         if count:
-            pairs = (fills, loads) if by_rows else (fills[::-1], loads[::-1])
+            new = first_tile, first_round
+            pairs = (fills, loads, new) if by_rows else (fills[::-1], loads[::-1], new[::-1])
             found.append(Tiles(times * count * tiles, *pairs))
     return found
 
@@ -87,6 +90,7 @@ class CoreTraffic:
         l2_rate: bytes a cycle that a core has of the L2.
         memory_rates: the same of A and of B, in the time in which what of them the L2 has not comes
             from the memory at the core's share of that; of direct operands no limit.
+        spans: parts of the cores' time, and the cycles of the memory in each.
     """
 
     costs: ProductCosts
@@ -94,12 +98,14 @@ class CoreTraffic:
     memory: float
     l2_rate: float
     memory_rates: tuple[float, float]
+    spans: tuple[tuple[float, float], ...]
 
     def cycles(self, cores: float) -> float:
         """Cycles in all, given those that the cores need: they and the memory work side by side,
-        and wait for each other the more often the longer both take."""
+        and wait for each other the more often the longer both take; no span is over before either
+        is."""
         more: float = (self.memory**BESIDE + cores**BESIDE) ** (1 / BESIDE)
-        return more
+        return max(more, sum(max(memory, cores * part) for part, memory in self.spans))
 
     def played(self, cycles: float) -> float:
         """Cycles in all, given those that the cores need as they are played, and so waits for the
@@ -154,7 +160,34 @@ def traffic_of(
         moved.cycles(machine),
         rates.l2_read,
         (a, b),
+        spans_of(product, moved, tiles, turns, moved.cycles(machine)),
     )
+
+
+def spans_of(
+    product: Product, moved: MemoryTraffic, tiles: list[Tiles], turns: int, memory: float
+) -> tuple[tuple[float, float], ...]:
+    """Parts of the cores' time, and cycles of the memory in each: where the panels of an operand
+    come to L1 several times, the first tiles wait for the memory and the others have the L2.
+
+    Args:
+        turns: shares of a core; of several the memory is as busy all the time.
+        memory: its cycles in all.
+    """
+    if turns > 1 or not product.direct:
+        return ((1.0, memory),)
+    count, size = sum(kind.count for kind in tiles), sum(moved.operands) + moved.others
+    found = []
+    for kind in tiles:
+        part = kind.count / count
+        taken = moved.others * part
+        for side, name in enumerate("ab"):
+            news = sum(each.count for each in tiles if each.new[side])
+            again = any(each.fills[side] and not each.new[side] for each in tiles)
+            again &= moved.operands[side] <= product.operand_bytes(name)
+            taken += moved.operands[side] * (kind.new[side] * kind.count / news if again else part)
+        found.append((part, memory * taken / size))
+    return tuple(found)
 
 
 def shares_of(product: Product, schedule: ProductSchedule) -> int:
