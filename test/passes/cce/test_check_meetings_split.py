@@ -8,7 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 import davinci
-from davinci import zoo
+from davinci import frontends, zoo
+from davinci import machine as machines
+from davinci.compiler import lower
+from davinci.mlir import ir, make_context, symbols
+from davinci.passes.cce.check_meetings import checked_launches
+from davinci.passes.pipeline.pipelines import STAGES, Options
 from fuzz.core_flags import Kernel, Row, exchange, judge, mutants, ring, step
 from fuzz.talking_mutation import Tally, judge_compiled_before_running
 
@@ -67,3 +72,25 @@ def test_a_launch_of_two_kinds_of_cores_is_proven() -> None:
     (line,) = made.details["checked_launches"]
     assert line.startswith("launch 1 at @cast_f16_16x256: 7 phases, 12 cores, 12 waits")
     assert line.endswith(": proven")
+
+
+def test_phases_without_one_of_their_meetings_race() -> None:
+    """A meeting in which nobody waits, in the place of each: the simulator, whose phases run one
+    after the other, does not see it."""
+    module = frontends.load(zoo.build("mlp"), make_context(), None, False, [])
+    lower(module, Options(machine="ascend910b", launches="joined"), stages=STAGES[:3])
+    text, name = str(module), "meeting_of_4"
+    start = f"  func.func private @{name}()"
+    empty = start.replace(name, "empty") + " attributes {ascend.launch = @kernels::@empty}\n"
+    kernel = "    func.func @empty() attributes {ascend.kernel} {\n      return\n    }\n"
+    start_of_kernels = f"    func.func @{name}_aic"
+    text = text.replace(start, empty + start).replace(start_of_kernels, kernel + start_of_kernels)
+    before, *calls = text.split(f"call @{name}(")
+    assert len(calls) == 6
+    for number in range(len(calls)):
+        parts = [f"call @{'empty' if i == number else name}({c}" for i, c in enumerate(calls)]
+        with make_context(), ir.Location.unknown():
+            changed = ir.Module.parse(before + "".join(parts))
+            main = dict(symbols(changed.operation))["main"]
+            (launch,) = checked_launches(changed.operation, main, machines.load("ascend910b"))
+            assert launch.verdict.faults[0].startswith("a race: ")
