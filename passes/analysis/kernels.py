@@ -63,7 +63,8 @@ def seen_by(kernel: Op, machine: Machine) -> Machine:
 def runs_on_cube(kernel: Op) -> bool:
     """Whether on a split machine cube cores run a kernel, or this program of it."""
     core = attribute(kernel, CORE, "")
-    return core == "aic" if core else attribute(kernel, UNIT, "vector") == "cube"
+    kind = core or attribute(kernel, UNIT, "vector")
+    return kind in ("aic", "cube")
 
 
 def takes_both(kernel: Op, machine: Machine) -> bool:
