@@ -1,13 +1,13 @@
-"""Functions of f32 over all exponents, and integers bit for bit, on all machines.
+"""Functions of f32 over all exponents, integers and f64 bit for bit, on all machines.
 
     python benchmarks/proofs/elementwise.py [--machine NAME ..] [--each N] [--only TEXT]
 
 A line for each function shows its largest error over `--each` random numbers of every exponent and
 both signs, near multiples of a quarter turn, and near 1, against f64: in units in the last place of
 the result, less what the bound allows beside them. The bounds are those that docs/operators.md
-states. A line for each operator on integers shows how many of its results differ, of all pairs of
-edge values and of random numbers, small and large. Exits with 1 if an error is beyond its bound or
-an integer differs. Needs scipy.
+states. A line for each type of integers, and one for f64, shows how many results of its operators
+differ, of all pairs of edge values and of random numbers, small and large. Exits with 1 if an error
+is beyond its bound or a result differs. Needs scipy.
 """
 
 from __future__ import annotations
@@ -229,6 +229,45 @@ def differing(kind: str, name: str, machine: str) -> int:
     return int((found != wanted).sum())
 
 
+DOUBLES: dict[str, Callable[..., Array]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "sqrt": np.sqrt,
+}
+"""Operators on f64, which are rounded once."""
+
+
+def doubles() -> tuple[Array, Array]:
+    """Operands of f64: all pairs of edge values, then random bits, exponents close to each other,
+    numbers that nearly cancel, and whole ones, of whose products the last bit is often a half."""
+    few = [0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.0**-1022, 2.0**-1022 - 5e-324]
+    few += [1, -1, 1.5, 2.0**-537, np.finfo("f8").max, -np.finfo("f8").max, 2.0**53, 1 + 2.0**-52]
+    a, b = (v.ravel() for v in np.meshgrid(np.array(few), np.array(few)))
+    rng = np.random.default_rng(0)
+    ends = np.iinfo(np.int64)
+    bits = [rng.integers(ends.min, ends.max, 2000, endpoint=True).view("f8") for _ in "ab"]
+    close = [rng.standard_normal(2000) * 2.0 ** rng.integers(-60, 4, 2000) for _ in "ab"]
+    steps = 1 + rng.integers(-3, 4, 2000) * 2.0**-52
+    whole = [rng.integers(1 << 26, 1 << 27, 2000).astype(np.float64) for _ in "ab"]
+    return np.concatenate([a, bits[0], close[0], close[0], whole[0]]), np.concatenate(
+        [b, bits[1], close[1], -close[0] * steps, whole[1]]
+    )
+
+
+def differing_doubles(name: str, machine: str) -> int:
+    """Counts the results of an operator of f64 on a machine that have not NumPy's bits; every NaN
+    is one."""
+    function = DOUBLES[name]
+    with np.errstate(all="ignore"):
+        inputs = doubles()[: getattr(function, "nin", 2)]
+        found = run(f"stablehlo.{name} {{}}", inputs, ("f64", "f64"), machine)
+        wanted = function(*inputs)
+    both = np.isnan(found) & np.isnan(wanted)
+    return int((~both & (found.view("i8") != wanted.view("i8"))).sum())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--machine", nargs="*", default=MACHINES)
@@ -246,8 +285,11 @@ def main() -> int:
                     f"{machine:<12}{name:<34}{error:>10.2f} of {function.most:5.2f} at {where:.8g}"
                 )
                 print(f"{line}{'  beyond' if beyond else ''}", flush=True)
-        for kind in (kind for kind in INTEGERS if options.only in kind):
-            counts = {name: differing(kind, name, machine) for name in (*PAIRS, *COMPARISONS)}
+        for kind in (kind for kind in (*INTEGERS, "f64") if options.only in kind):
+            if kind == "f64":
+                counts = {name: differing_doubles(name, machine) for name in DOUBLES}
+            else:
+                counts = {name: differing(kind, name, machine) for name in (*PAIRS, *COMPARISONS)}
             bad = {name: count for name, count in counts.items() if count}
             wrong += len(bad)
             print(
