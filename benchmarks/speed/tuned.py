@@ -17,7 +17,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi, sqrt
 from pathlib import Path
 from typing import Any
@@ -180,6 +180,14 @@ def filters(sizes: Sizes) -> dict[str, Sizes]:
 
 
 PRODUCT = Operators(operands, (node("MatMul", "a b"),), lambda a, b: a @ b, result=outer)
+BY_WEIGHTS = replace(PRODUCT, weights=("b",))
+"""Of a constant B, which the compiler lays out in fractals."""
+BY_COLUMNS = Operators(
+    lambda sizes: {"a": sizes[:2], "b": (sizes[2], sizes[1])},
+    (node("Gemm", "a b", transB=1),),
+    lambda a, b: a @ b.T,
+    result=outer,
+)
 WITH_GELU = Operators(
     lambda sizes: {**operands(sizes), "bias": sizes[2:]},
     (
@@ -213,6 +221,13 @@ CONVOLUTION = Operators(
     convolution,
     ("w",),
 )
+
+WIDE_CONVOLUTION = replace(
+    CONVOLUTION,
+    inputs=lambda sizes: {"x": sizes, "w": (12 * sizes[1], sizes[1], 3, 3)},
+    result=lambda sizes: (sizes[0], 12 * sizes[1], *sizes[2:]),
+)
+"""With twelve times as many filters as channels."""
 
 ROWS = (
     Row("product", PRODUCT, (4096, 4096, 4096), (512, 1024, 1536), "cold", 770_000),
@@ -279,12 +294,24 @@ def lines(rows: tuple[Row, ...]) -> Iterator[str]:
         yield f"| {row.title} | {taken:,} | {row.most:,} | {taken / row.most:.2f} |"
 
 
+CATLASS = (
+    "1024 x 576 x 6144 f16",
+    "256 x 512 x 1024 f16",
+    "160 x 6144 x 2048 f16, B in fractals",
+    "20 x 6144 x 16384 f16, B in fractals",
+    "20 x 6144 x 16384 f16, B in rows",
+)
+"""Products of f16 of its guides, each in several tilings (`published_tiles`)."""
+
+
 def published() -> Iterator[tuple[str, Row, float, float]]:
     """Names, the same work for the compiler, and microseconds of tasks: as simulated with the
     published schedule, and of boards."""
     sys.path.insert(0, str(ROOT / "benchmarks" / "fidelity"))
     import published_attention as rows_of_attention
+    import published_convolution as convolutions
     import published_products as products
+    import published_tiles as templates
 
     def product(*sizes: int, state: str = "cold") -> Row:
         return Row("product", PRODUCT, sizes, sizes, state, 0)
@@ -302,6 +329,17 @@ def published() -> Iterator[tuple[str, Row, float, float]]:
     ):
         row = Row("attention", ATTENTION, (1, keys, 128), (1, 128, 128), "warm", 0)
         yield "PTO's attention", row, found.simulated, board
+    how = convolutions.IMAGES
+    sizes = how.batch, how.blocks * convolutions.BLOCK, how.height, how.width
+    *_, simulated = convolutions.convolution(how)
+    row = Row("convolution 3x3", WIDE_CONVOLUTION, sizes, sizes, "warm", 0, "conv")
+    yield "PTO's convolution", row, simulated, convolutions.SHARES[0]
+    layouts = {"columns": BY_COLUMNS, "rows": PRODUCT, "fractals": BY_WEIGHTS}
+    for problem in CATLASS:
+        tiles = [replace(how, machine=templates.MACHINE) for _, how, _ in templates.TILES[problem]]
+        (m, n, k), b = tiles[0].size, tiles[0].b
+        row = Row(f"product, B in {b},", layouts[b], (m, k, n), (m, k, n), "cold", 0)
+        yield "catlass", row, min(map(templates.simulated, tiles)), 0.0
 
 
 def published_lines() -> Iterator[str]:
@@ -339,7 +377,8 @@ are computed and compared with NumPy by `--check`.
 Microseconds of tasks, their heads among them: of the compiler's kernel, of the published schedule
 as a program on the same simulated machine (`benchmarks/fidelity`), and of the board, where its time
 was published. C8 and 4096x4096x5120 have other layouts than the compiler's kernel has: B of C8 has
-k along its rows.
+k along its rows. Of catlass's tilings of a product the fastest on all cores of this machine counts;
+its boards have fewer.
 
 {second}
 """
