@@ -173,10 +173,9 @@ def on_fewer(graph: Graph, target: Target, kernel: Op) -> tuple[Target, Any]:
 
 def may_meet(kernel: Op, target: Target) -> bool:
     """Whether the cores of a kernel of the vector unit may meet: not those of one that shares a
-    launch, nor of a phase where cores have flags for each other, which are all cores' of it."""
-    alone = target.phases <= 1 and not target.joined
-    apart = target.machine.cross_core is None or alone
-    return apart and CORES not in kernel.attributes
+    launch, nor of what is a phase for certain where cores have flags for each other."""
+    phase = target.joined and target.machine.cross_core is not None
+    return not phase and CORES not in kernel.attributes
 
 
 def count_of(graph: Graph, target: Target, meets: bool = False) -> CoreCount:
