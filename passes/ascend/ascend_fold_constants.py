@@ -10,6 +10,8 @@ after:
 Weights so get their type and layout before the program runs. Results that are much larger than the
 constants they come from (a broadcast, a padding) are left to the device above a size, which is
 small for rows that elementwise operators combine others with: kernels read these again for nothing.
+Not so on machines whose cube cores have no vector unit: there a row that is repeated over fractals
+with padding, which stays zero, would be a kernel of its own behind each product, and is folded.
 What such a result leads to may be folded nevertheless: a weight divided by its norm is no larger
 than the weight. A chain is computed in one go, and originals that nobody uses any more are dropped,
 so that memory stays bounded.
@@ -17,11 +19,13 @@ so that memory stays bounded.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
 from davinci.element_types import DTYPES
@@ -49,7 +53,7 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
     users_of,
 )
-from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.stand_ins import has_stand_in, stand_in, stands_in
 
 BROADCAST = "ascend.broadcast"
@@ -77,14 +81,16 @@ class AscendFoldConstantsPass(Pass):
 
     NAME = "ascend-fold-constants"
 
+    machine: str = option("ascend910", "machine file: do cube cores have a vector unit")
+
     def run(self, op: Op) -> None:
         lost: LostByPlace = {}
-        count = 0
+        count, split = 0, machines.load(self.machine).split
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             numbers_of_splats(block)
             fold_numbers(block)
-            foldable = mark_foldable(block)
+            foldable = mark_foldable(block, split)
             count += len(foldable)
             for operation in list(block.operations):
                 if is_final(operation.operation, foldable):
@@ -110,12 +116,16 @@ def numbers_of_splats(block: ir.Block) -> None:
     erase_unused(block)
 
 
-def mark_foldable(block: ir.Block) -> set[ir.Value]:
+def mark_foldable(block: ir.Block, split: bool = False) -> set[ir.Value]:
     """Results of operations that are computed now, and with each all that it comes from: what is
-    left to the device may be computed on the way as well."""
+    left to the device may be computed on the way as well.
+
+    Args:
+        split: as of `FoldedBlock`.
+    """
     staying: set[ir.Value] = set()
     while True:
-        known = FoldedBlock(staying)
+        known = FoldedBlock(staying, split)
         for operation in block.operations:
             known.add(operation.operation)
         found = known.at_run_time()
@@ -132,15 +142,17 @@ class FoldedBlock:
         grown: those results that are much larger than their roots, in order.
     """
 
-    def __init__(self, staying: set[ir.Value]) -> None:
+    def __init__(self, staying: set[ir.Value], split: bool) -> None:
         """Knows nothing yet.
 
         Args:
             staying: results that are left to the device.
+            split: whether rows repeated over fractals with padding are kernels of their own, as
+                where cube cores have no vector unit.
         """
         self.roots: dict[ir.Value, frozenset[ir.Value]] = {}
         self.grown: dict[ir.Value, None] = {}
-        self._staying = staying
+        self._staying, self._split = staying, split
 
     def add(self, op: Op) -> None:
         """Takes the next operation of the block."""
@@ -169,9 +181,10 @@ class FoldedBlock:
 
     def _grows(self, op: Op, roots: frozenset[ir.Value]) -> bool:
         """Whether the result is large, and larger than the constants it comes from."""
-        repeats = op.name == BROADCAST and is_read_in_place(op)
-        again = repeats or any(v in self.grown for v in op.operands)
         result = tensor_of(op.result.type)
+        padded = self._split and result.count < math.prod(result.stored_shape)
+        repeats = op.name == BROADCAST and is_read_in_place(op) and not padded
+        again = repeats or any(v in self.grown for v in op.operands)
         if size_bytes(result) <= (REPEATED_BYTES if again else GROWN_BYTES):
             return False
         return bool(result.count > sum(map(element_count, roots)))

@@ -224,7 +224,7 @@ def to_kernels(options: Options) -> list[str]:
     """The passes of `ascend-to-memref` that choose layouts and make kernels of operators."""
     return [
         _pass("ascend-propagate-layouts", options, "machine"),
-        *_rewriting("ascend-fold-constants", options),
+        *_rewriting("ascend-fold-constants", options, "machine"),
         *_rewriting("ascend-drop-guards", options),
         "ascend-outline-scalar",
         *(["cse"] if "common-subexpressions" in rewrites.chosen(options.rewrites) else []),

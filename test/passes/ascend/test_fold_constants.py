@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from davinci import elements, frontends
 from davinci.elements import Array
@@ -30,10 +31,10 @@ def folded(body: str) -> tuple[list[str], list[Array]]:
     return operations_of(text)
 
 
-def operations_of(text: str) -> tuple[list[str], list[Array]]:
+def operations_of(text: str, options: str = "") -> tuple[list[str], list[Array]]:
     """The same of the only function of a module."""
     module = frontends.load(text, make_context())
-    runner.run(module.operation, "builtin.module(ascend-fold-constants)")
+    runner.run(module.operation, f"builtin.module(ascend-fold-constants{options})")
     ops = [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
     arrays = [elements.to_array(op.attributes["value"]) for op in ops if "value" in op.attributes]
     return [op.name.removeprefix("ascend.") for op in ops], arrays
@@ -108,3 +109,24 @@ def test_flags_of_what_stays() -> None:
     names, _ = operations_of(text)
     assert "reduce" not in names
     assert names[-2:] == ["add", "func.return"]
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS + 1])
+def test_rows_over_fractals_with_padding(rows: int) -> None:
+    """Where cube cores have no vector unit, the row behind a product is a kernel of its own if
+    fractals have padding, which stays zero."""
+    kind = f'tensor<{rows}x{COLUMNS}xf32, #ascend.layout<"nz">>'
+    text = f"""func.func @main(%x: {kind}) -> {kind} {{
+      %g = "ascend.constant"() {{value = dense<"0x{ROW.tobytes().hex()}"> : tensor<16xf32>}}
+        : () -> tensor<16xf32>
+      {REPEAT.replace("KIND", kind)}
+      %y = "ascend.add"(%x, %r) : ({kind}, {kind}) -> {kind}
+      return %y : {kind}
+    }}"""
+    left = ["constant", "broadcast", "add", "func.return"]
+    assert operations_of(text)[0] == left
+    names, (array,) = operations_of(text, "{machine=ascend910b}")
+    assert names == (left if rows == ROWS else ["constant", "add", "func.return"])
+    found = array.reshape(-1, COLUMNS)
+    assert (found[:1] == ROW).all()
+    assert rows == ROWS or (found[rows:] == 0).all()
