@@ -181,7 +181,7 @@ def filters(sizes: Sizes) -> dict[str, Sizes]:
 
 PRODUCT = Operators(operands, (node("MatMul", "a b"),), lambda a, b: a @ b, result=outer)
 BY_WEIGHTS = replace(PRODUCT, weights=("b",))
-"""Of a constant B, which the compiler lays out in fractals."""
+"""Products whose B is a constant, which the compiler lays out in fractals."""
 BY_COLUMNS = Operators(
     lambda sizes: {"a": sizes[:2], "b": (sizes[2], sizes[1])},
     (node("Gemm", "a b", transB=1),),

@@ -160,7 +160,7 @@ class KernelPlaces:
         return BlockWalk(values).walk(self._body, True)
 
     def program_of(self, block: int, blocks: int, sub_block: int = 0) -> ProgramSteps:
-        """What a core of a split machine does for a block.
+        """The steps of one core of a split machine that runs a block.
 
         Args:
             sub_block: which of the block's vector cores it is.

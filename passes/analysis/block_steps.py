@@ -97,7 +97,7 @@ BlockStep = GlobalAccess | BlockMeeting | FlagSet | FlagWait
 
 @dataclass(frozen=True)
 class ProgramSteps:
-    """What a program does on a core whose pipes are followed.
+    """The steps of a program on a core whose pipes are followed.
 
     Attributes:
         steps: in their order.
@@ -128,6 +128,11 @@ class LoopNode:
     op: Op
     body: list[KernelNode]
     meets: bool
+
+    @property
+    def variable(self) -> ir.Value:
+        """The number of the iteration."""
+        return self.op.regions[0].blocks[0].arguments[0]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.affine import AffineForm
 
 _WORD = (1 << 64) - 1
@@ -91,6 +91,10 @@ class BlockValues:
     def number(self, value: ir.Value) -> int:
         """A number that must be the same in all iterations of loops that are not unrolled."""
         return constant_of(self.of(value))
+
+    def iterations(self, loop: Op) -> range:
+        """The numbers of an `scf.for`'s variable."""
+        return range(*(self.number(bound) for bound in list(loop.operands)[:3]))
 
     def _compute(self, value: ir.Value) -> AffineForm:
         if isinstance(value.owner, ir.Block):

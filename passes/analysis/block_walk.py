@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from davinci.dialects.base import attribute
@@ -24,14 +25,11 @@ from davinci.passes.analysis.block_steps import (
 )
 from davinci.passes.analysis.block_values import BlockValues, DependsOnData, NeedsIterations
 from davinci.passes.analysis.core_pipes import PIPES, CorePipes
-from davinci.passes.analysis.kernels import CORE, kernel_around
+from davinci.passes.analysis.meetings import FLAG_OF_ALL, storing_pipe
 from davinci.passes.analysis.not_provable import NotProvable
 
 MOST_STEPS = 1 << 18
 """Most steps of a block, where iterations of loops are taken one by one."""
-
-_FLAG_OF_ALL = 0
-"""The flag by which `sync_cores` has all cores of a kind wait for each other on a split machine."""
 
 
 @dataclass
@@ -92,15 +90,14 @@ class BlockWalk:
         return node.pipe, (number, number)
 
     def _loop(self, node: LoopNode, certain: bool) -> list[BlockStep]:
-        variable = node.op.regions[0].blocks[0].arguments[0]
+        variable = node.variable
         try:
-            start, stop, step = (self.values.number(each) for each in list(node.op.operands)[:3])
+            iterations = self.values.iterations(node.op)
         except DependsOnData:
             if node.meets:
                 where = location_text(node.op.location)
                 raise NotProvable(f"blocks meet in a loop that depends on data, {where}") from None
             return self._perhaps([node.body])
-        iterations = range(start, stop, step)
         if not iterations:
             return []
         if not node.meets:
@@ -132,13 +129,11 @@ class BlockWalk:
         return self.walk(node.bodies[1], certain) if len(node.bodies) > 1 else []
 
     def _perhaps(self, bodies: Sequence[list[KernelNode]]) -> list[BlockStep]:
-        """What a block may do or not, as data say."""
+        """The steps of bodies each of which a block runs or not, as data say."""
         found: list[BlockStep] = []
         for body in bodies:
-            before = None if self.pipes is None else self.pipes.copy()
-            found += self.walk(body, False)
-            if self.pipes is not None and before is not None:
-                self.pipes.may_have(before)
+            with nullcontext() if self.pipes is None else self.pipes.perhaps():
+                found += self.walk(body, False)
         return found
 
     def _counted(self, node: LoopNode, steps: list[BlockStep]) -> list[BlockStep]:
@@ -180,19 +175,18 @@ class BlockWalk:
 
 def _repeat(pipes: CorePipes, node: LoopNode, values: BlockValues) -> None:
     """Has pipes do what a loop gives them to do."""
-    variable = node.op.regions[0].blocks[0].arguments[0]
     try:
-        start, stop, step = (values.number(each) for each in list(node.op.operands)[:3])
+        iterations = values.iterations(node.op)
     except DependsOnData:
-        before = pipes.copy()
-        _pass(pipes, node.body, values)
-        pipes.may_have(before)
+        with pipes.perhaps():
+            _pass(pipes, node.body, values)
         return
+    variable = node.variable
 
     def turn(number: int) -> None:
         _pass(pipes, node.body, values.with_variable(variable, AffineForm(number)))
 
-    pipes.repeat(range(start, stop, step), turn)
+    pipes.repeat(iterations, turn)
 
 
 def _pass(pipes: CorePipes, nodes: Sequence[KernelNode], values: BlockValues) -> None:
@@ -214,9 +208,8 @@ def _choose(pipes: CorePipes, node: BranchNode, values: BlockValues) -> None:
         taken = bool(values.number(node.op.operands[0]))
     except DependsOnData:
         for body in node.bodies:
-            before = pipes.copy()
-            _pass(pipes, body, values)
-            pipes.may_have(before)
+            with pipes.perhaps():
+                _pass(pipes, body, values)
         return
     for body in node.bodies[:1] if taken else node.bodies[1:]:
         _pass(pipes, body, values)
@@ -243,11 +236,11 @@ def _talk(pipes: CorePipes, op: Op) -> Iterator[FlagSet | FlagWait]:
             pipes, op, attribute(op, "pipe"), attribute(op, "flag"), "of_all" in op.attributes
         )
     elif op.name != "cce.read_counter":
-        stores = "FIX" if attribute(kernel_around(op), CORE, "") == "aic" else "MTE3"
+        stores = storing_pipe(op).name
         pipes.set_flag("MTE2", stores, -1)
         pipes.wait_flag("MTE2", stores, -1)
-        yield _set(pipes, op, stores, _FLAG_OF_ALL, of_all=True)
-        yield FlagWait(op, _FLAG_OF_ALL)
+        yield _set(pipes, op, stores, FLAG_OF_ALL, of_all=True)
+        yield FlagWait(op, FLAG_OF_ALL)
 
 
 def _set(pipes: CorePipes, op: Op, pipe: str, flag: int, of_all: bool) -> FlagSet:

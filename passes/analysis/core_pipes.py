@@ -14,7 +14,8 @@ Work is counted on each pipe: accesses to global memory, and flags for other cor
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from davinci.passes.analysis.not_provable import NotProvable
@@ -57,7 +58,7 @@ class CorePipes:
         return self.done[place]
 
     def behind(self, pipe: str) -> Numbers:
-        """What is complete when all that a pipe has been given to do is."""
+        """The numbers of work on all pipes that is complete once a pipe has done all of its own."""
         place = _PLACE[pipe]
         known = list(_joined(self._known[pipe], self._known["S"]))
         known[place] = self.done[place]
@@ -75,7 +76,7 @@ class CorePipes:
         self._known[target] = _joined(self._known[target], flags.popleft())
 
     def barrier(self, pipe: str) -> None:
-        """What comes behind on a pipe, or on all, waits for all before it."""
+        """A pipe, or each of them for "ALL", waits for all work that it was given before."""
         if pipe != "ALL":
             self._known[pipe] = self.behind(pipe)
             return
@@ -113,6 +114,13 @@ class CorePipes:
         done = self.done
         self.become(before.copy())
         self.done = done
+
+    @contextmanager
+    def perhaps(self) -> Iterator[None]:
+        """Follows work that may not be done, see `may_have`."""
+        before = self.copy()
+        yield
+        self.may_have(before)
 
     def repeat(self, numbers: range, turn: Callable[[int], None]) -> None:
         """Follows the iterations of a loop: all, or of a long one the first and the last ones.

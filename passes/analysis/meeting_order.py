@@ -112,7 +112,7 @@ class PlacedAccess(NamedTuple):
 
 
 class CoreOrder(Protocol):
-    """What is known of the order between cores."""
+    """The order between the accesses of different cores, by meetings or by flags."""
 
     def cuts(self) -> list[list[int]]:
         """Numbers of waits of each core behind which all cores are after all in front of them."""
@@ -277,7 +277,7 @@ def judge(cores: Sequence[Sequence[CoreStep]]) -> LaunchVerdict:
 def judge_order(
     cores: Sequence[Sequence[CoreStep]], order: CoreOrder, faults: Sequence[str]
 ) -> LaunchVerdict:
-    """What cores do without order, unless there are faults already."""
+    """Compares accesses of different cores that no order is between, unless there are faults."""
     verdict = LaunchVerdict(faults=list(faults))
     verdict.meetings = max(sum(map(_waits, steps)) for steps in cores)
     if not verdict.faults:

@@ -228,7 +228,7 @@ class _Check:
         return judge(steps), cores
 
     def split_launch(self, phases: Sequence[_Phase]) -> tuple[LaunchVerdict, int]:
-        """The same on a split machine, whose cores are cube and vector cores."""
+        """The verdict of a launch on a split machine, and how many cube and vector cores it has."""
         launch = _SplitLaunch(self.machine)
         try:
             for phase in phases:
@@ -272,7 +272,7 @@ class _Check:
         return self._places(name)
 
     def _places(self, name: str) -> KernelPlaces:
-        """What is known of a program by its operations."""
+        """The places in memory of a program's operations, which are read once."""
         if name not in self._kernels:
             raise NotProvable("its program is not known")
         if name not in self._read:
@@ -377,7 +377,7 @@ class _SplitLaunch:
         self._pipes[core] = done, complete(program.complete)
 
     def verdict(self) -> LaunchVerdict:
-        """What is proven of the launch."""
+        """The verdict of the flags and accesses of all cores of the launch."""
         groups, cores = 1 + max(core.group for core in self.steps), self.machine.cores
         if self.of_all and groups > cores:
             text = f"a deadlock: {groups} blocks wait for each other on {cores} cores"

@@ -8,8 +8,8 @@ from itertools import pairwise
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, arith, ir, operations
 from davinci.passes.analysis.kernels import kernel_around
+from davinci.passes.analysis.meetings import FLAG_OF_ALL, storing_pipe
 from davinci.passes.cce_to_hir.operations import build
-from davinci.passes.cce_to_hivm.cores import CORE_FLAG
 from davinci.passes.hir_to_hivm.translator import TEMPLATE_EVENT
 
 Transfer = Callable[[Sequence[ir.Value]], None]
@@ -40,7 +40,7 @@ def replace(op: Op, operands: Sequence[ir.Value], copy: Transfer) -> None:
         zero = arith.ConstantOp(i32, ir.IntegerAttr.get(i32, 0)).result
         op.results[0].replace_all_uses_with(zero)
     else:
-        stores = "FIX" if core_of(op) == "aic" else "MTE3"
+        stores = storing_pipe(op).name
         event = {
             "set_pipe": "#hir.pipe<PIPE_MTE2>",
             "wait_pipe": f"#hir.pipe<PIPE_{stores}>",
@@ -48,8 +48,8 @@ def replace(op: Op, operands: Sequence[ir.Value], copy: Transfer) -> None:
         }
         for each in ("set_flag", "wait_flag"):
             build(each, event, [])
-        set_flag(op, stores, CORE_FLAG, "INTER")
-        wait_flag(op, CORE_FLAG)
+        set_flag(op, stores, FLAG_OF_ALL, "INTER")
+        wait_flag(op, FLAG_OF_ALL)
         if name == "sync_and_copy":
             copy(operands[3:])
 

@@ -42,17 +42,13 @@ from davinci.isa.cross_core import ALL_OF_A_KIND
 from davinci.machine.legality import illegal_instruction
 from davinci.mlir import Op, arith, ir, operations, scf
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import kernel_around
-from davinci.passes.analysis.meetings import FLAG_PAIRS, event_of
+from davinci.passes.analysis.meetings import FLAG_OF_ALL, FLAG_PAIRS, event_of, storing_pipe
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
 from davinci.passes.cce_to_hivm.copies import emit_copy
 from davinci.passes.cce_to_hivm.emitter import Emitter
 from davinci.schedule.meetings import lines_looked_at
 from davinci.units import REPEAT_BLOCKS, ceil_div
-
-CORE_FLAG = 0
-"""The flag between cores by which all of a kind wait for each other."""
 
 
 @lowering("read_counter")
@@ -171,12 +167,11 @@ class Places:
 
 def meet_by_flags(emitter: Emitter, op: Op) -> None:
     """All cores of the kernel's kind set a flag for each other, and wait for it."""
-    kernel = kernel_around(op)
-    stores = Pipe.FIX if attribute(kernel, "ascend.core", "aicore") == "aic" else Pipe.MTE3
+    stores = storing_pipe(op)
     flag(emitter, op, Pipe.MTE2, stores)
-    fields = {"pipe": int(stores), "mode": ALL_OF_A_KIND, "flag": CORE_FLAG}
+    fields = {"pipe": int(stores), "mode": ALL_OF_A_KIND, "flag": FLAG_OF_ALL}
     hivm.build("ffts_cross_core_sync", "", [], fields)
-    hivm.build("wait_flag_dev", "", [], {"flag": CORE_FLAG})
+    hivm.build("wait_flag_dev", "", [], {"flag": FLAG_OF_ALL})
 
 
 def look(

@@ -39,6 +39,11 @@ def magnitude(bits: ir.Value) -> ir.Value:
     return combined("and", bits, MOST)
 
 
+def negated(bits: ir.Value) -> ir.Value:
+    """The bits of -x."""
+    return combined("add", bits, LEAST)
+
+
 def is_nan(bits: ir.Value) -> ir.Value:
     return related("GT", magnitude(bits), INFINITY)
 

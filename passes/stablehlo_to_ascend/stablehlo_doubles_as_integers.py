@@ -138,7 +138,7 @@ class Doubles:
         bits = [self.bits_of(value) for value in op.operands]
         kind = bits[0].type
         if op.name == "stablehlo.subtract":
-            bits[1] = order.combined("add", bits[1], order.LEAST)
+            bits[1] = order.negated(bits[1])
         made = operator(COMPUTED[op.name], bits, kind)
         if op.name == "stablehlo.rsqrt":
             one = t.full(kind, order.ONE)
@@ -188,7 +188,7 @@ class Doubles:
         if name == "abs":
             return order.magnitude(bits[0])
         if name == "negate":
-            return order.combined("add", bits[0], order.LEAST)
+            return order.negated(bits[0])
         if name == "sign":
             return order.sign(bits[0])
         if name == "clamp":

@@ -14,25 +14,13 @@ import math
 import ml_dtypes
 import numpy as np
 
-from davinci.operators.call import Call
+from davinci.operators.constraints import converts
 from davinci.operators.core import Array, elementwise
 from davinci.operators.vector_program import Value, VectorProgram
 from davinci.operators.words import HALF_WIDTH, mask
 
 QUIET_NAN = 0x7FC0
 """The bf16 that every NaN becomes."""
-
-
-def from_bits(call: Call) -> None:
-    """The operand is i16, the result f32 of its shape."""
-    call.same_element("the operand", call.inputs[0].element, "i16")
-    call.expect_output(call.inputs[0].shape, "f32")
-
-
-def to_bits(call: Call) -> None:
-    """The operand is f32, the result i16 of its shape."""
-    call.same_element("the operand", call.inputs[0].element, "f32")
-    call.expect_output(call.inputs[0].shape, "i16")
 
 
 BOTH = frozenset({"i16", "f32"})
@@ -43,7 +31,7 @@ def widened(a: Array) -> Array:
     return wide
 
 
-@elementwise(values=widened, types=BOTH, constraints=(from_bits,))
+@elementwise(values=widened, types=BOTH, constraints=(converts("i16", "f32"),))
 def from_bfloat(p: VectorProgram, a: Value) -> Value:
     """The f32 of a bf16's bits, exact."""
     return p.join(0, a, "f32")
@@ -54,7 +42,7 @@ def rounded(a: Array) -> Array:
     return np.where(np.isnan(a), np.int16(QUIET_NAN), bits)
 
 
-@elementwise(values=rounded, types=BOTH, constraints=(to_bits,))
+@elementwise(values=rounded, types=BOTH, constraints=(converts("f32", "i16"),))
 def to_bfloat(p: VectorProgram, a: Value) -> Value:
     """The bits of the bf16 nearest to an f32, ties to even; one NaN."""
     bits = p.step("vor", [a, a], "s32")

@@ -23,6 +23,17 @@ def same_types(call: Call) -> None:
     call.expect_output(first.shape, first.element)
 
 
+def converts(source: str, result: str) -> Constraint:
+    """The constraint that the operand has one type of elements, and the result another one."""
+
+    def constraint(call: Call) -> None:
+        call.same_element("the operand", call.inputs[0].element, source)
+        call.expect_output(call.inputs[0].shape, result)
+
+    constraint.__doc__ = f"The operand is {source}, the result {result} of its shape."
+    return constraint
+
+
 def floats_only(call: Call) -> None:
     """Elements are floats."""
     found = call.inputs[0].element

@@ -25,6 +25,7 @@ from davinci.operators.words import (
     mask,
     not_zero,
     picked,
+    quotient,
     shifted_right,
     shifted_right_logical,
     sign_mask,
@@ -79,7 +80,7 @@ class Double:
 
     @staticmethod
     def of_words(p: VectorProgram, low: Value, high: Value, lowest: Limbs) -> Double:
-        """Of words, and the limbs of the low one."""
+        """The parts of numbers given as their low and high words and the limbs of the low word."""
         size = mask(p, high, SIZE)
         exponent = shifted_right(p, size, UPPER_BITS)
         leading = p.mul(p.min(exponent, 1), 1 << UPPER_BITS)
@@ -112,11 +113,6 @@ def is_negative(p: VectorProgram, x: Value) -> Value:
 def upper_half(p: VectorProgram, x: Value) -> Value:
     """The upper 16 bits, without a sign."""
     return shifted_right_logical(p, x, HALF_WIDTH)
-
-
-def quotient(p: VectorProgram, x: Value, by: Operand) -> Value:
-    """s32 that f32 holds times a power of two of f32, towards zero."""
-    return p.convert(p.mul(p.convert(x, "f32"), by), "s32", "trunc")
 
 
 def power_of_two(p: VectorProgram, exponent: Value) -> Value:

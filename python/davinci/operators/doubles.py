@@ -6,11 +6,11 @@ normal ones, infinities and zeros of both signs among them; every NaN is one.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from davinci.operators.call import Call
+from davinci.operators.constraints import converts
 from davinci.operators.conversion import saturated
 from davinci.operators.core import Array, elementwise
 from davinci.operators.double_parts import (
@@ -30,7 +30,6 @@ from davinci.operators.double_parts import (
     odd_for,
     positive,
     power_of_two,
-    quotient,
     raised,
     rounded,
     upper_half,
@@ -46,6 +45,7 @@ from davinci.operators.words import (
     mask,
     not_zero,
     picked,
+    quotient,
     shifted_left,
     shifted_right,
     sign_mask,
@@ -68,7 +68,7 @@ def bits_of(x: Array) -> Array:
     return np.where(np.isnan(x), QUIET_BITS, x.view(np.int64))
 
 
-def computed(name: str) -> Any:
+def computed(name: str) -> Callable[..., Array]:
     """A function of NumPy on f64 as its bits."""
 
     def values(*operands: Array) -> Array:
@@ -305,20 +305,10 @@ def _bytes(p: VectorProgram, limbs: Limbs) -> Limbs:
     return [*found[:-1], p.sub(found[-1], p.mul(upper, 1 << 8)), upper]
 
 
-def to_long(call: Call) -> None:
-    """The operand is f32, the result i64 of its shape."""
-    call.same_element("the operand", call.inputs[0].element, "f32")
-    call.expect_output(call.inputs[0].shape, "i64")
-
-
-def to_single(call: Call) -> None:
-    """The operand is i64, the result f32 of its shape."""
-    call.same_element("the operand", call.inputs[0].element, "i64")
-    call.expect_output(call.inputs[0].shape, "f32")
-
-
 @elementwise(
-    values=lambda a: bits_of(a.astype(np.float64)), types=WITH_SINGLE, constraints=(to_long,)
+    values=lambda a: bits_of(a.astype(np.float64)),
+    types=WITH_SINGLE,
+    constraints=(converts("f32", "i64"),),
 )
 def double_from_single(p: VectorProgram, a: Value) -> Value:
     """The bits of the f64 that an f32 is. A number below the normal ones is the f32 of its bits as
@@ -349,7 +339,7 @@ def single_of(a: Array) -> Array:
     return np.where(np.isnan(found), np.float32(np.nan), found)
 
 
-@elementwise(values=single_of, types=WITH_SINGLE, constraints=(to_single,))
+@elementwise(values=single_of, types=WITH_SINGLE, constraints=(converts("i64", "f32"),))
 def double_to_single(p: VectorProgram, a: Value) -> Value:
     """The f32 nearest to the f64 that a is the bits of, ties to even."""
     x = Double.of(p, a)

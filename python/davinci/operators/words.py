@@ -59,10 +59,10 @@ def shifted_right(p: VectorProgram, x: Value, count: int) -> Value:
         return sign_mask(p, x)
     if count >= WIDTH - EXACT_BITS:
         left = p.sub(x, mask(p, x, (1 << count) - 1))
-        return _scaled(p, left, count)
+        return quotient(p, left, 2.0**-count)
     high = shifted_right(p, x, HALF_WIDTH)
     low = mask(p, x, ((1 << HALF_WIDTH) - 1) & ~((1 << count) - 1))
-    return p.add(p.mul(high, 1 << HALF_WIDTH - count), _scaled(p, low, count))
+    return p.add(p.mul(high, 1 << HALF_WIDTH - count), quotient(p, low, 2.0**-count))
 
 
 def shifted_right_logical(p: VectorProgram, x: Value, count: int) -> Value:
@@ -72,9 +72,9 @@ def shifted_right_logical(p: VectorProgram, x: Value, count: int) -> Value:
     return mask(p, shifted_right(p, x, count), (1 << WIDTH - count) - 1)
 
 
-def _scaled(p: VectorProgram, x: Value, count: int) -> Value:
-    """x / 2^count of whole multiples that f32 holds."""
-    return p.convert(p.mul(p.convert(x, "f32"), 2.0**-count), "s32", "trunc")
+def quotient(p: VectorProgram, x: Value, by: Operand) -> Value:
+    """s32 that f32 holds times a power of two of f32, towards zero."""
+    return p.convert(p.mul(p.convert(x, "f32"), by), "s32", "trunc")
 
 
 def shifted_by(p: VectorProgram, x: Operand, count: Value, direction: str) -> Value:
