@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
+from davinci.machine import reading_l2
 from davinci.mlir import Op, ir, parent_of, symbol_name
 from davinci.operators import products
 from davinci.passes import builder
@@ -180,16 +181,20 @@ def may_meet(kernel: Op, target: Target) -> bool:
 
 def count_of(graph: Graph, target: Target, meets: bool = False) -> CoreCount:
     """Weighs a group on several numbers of cores, and returns the number that takes least time;
-    `meets` as `may_meet` says.
+    `meets` as `may_meet` says. What a phase without products reads was mostly written by the phases
+    in front of it, so it is priced as in the L2 where that holds the group's arrays.
 
     Raises:
         NoSpace: no kernel can compute the group.
         CompileError: no schedule of a product fits.
     """
     asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
-    price = LaunchPrice(target.machine, target.phases)
+    machine, price = target.machine, LaunchPrice(target.machine, target.phases)
+    size = sum(graph.arrays[number].size_bytes for number in (*graph.inputs, *graph.outputs))
+    if target.phases > 1 and not any(map(is_product, graph.nodes)) and size <= machine.l2.bytes:
+        machine = reading_l2(machine)
     return cores_of(
-        graph, target.machine, target.cores, asked, target.fractalize, price, target.adders, meets
+        graph, machine, target.cores, asked, target.fractalize, price, target.adders, meets
     )
 
 

@@ -7,6 +7,8 @@ import pytest
 from davinci import machine as machines
 from davinci.operators import Tensor
 from davinci.operators.tensors import NZ
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.groups import count_of
 from davinci.schedule.core_count import Weighed, cheapest, counts
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.kernel_cores import cores_of
@@ -106,3 +108,19 @@ def test_cores_meet_in_a_launch_of_its_own_where_that_pays() -> None:
         phase, free = (cores_of(whole, machine, 48, price=price, meets=m) for m in (False, True))
         assert free.tried[free.cores].apart == pays
         assert (free.total < phase.total) == pays
+
+
+@pytest.mark.parametrize("rows", [1_000, 100_000])
+def test_phases_read_what_the_l2_holds(rows: int) -> None:
+    """A phase of a launch reads what phases in front of it wrote, at the pace of the L2 where that
+    holds its arrays; a kernel with a launch of its own, or larger arrays, at the memory's."""
+    array = Tensor((rows, 1000), "f32")
+    graph = Graph([array, array], [Node("abs", (0,), 1)], [0], [1])
+    first, phase = (
+        count_of(graph, Target(MACHINE, MACHINE.cores, all_cores=False, phases=phases))
+        for phases in (1, 8)
+    )
+    held = 2 * array.size_bytes <= MACHINE.l2.bytes
+    assert held == (rows == 1_000)
+    cycles = [count.tried[MACHINE.cores].cycles for count in (first, phase)]
+    assert (cycles[1] < cycles[0]) == held
