@@ -32,6 +32,28 @@ func.func @main(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>, %c: tensor<{n}
 """
 """Two products, of which the second one waits for all of the first, and sums of what they give."""
 
+GATE = """
+func.func @main(%x: tensor<1x96x96x32xf32>, %w: tensor<1x1x32x32xf32>) -> tensor<1x96x96x32xf32> {
+  %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x96x96x32xf32>, tensor<1x1x32x32xf32>) -> tensor<1x96x96x32xf32>
+  %l = stablehlo.logistic %y : tensor<1x96x96x32xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%l init: %zero) applies stablehlo.add across dimensions = [1, 2]
+      : (tensor<1x96x96x32xf32>, tensor<f32>) -> tensor<1x32xf32>
+  %pixels = stablehlo.constant dense<9216.0> : tensor<1x32xf32>
+  %m = stablehlo.divide %s, %pixels : tensor<1x32xf32>
+  %b = stablehlo.broadcast_in_dim %m, dims = [0, 3]
+      : (tensor<1x32xf32>) -> tensor<1x96x96x32xf32>
+  %g = stablehlo.multiply %l, %b : tensor<1x96x96x32xf32>
+  %c = stablehlo.convolution(%g, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x96x96x32xf32>, tensor<1x1x32x32xf32>) -> tensor<1x96x96x32xf32>
+  return %c : tensor<1x96x96x32xf32>
+}
+"""
+"""Channels scaled by their means, between convolutions."""
+
 PHASES = """
 module {{
   memref.global "private" @counters : memref<4x8xi32> = dense<0>
@@ -245,6 +267,23 @@ def test_cores_of_two_kinds_meet_by_flags() -> None:
     met = meetings(joined)
     assert record["launch_overhead_us"] == pytest.approx(launching + sum(met) / machine.clock_mhz)
     assert met == pytest.approx([meeting_cycles(machine, cores // 3)] * len(met), rel=1 / 6)
+
+
+def test_cores_meet_in_a_phase_by_flags() -> None:
+    """The cores that share the pixels of a mean meet in a phase of the launch of cube and vector
+    cores, in which those without work only meet, and the launch is proven to come through."""
+    executable = davinci.compile(GATE, machine="ascend910b", launches="joined", check_launches=True)
+    x, w = (array / 4 for array in inputs(executable))
+    (found,) = executable.run(x, w).values()
+    y = 1 / (1 + np.exp(-(x @ w[0, 0])))
+    np.testing.assert_allclose(found, y * y.mean((1, 2), keepdims=True) @ w[0, 0], atol=0.01)
+    record = executable.profile
+    assert record["launches"] == 1
+    (mean,) = (each for each in record["kernels"] if "which meet" in each["schedule"])
+    assert mean["unit"] == "vector"
+    assert mean["cycles"] < 8_000
+    (line,) = executable.details["checked_launches"]
+    assert line.endswith(": proven")
 
 
 def test_weights_are_loaded_before_meetings() -> None:

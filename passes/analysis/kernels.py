@@ -30,8 +30,8 @@ another phase of the launch before it. It is the number of the argument that the
 meeting to meeting, -1 if there is none: cores of a split machine meet by flags."""
 
 MEETS = "ascend.meets"
-"""Of a kernel for both kinds of cores in which all cores of a kind meet by flags: blocks behind
-those that have work only meet, so that a launch may have more."""
+"""Of a kernel in which all cores of a kind meet by flags: blocks behind those that have work only
+meet, so that a launch may have more."""
 
 PHASES = "ascend.phases"
 """Of a kernel of several phases: `key` and `choices` of the kernels that they were."""

@@ -17,7 +17,9 @@ Convolutions and reductions over windows take and give pixels by channels, model
 first. An elementwise operator on a result of one is done before it is rearranged, to what its other
 operands are when rearranged likewise: for other such results, numbers, and values that repeat along
 all pixels or channels that is nothing. A reduction of whole dimensions, too, and a concatenation of
-channels. Where the rearrangements of two of them meet they cancel.
+channels. A reduction over pixels and groups of channels, as group normalisation has, is one over
+pixels first; what repeats for the channels of a group is repeated for these, then for all pixels.
+Where the rearrangements of two of them meet they cancel.
 
 A product of matrices takes the rows of several sequences as those of one matrix; what follows it is
 done before they are parted again, so that it shares the product's kernel.
@@ -131,38 +133,44 @@ class Rearranged:
         return in_order and self.channels == len(self.shape) - 1 and rows[0] != rows[1]
 
     def part(self, dims: Sequence[int]) -> ImageOperand | None:
-        """What has some of the value's dimensions only; None if it has a part of one of the
-        image's."""
-        kept = self._kept(set(dims))
-        if kept is None:
+        """What is left of the value without the image's dimensions of which none of some of the
+        value's has a part; None where it cannot be said."""
+        lies = self._cut()
+        if lies is None:
             return None
-        left = [i for i in range(len(self.sizes)) if i not in kept]
+        kept = sorted({dim for i in dims for dim, _ in lies[i]})
+        left = [dim for dim in range(len(self.sizes)) if dim not in kept]
 
         def nearer(factor: Factor) -> Factor:
             inner = (i for i in left if math.prod(self.sizes[i + 1 :]) < factor.stride)
             return replace(factor, stride=factor.stride // math.prod(self.sizes[i] for i in inner))
 
-        lies = [[nearer(factor) for factor in self.lies[dim]] for dim in dims]
-        shape = tuple(self.shape[dim] for dim in dims)
-        return ImageOperand(
-            Rearranged(self.image, lies, shape, tuple(self.sizes[i] for i in kept)), kept
-        )
+        found = [
+            normal([nearer(factor) for dim, factor in factors if dim in kept]) for factors in lies
+        ]
+        shape = tuple(math.prod(factor.size for factor in factors) for factors in found)
+        sizes = tuple(self.sizes[dim] for dim in kept)
+        return ImageOperand(Rearranged(self.image, found, shape, sizes), kept)
 
-    def _kept(self, dims: set[int]) -> list[int] | None:
-        """The image's dimensions that are those of the value; None if some are only in part."""
-        found, end = [], math.prod(self.sizes)
-        for dim, size in enumerate(self.sizes):
-            end, begin = end // size, end
-            parts = {
-                i in dims
-                for i, factors in enumerate(self.lies)
-                for factor in factors
-                if factor.stride < begin and factor.stride * factor.size > end
-            }
-            if len(parts) > 1:
-                return None
-            if True in parts and size > 1:
-                found.append(dim)
+    def _cut(self) -> list[list[tuple[int, Factor]]] | None:
+        """The factors of each dimension of the value, each of one of the image's, which stands in
+        front of it; None where one goes over parts of several."""
+        found = []
+        for factors in self.lies:
+            cut: list[tuple[int, Factor]] = []
+            for factor in factors:
+                inner: list[tuple[int, Factor]] = []
+                begin, end = factor.stride, factor.stride * factor.size
+                for dim in reversed(range(len(self.sizes))):
+                    first = max(begin, step := math.prod(self.sizes[dim + 1 :]))
+                    last = min(end, step * self.sizes[dim])
+                    if first >= last:
+                        continue
+                    if last % first:
+                        return None
+                    inner.insert(0, (dim, Factor(last // first, first)))
+                cut += inner
+            found.append(cut)
         return found
 
     def _split(self) -> tuple[list[int], list[int]]:
@@ -174,11 +182,13 @@ class Rearranged:
 
 @dataclass(frozen=True)
 class ImageOperand:
-    """An operand with one value a pixel, or one a channel: it is the same along the image's other
-    dimensions.
+    """An operand with one value a pixel, one a channel or one for several: it is the same along the
+    image's other dimensions.
 
     Attributes:
-        value: as a rearrangement of an array that has the dimensions `kept` of the image.
+        value: as a rearrangement of an array that has the dimensions `kept` of the image; of as
+            many dimensions as the whole value, with what is kept of each.
+        kept: in order.
     """
 
     value: Rearranged
@@ -294,8 +304,13 @@ class Sinking:
                 if size != 1
             ]
             part = found.part(dims)
-            if part is not None and dims == sorted(dims):
-                row = self._alike(ops.reshape(owner.operands[0], part.value.shape), part.value, ops)
+            if part is not None and dims == sorted(dims) and len(part.kept) < len(found.sizes):
+                few = ops.reshape(owner.operands[0], [part.value.shape[dim] for dim in dims])
+                if [dim for dim, size in enumerate(part.value.shape) if size != 1] == dims:
+                    few = ops.reshape(few, part.value.shape)
+                else:
+                    few = ops.broadcast(few, part.value.shape, dims)
+                row = self._alike(few, part.value, ops)
                 return ops.broadcast(row, found.sizes, part.kept)
         return found.undone(value, ops)
 
@@ -303,16 +318,19 @@ class Sinking:
         found = self._rearranged(op.operands[0])
         if found is None:
             return
-        reduced = set(attribute(op, "dims"))
-        dims = [i for i in range(len(found.shape)) if i not in reduced]
-        part = found.part(dims)
-        if part is None:
+        reduced, kind = set(attribute(op, "dims")), attribute(op, "kind")
+        part = found.part([i for i in range(len(found.shape)) if i not in reduced])
+        if part is None or len(part.kept) == len(found.sizes):
             return
         others = [i for i in range(len(found.sizes)) if i not in part.kept]
+        rest = [dim for dim in sorted(reduced) if part.value.shape[dim] > 1]
         with op.location, ir.InsertionPoint(op):
             ops = TensorOps()
-            made = ops.reduce(found.image, attribute(op, "kind"), others)
+            made = ops.reduce(found.image, kind, others)
             back = part.value.how.emit(made, part.value.shape, ops)
+            if rest:
+                back = ops.reduce(back, kind, rest)
+            back = ops.reshape(back, tensor_of(op.results[0].type).shape)
         self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()

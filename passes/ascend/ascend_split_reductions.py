@@ -64,7 +64,7 @@ class AscendSplitReductionsPass(Pass):
         machine, cores = machines.for_vector(loaded), machines.vector_cores_for(loaded, self.cores)
         if cores == 1:
             return
-        joined = self.launches != MANY and can_meet(machine) and not loaded.split
+        joined = self.launches != MANY and can_meet(machine)
         chip = Chip(machine, cores, joined)
         count = 0
         for function in tensor_functions(op):

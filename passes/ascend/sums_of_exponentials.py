@@ -188,7 +188,6 @@ class Chip:
         """
         joined = self.joined and self.phases > 1
         price = LaunchPrice(self.machine, self.phases if joined else 1)
-        meets = meets and (self.machine.cross_core is None or not self.joined)
         try:
             found = [
                 cores_of(graph, self.machine, self.cores, price=price, meets=meets)

@@ -63,3 +63,9 @@ class Target:
     joined: bool = False
     counts: Mapping[str, CoreCount] = field(default_factory=dict)
     adders: Machine | None = None
+
+    @property
+    def has_idle_blocks_meet(self) -> bool:
+        """Whether blocks without work meet in a kernel whose cores do: in a phase of a launch whose
+        cores have flags for each other, which are those of all its cores."""
+        return self.machine.cross_core is not None and (self.phases > 1 or self.joined)

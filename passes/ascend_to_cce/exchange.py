@@ -65,13 +65,18 @@ class CoreMeetings:
         self._i32 = ir.IntegerType.get_signless(32)
         self._some: SomeBlocks = {"group": group} if 0 < group < cores else {}
         self._scratch = builder.alloc([(group or cores) + 1, LANES], self._i32, "UB")
-        self._number = cce.read_counter(lines, self._scratch, **self._some)
+        self._first = self._number = cce.read_counter(lines, self._scratch, **self._some)
 
     def meet(self) -> None:
         """Waits until the cores have come."""
         one = arith.ConstantOp(self._i32, ir.IntegerAttr.get(self._i32, 1)).result
         self._number = arith.AddIOp(self._number, one).result
         cce.sync_cores(self.lines, self._number, self._scratch, **self._some)
+
+    def only_meet(self, times: int) -> None:
+        """What a core without work does where others meet so many times by flags of all cores."""
+        for _ in range(times):
+            cce.sync_cores(self.lines, self._first, self._scratch, **self._some)
 
 
 def _zeros(root: Op, kind: ir.MemRefType) -> str:

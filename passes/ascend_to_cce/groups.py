@@ -165,18 +165,17 @@ def on_fewer(graph: Graph, target: Target, kernel: Op) -> tuple[Target, Any]:
     that was found on the way. Where more cores would have work, the kernel says how many."""
     if target.all_cores:
         return target, None
-    meets = may_meet(kernel, target)
+    meets = may_meet(kernel)
     found = target.counts.get(symbol_name(kernel)) or count_of(graph, target, meets)
     if found.cores < found.useful:
         kernel.attributes[USEFUL_CORES] = builder.as_attribute(found.useful)
     return replace(target, cores=found.cores), found.schedule
 
 
-def may_meet(kernel: Op, target: Target) -> bool:
+def may_meet(kernel: Op) -> bool:
     """Whether the cores of a kernel of the vector unit may meet: not those of one that shares a
-    launch, nor of what is a phase for certain where cores have flags for each other."""
-    phase = target.joined and target.machine.cross_core is not None
-    return not phase and CORES not in kernel.attributes
+    launch, or a phase of one."""
+    return CORES not in kernel.attributes
 
 
 def count_of(graph: Graph, target: Target, meets: bool = False) -> CoreCount:
@@ -281,7 +280,7 @@ def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Op, target: 
             target.cores,
             given,
             target.fractalize,
-            may_meet(kernel, target),
+            may_meet(kernel),
         )
     except NoSpace as error:
         refuse(operation, str(error), given, target)

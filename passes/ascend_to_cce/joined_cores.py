@@ -191,7 +191,7 @@ def weighed(kernel: Op, target: Target) -> CoreCount | None:
         graph = group_of(kernel).graph
         if given_choices(kernel, graph, target) is not None:
             return None
-        return count_of(graph, target, may_meet(kernel, target))
+        return count_of(graph, target, may_meet(kernel))
     except (NoSpace, CompileError):
         return None
 

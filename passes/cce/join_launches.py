@@ -89,7 +89,9 @@ class JoinLaunchesPass(Pass):
                     made.build(phase.calls[0], launch.cores, launch.kinds)
                 for phase in phases:
                     if phase.meets:
-                        phase.calls[0].attributes[BLOCKS] = builder.as_attribute(launch.cores)
+                        each = machines.blocks_a_core(machine, phase.kinds, launch.kinds)
+                        blocks = builder.as_attribute(launch.cores * each)
+                        phase.calls[0].attributes[BLOCKS] = blocks
 
 
 @dataclass(frozen=True)
@@ -177,9 +179,10 @@ def role_of(kernel: Op, call: Op, machine: Machine) -> PhaseRole:
     without blocks: such a kernel may only be a phase that no other shares."""
     if "ascend.members" not in kernel.attributes:
         return PhaseRole.ALONE
-    if machine.split and meetings_in(kernel):
-        return PhaseRole.ALONE
-    if MEETS in kernel.attributes and STAGE in call.attributes:
+    meets = MEETS in kernel.attributes
+    if (meets and STAGE in call.attributes) or (
+        machine.split and meetings_in(kernel) and not meets
+    ):
         return PhaseRole.ALONE
     found = PhaseRole.PHASE
     for access in operations(kernel, "memref.load", "memref.store"):

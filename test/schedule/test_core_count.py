@@ -96,17 +96,16 @@ def test_small_kernels_take_few_cores() -> None:
     assert cores_of(product(1024, 1024, 1024), MACHINE, 6).cores == 6
 
 
-def test_cores_meet_in_a_launch_of_its_own_where_that_pays() -> None:
-    """In phases of a launch on cube and vector cores only all cores can meet, so a kernel whose
-    cores do has a launch of its own. The largest of 40 million numbers is worth one, that of 12,000
-    is not."""
+def test_cores_meet_in_phases_where_that_pays() -> None:
+    """Cores that have flags for each other meet in a phase of a launch, too: to find the largest of
+    40 million numbers, not that of 12,000."""
     machine = machines.for_vector(machines.load("ascend910b"))
     price = LaunchPrice(machine, phases=4)
     for rows, pays in ((40_000, True), (12, False)):
         arrays = [Tensor((rows, 1000), "f32"), Tensor((), "f32")]
         whole = Graph(arrays, [Node("reduce", (0,), 1, {"kind": "max", "dims": (0, 1)})], [0], [1])
         phase, free = (cores_of(whole, machine, 48, price=price, meets=m) for m in (False, True))
-        assert free.tried[free.cores].apart == pays
+        assert not free.tried[free.cores].apart
         assert (free.total < phase.total) == pays
 
 

@@ -28,10 +28,17 @@ from typing import Any
 from davinci.mlir import arith, ir
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import TileStep, Value, joined
+from davinci.passes.analysis.kernels import MEETS
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.exchange import LANES, CoreMeetings, add_arguments
 from davinci.passes.ascend_to_cce.serving import serving
-from davinci.passes.ascend_to_cce.tiles import AlikeWork, block_index, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import (
+    AlikeWork,
+    block_index,
+    only_blocks,
+    share_blocks,
+    unflatten,
+)
 from davinci.passes.ascend_to_cce.vector.fold_axes import fold_axis
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
@@ -41,6 +48,7 @@ from davinci.passes.builder import (
     add,
     alloc,
     as_value,
+    constant_index,
     is_equal,
     mul,
     only_if,
@@ -48,6 +56,7 @@ from davinci.passes.builder import (
     restride,
     subview,
 )
+from davinci.passes.cce.unroll import ORDER
 from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phase, phases_of
 from davinci.schedule.vector.row_places import block_lanes
@@ -78,12 +87,32 @@ class PhasedBuilder(TileBuilder):
         self.piece = 0
 
     def build(self) -> int:
+        if self.schedule.meet:
+            self._begin_exchange()
+            if self.target.has_idle_blocks_meet:
+                return self._beside_idle_blocks()
+        return self._tiles()
+
+    def _beside_idle_blocks(self) -> int:
+        """As a phase of a launch that may have more blocks, which only meet."""
+        assert self.meetings is not None and self.core is not None, "cores that do not meet"
+        kernel, cores = ir.InsertionPoint.current.block.owner, self.schedule.cores
+        kernel.attributes[MEETS] = ir.UnitAttr.get()
+        with only_blocks(0, cores, self.core) as (branch, _):
+            units = self._tiles()
+        if self.ordered:
+            branch.attributes[ORDER], self.ordered = ir.UnitAttr.get(), False
+        idle = arith.CmpIOp(arith.CmpIPredicate.uge, self.core, constant_index(cores)).result
+        with only_if(idle):
+            self.meetings.only_meet(sum(bool(phase.told) for phase in self.phases.phases))
+        return units
+
+    def _tiles(self) -> int:
+        """Builds the work of the blocks that have some; returns how many units of work it is."""
         self._fix(self.program.constants)
         self._write_constants()
         schedule = self.schedule
         walked = [axis.size for axis in self.space.axes[: schedule.axis]]
-        if schedule.meet:
-            self._begin_exchange()
         tiles = math.prod(walked) * schedule.share
 
         def build(index: IndexLike) -> None:

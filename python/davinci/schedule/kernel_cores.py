@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from davinci.errors import CompileError
@@ -64,8 +63,7 @@ def cores_of(
         algorithm: of fractalisation.
         price: of launching it; by default alone.
         adders: the vector cores beside cube cores, if what follows a product is theirs.
-        meets: whether cores may meet in a kernel of the vector unit; where such a kernel is no
-            phase, that pays for a launch of its own.
+        meets: whether cores may meet in a kernel of the vector unit.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -75,7 +73,7 @@ def cores_of(
     if sum(map(is_product, graph.nodes)) == 1:
         known = KeyedGraph(graph.key(), graph)
         return _cores_of_product(known, machine, cores, wanted, price, adders)
-    weigh = weigher_of(graph, machine, cores, wanted, algorithm, price if meets else None)
+    weigh = weigher_of(graph, machine, cores, wanted, algorithm, meets)
     return cheapest(price, cores, weigh, _has_pieces(graph))
 
 
@@ -178,12 +176,9 @@ def weigher_of(
     cores: int,
     wanted: Wanted,
     algorithm: str,
-    meeting: LaunchPrice | None = None,
+    meets: bool = False,
 ) -> Weigh:
-    """What weighs the kernel of a group on at most `cores` cores.
-
-    Args:
-        meeting: what launching a kernel whose cores meet takes; None if they may not.
+    """What weighs the kernel of a group on at most `cores` cores; `meets` as of `cores_of`.
 
     Raises:
         NoSpace: no kernel can compute the group.
@@ -195,7 +190,7 @@ def weigher_of(
         return _weigh_product(read_group(graph, machine), machine, wanted)
     if products:
         return _weigh_attention(read_attention(graph).attention, machine, cores)
-    return _weigh_parts(graph, machine, algorithm, meeting)
+    return _weigh_parts(graph, machine, algorithm, meets)
 
 
 def _weigh_pool(pool: Pool, machine: Machine) -> Weigh:
@@ -240,24 +235,13 @@ def _stores_elements(schedule: object) -> bool:
     return isinstance(schedule, VectorSchedule | PhasedSchedule) and schedule.scalar
 
 
-def _weigh_parts(
-    graph: Graph, machine: Machine, algorithm: str, meeting: LaunchPrice | None
-) -> Weigh:
+def _weigh_parts(graph: Graph, machine: Machine, algorithm: str, meets: bool) -> Weigh:
     partings = partings_of(graph)
 
-    def planned(count: int, meets: bool) -> Weighed:
+    def weigh(count: int, most: float) -> Weighed:
         plans = plans_of(partings, machine, count, algorithm=algorithm, meets=meets)
         made = [each.plan.schedule for each in plans]
         cycles, blocks = max(each.cycles for each in made), sum(each.cores for each in made)
         return Weighed(cycles, blocks, plans, any(map(_stores_elements, made)))
-
-    def weigh(count: int, most: float) -> Weighed:
-        if meeting is None or not meeting.meets_alone:
-            return planned(count, meeting is not None)
-        phase, price = planned(count, False), meeting.apart(count)
-        if phase.cycles <= price:
-            return phase
-        alone = replace(planned(count, True), apart=True)
-        return min(phase, alone, key=lambda way: way.cycles + way.apart * price)
 
     return weigh

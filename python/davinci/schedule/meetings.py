@@ -103,12 +103,6 @@ class LaunchPrice:
         meetings = (self.phases - 1) * meeting_cycles(self.machine, cores)
         return (launch + meetings) / self.phases
 
-    @property
-    def meets_alone(self) -> bool:
-        """Whether a kernel whose cores meet has a launch of its own: where cores have flags for
-        each other, those are all cores' of a phase."""
-        return self.phases > 1 and self.machine.cross_core is not None
-
     def apart(self, cores: int) -> float:
         """Cycles more that a kernel takes that must not be a phase: its launch, and another one of
         the phases behind it."""

@@ -50,6 +50,28 @@ func.func @centred(%x: tensor<1x12x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<1
   return %4 : tensor<1x3x4x16xf32>
 }
 
+// Sums over pixels and over groups of two channels: over pixels of each channel first, and then of
+// each group, whose sum is repeated for its channels and for all pixels.
+// CHECK-LABEL: func.func @groups
+// CHECK-NEXT: %[[IMAGE:.*]] = "ascend.conv"(%arg0, %arg1)
+// CHECK-NEXT: %[[SUMS:.*]] = "ascend.reduce"(%[[IMAGE]]) {dims = array<i64: 1>, kind = "add"} : (tensor<2x12x16xf32>) -> tensor<2x16xf32>
+// CHECK-NEXT: %[[PARTS:.*]] = "ascend.reshape"(%[[SUMS]]) : (tensor<2x16xf32>) -> tensor<2x8x2xf32>
+// CHECK-NEXT: %[[TOTAL:.*]] = "ascend.reduce"(%[[PARTS]]) {dims = array<i64: 2>, kind = "add"} : (tensor<2x8x2xf32>) -> tensor<2x8xf32>
+// CHECK: %[[EACH:.*]] = "ascend.broadcast"(%[[TOTAL]]) {dims = array<i64: 0, 1>} : (tensor<2x8xf32>) -> tensor<2x8x2xf32>
+// CHECK-NEXT: %[[ROWS:.*]] = "ascend.reshape"(%[[EACH]]) : (tensor<2x8x2xf32>) -> tensor<2x16xf32>
+// CHECK-NEXT: %[[ALL:.*]] = "ascend.broadcast"(%[[ROWS]]) {dims = array<i64: 0, 2>} : (tensor<2x16xf32>) -> tensor<2x12x16xf32>
+// CHECK-NEXT: "ascend.sub"(%[[IMAGE]], %[[ALL]]) : (tensor<2x12x16xf32>, tensor<2x12x16xf32>)
+func.func @groups(%x: tensor<2x12x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<2x16x3x4xf32> {
+  %0 = "ascend.conv"(%x, %w) {image = array<i64: 3, 4>, kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<2x12x16xf32>, tensor<1x16x16xf32>) -> tensor<2x12x16xf32>
+  %1 = "ascend.transpose"(%0) {permutation = array<i64: 0, 2, 1>} : (tensor<2x12x16xf32>) -> tensor<2x16x12xf32>
+  %2 = "ascend.reshape"(%1) : (tensor<2x16x12xf32>) -> tensor<2x8x24xf32>
+  %3 = "ascend.reduce"(%2) {kind = "add", dims = array<i64: 2>} : (tensor<2x8x24xf32>) -> tensor<2x8xf32>
+  %4 = "ascend.broadcast"(%3) {dims = array<i64: 0, 1>} : (tensor<2x8xf32>) -> tensor<2x8x24xf32>
+  %5 = "ascend.sub"(%2, %4) : (tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+  %6 = "ascend.reshape"(%5) : (tensor<2x8x24xf32>) -> tensor<2x16x3x4xf32>
+  return %6 : tensor<2x16x3x4xf32>
+}
+
 // Images of one pixel, and rows of a product, are joined though they are written in two ways.
 // CHECK-LABEL: func.func @joined
 // CHECK-NEXT: %[[PRODUCT:.*]] = "ascend.matmul"(%arg1, %arg1)

@@ -2,7 +2,8 @@
 
 // Cube and vector cores are in one launch, of as many cube cores as the phase that needs most: 30
 // blocks of vector cores are 15 of them. Kernels of vector cores alone are launches of those. A
-// kernel whose cores meet by a flag of all of them has a launch of its own.
+// kernel whose cores meet by a flag of all of them has a launch of its own, but where blocks without
+// work only meet (`ascend.meets`): it is a phase, with all blocks of the launch.
 
 !line = memref<64xf32>
 
@@ -19,6 +20,8 @@
 // CHECK-NEXT:   call @meets(
 // CHECK-NEXT:   call @vector(%{{.*}}) {ascend.blocks = 20 : i64}
 // CHECK-NEXT:   call @meeting_of_20() {ascend.blocks = 20 : i64, ascend.meeting = -1 : i64}
+// CHECK-NEXT:   call @all_meet(%{{.*}}) {ascend.blocks = 20 : i64}
+// CHECK-NEXT:   call @meeting_of_20()
 // CHECK-NEXT:   call @vector(
 // CHECK-NEXT:   return
 // CHECK:      func.func @meeting_of_15_aic() attributes {ascend.core = "aic", ascend.kernel
@@ -43,6 +46,7 @@ module {
     call @both(%x, %y) {ascend.blocks = 4 : i64} : (!line, !line) -> ()
     call @meets(%x, %y) {ascend.blocks = 4 : i64} : (!line, !line) -> ()
     call @vector(%x, %y) {ascend.blocks = 20 : i64} : (!line, !line) -> ()
+    call @all_meet(%x, %y) {ascend.blocks = 4 : i64} : (!line, !line) -> ()
     call @vector(%x, %y) {ascend.blocks = 5 : i64} : (!line, !line) -> ()
     return
   }
@@ -51,6 +55,7 @@ module {
   func.func private @both(!line, !line)
       attributes {ascend.launch = [@kernels::@cube, @kernels::@vector]}
   func.func private @meets(!line, !line) attributes {ascend.launch = @kernels::@meets}
+  func.func private @all_meet(!line, !line) attributes {ascend.launch = @kernels::@all_meet}
 
   module @kernels {
     func.func @cube(%x: !line, %y: !line)
@@ -63,6 +68,15 @@ module {
     }
     func.func @meets(%x: !line, %y: !line)
         attributes {ascend.kernel, ascend.core = "aiv", ascend.members = []} {
+      %lines = memref.alloc() : memref<4x8xi32>
+      %room = memref.alloc() : memref<5x8xi32, #cce.space<"UB">>
+      %one = arith.constant 1 : i32
+      "cce.sync_cores"(%lines, %one, %room)
+        : (memref<4x8xi32>, i32, memref<5x8xi32, #cce.space<"UB">>) -> ()
+      return
+    }
+    func.func @all_meet(%x: !line, %y: !line)
+        attributes {ascend.kernel, ascend.core = "aiv", ascend.meets, ascend.members = []} {
       %lines = memref.alloc() : memref<4x8xi32>
       %room = memref.alloc() : memref<5x8xi32, #cce.space<"UB">>
       %one = arith.constant 1 : i32
