@@ -286,6 +286,21 @@ def test_cores_meet_in_a_phase_by_flags() -> None:
     assert line.endswith(": proven")
 
 
+def test_cores_that_share_k_meet_in_a_phase_by_flags() -> None:
+    """A product of few rows whose k the cores share is a phase between others, of which one has
+    fewer cores; the launch is proven to come through."""
+    text = CHAIN.format(m=64, k=4096, n=256)
+    executable = davinci.compile(text, machine="ascend910b", launches="joined", check_launches=True)
+    a, b, c = (array / 16 for array in inputs(executable))
+    found, _ = executable.run(a, b, c).values()
+    np.testing.assert_allclose(found, a.astype(np.float64) @ b @ c, atol=0.05)
+    record = executable.profile
+    assert record["launches"] == 1
+    assert any("which meet" in each["schedule"] for each in record["kernels"])
+    (line,) = executable.details["checked_launches"]
+    assert line.endswith(": proven")
+
+
 def test_weights_are_loaded_before_meetings() -> None:
     """What a product of one row loads first comes while vector cores have a phase of their own, in
     one kernel with it. Its operators, and what was decided for them, are known as before."""

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import davinci
+from davinci import arrays
 from davinci import machine as machines
 from pairs import in_turn
 
@@ -93,3 +94,28 @@ def test_a_vector_core_as_a_machine() -> None:
     assert "vmadd" in seen.intrinsics and "mad" not in seen.intrinsics
     assert machines.for_vector(machines.load("ascend910")) is machines.load("ascend910")
     assert machines.vector_cores_for(chip, 0) == 48
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32", "f16"])
+def test_statistics_of_few_rows_are_stored_to_the_element(dtype: str) -> None:
+    """Two rows a core leave two numbers, fewer than a block: a copy ends behind them, where the
+    scalar unit would store each, and a kernel whose scalar unit stores has a launch of its own."""
+    zero = "0" if dtype == "i32" else "0.0"
+    text = f"""
+      func.func @main(%x: tensor<50x700x{dtype}>) -> (tensor<50x{dtype}>, tensor<50x700x{dtype}>) {{
+        %z = stablehlo.constant dense<{zero}> : tensor<{dtype}>
+        %m = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [1]
+            : (tensor<50x700x{dtype}>, tensor<{dtype}>) -> tensor<50x{dtype}>
+        %b = stablehlo.broadcast_in_dim %m, dims = [0]
+            : (tensor<50x{dtype}>) -> tensor<50x700x{dtype}>
+        %d = stablehlo.subtract %x, %b : tensor<50x700x{dtype}>
+        return %m, %d : tensor<50x{dtype}>, tensor<50x700x{dtype}>
+      }}
+    """
+    executable = davinci.compile(text, machine="ascend910b", core_choice="all", precision="fp32")
+    (x,) = arrays.random_inputs(executable.inputs, seed=0).values()
+    most, less = executable.run(x).values()
+    wanted = np.maximum(x.max(axis=1), 0)
+    np.testing.assert_array_equal(most, wanted)
+    np.testing.assert_allclose(less, x - wanted[:, None], rtol=1e-3)
+    assert all(kernel["scalar_accesses"] == 0 for kernel in executable.profile["kernels"])

@@ -141,8 +141,11 @@ def clear_l1(dst: Value, *, bits: int | None = None) -> None:
     operation("clear_l1", (dst,), bits=bits)
 
 
-def copy(src: Value, dst: Value, *, round_up: bool = False, adds: bool = False) -> None:
-    operation("copy", (src, dst), round_up=round_up or None, adds=adds or None)
+def copy(
+    src: Value, dst: Value, *, round_up: bool = False, exact: bool = False, adds: bool = False
+) -> None:
+    some = {"round_up": round_up or None, "exact": exact or None, "adds": adds or None}
+    operation("copy", (src, dst), **some)
 
 
 def load2d(src: Value, dst: Value, *, transpose: bool = False) -> None:

@@ -176,8 +176,12 @@ def check_flag(op: Op) -> None:
     require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")
 
 
-def check_copy(src: BufferView, dst: BufferView, round_up: bool) -> None:
-    """The constraints of `cce.copy`."""
+def check_copy(src: BufferView, dst: BufferView, inside: str = "") -> None:
+    """The constraints of `cce.copy`.
+
+    Args:
+        inside: the attribute by which its only run ends inside a block; "" if none does.
+    """
     require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
     # Buffers in GM have no sign.
     alike = src.dtype == dst.dtype or {src.dtype, dst.dtype} == {"s8", "u8"}
@@ -192,21 +196,21 @@ def check_copy(src: BufferView, dst: BufferView, round_up: bool) -> None:
     run_bytes = run * src.itemsize
     if dst.space in FRACTAL_COPIES:
         require_type("source", src.dtype, types_of(FRACTAL_COPIES[dst.space]))
-        whole = not outer and run_bytes % FRACTAL_BYTES == 0 and not round_up
+        whole = not outer and run_bytes % FRACTAL_BYTES == 0 and not inside
         require(
             whole,
             "no run of whole fractals",
             f"{len(outer)} dimensions of runs of {run_bytes} bytes",
             f"one run of a multiple of {FRACTAL_BYTES} bytes",
         )
-    if round_up:
-        require(not outer, "round_up with more than one run", f"{len(outer) + 1} dimensions")
+    if inside:
+        require(not outer, f"{inside} with more than one run", f"{len(outer) + 1} dimensions")
     else:
         require(
             run_bytes % BLOCK_BYTES == 0,
             "contiguous run is not whole blocks",
             f"{run_bytes} bytes",
-            f"a multiple of {BLOCK_BYTES} bytes, or round_up",
+            f"a multiple of {BLOCK_BYTES} bytes, round_up or exact",
         )
     for dim in outer:
         for role, buffer, stride in zip(

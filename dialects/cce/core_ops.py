@@ -162,7 +162,7 @@ class SyncAndCopyOp(Cce.Operation, name="sync_and_copy"):
         check_meeting(self, self.number)
         src = buffer_of(self.src)
         require_space("source", src, "GM")
-        check_copy(src, buffer_of(self.dst), round_up=False)
+        check_copy(src, buffer_of(self.dst))
 
 
 class SetCoreFlagOp(Cce.Operation, name="set_core_flag"):

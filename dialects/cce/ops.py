@@ -65,13 +65,15 @@ class CopyOp(Cce.Operation, name="copy"):
     C1 source and destination have the same shape and element type.
     C2 the two memories are connected (`instructions.COPIES`); from UB to L1 see `copy_l1`. Into L0A
        and L0B go runs of whole fractals.
-    C3 contiguous runs are multiples of 32 bytes, unless `round_up` is set; then there is one run.
+    C3 contiguous runs are multiples of 32 bytes, unless `round_up` or `exact` is set; then there is
+       one run, which is moved in whole blocks or, between GM and UB of machines that can, to the
+       byte.
     C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
     C5 with `adds` the elements are added to those in GM, each indivisibly: a copy from UB to GM,
-       without `round_up`, of a type that stores add in.
+       without `round_up` and `exact`, of a type that stores add in.
     """
 
-    ATTRIBUTES = {"round_up": FLAG, "adds": FLAG}  # noqa: RUF012 - an annotation would make an operand of it
+    ATTRIBUTES = {"round_up": FLAG, "exact": FLAG, "adds": FLAG}  # noqa: RUF012 - an annotation would make an operand of it
     src: Operand[Any]
     dst: Operand[Any]
 
@@ -80,12 +82,16 @@ class CopyOp(Cce.Operation, name="copy"):
         src, dst = buffer_of(self.src), buffer_of(self.dst)
         path = (src.space, dst.space)
         require(path != CROSSING, "a crossing to the cube", "UB to L1", "cce.copy_l1")
+        inside = next((name for name in ("exact", "round_up") if attribute(self, name, False)), "")
+        if inside == "exact":
+            alone = not attribute(self, "round_up", False)
+            require(alone, "'exact' beside 'round_up'", "both", "one of them")
+            require({*path} == {"GM", "UB"}, "'exact' of a copy", " to ".join(path), "GM and UB")
         if attribute(self, "adds", False):
             require(path == ("UB", "GM"), "'adds' of a copy", " to ".join(path), "UB to GM")
             require_type("source of a copy with 'adds'", src.dtype, ATOMIC_TYPES[1:])
-            whole = not attribute(self, "round_up", False)
-            require(whole, "'adds' beside 'round_up'", "both", "one of them")
-        check_copy(src, dst, attribute(self, "round_up", False))
+            require(not inside, f"'adds' beside '{inside}'", "both", "one of them")
+        check_copy(src, dst, inside)
 
 
 class CopyL1Op(Cce.Operation, name="copy_l1"):
@@ -106,7 +112,7 @@ class CopyL1Op(Cce.Operation, name="copy_l1"):
         src, dst = buffer_of(self.src), buffer_of(self.dst)
         require_space("source", src, CROSSING[0])
         require_space("destination", dst, CROSSING[1])
-        check_copy(src, dst, round_up=False)
+        check_copy(src, dst)
 
 
 class CopyL0cOp(Cce.Operation, name="copy_l0c"):

@@ -69,3 +69,8 @@ class Target:
         """Whether blocks without work meet in a kernel whose cores do: in a phase of a launch whose
         cores have flags for each other, which are those of all its cores."""
         return self.machine.cross_core is not None and (self.phases > 1 or self.joined)
+
+    def most_blocks(self, cores: int) -> int:
+        """Blocks that a kernel whose cores meet is launched with at most, where so many have work;
+        of vector cores where those run it."""
+        return self.machine.cores if self.has_idle_blocks_meet else cores

@@ -379,14 +379,12 @@ def _met_of(
     if target.all_cores:
         of_all = found.tried[cores]
         least = of_all.cycles + price.cycles(min(cores, of_all.blocks))
-    # Where cores have flags for each other, kernels in which they meet are no phases.
-    apart = price.apart(cores) if target.adders is not None else 0.0
-    split = split_of(group, graph, split_cores, cores, asked, price, least - apart)
+    split = split_of(group, graph, split_cores, cores, asked, price, least)
     if target.adders is None:
         return split or laid_out_of(product, machine, cores, asked, price, least)
     if group.behind is not None:  # vector cores are at that
         return split
-    least = least - apart if split is None else split.cycles + price.cycles(cores)
+    least = least if split is None else split.cycles + price.cycles(cores)
     return laid_out_beside(product, split_cores, cores, asked, price, least) or split
 
 

@@ -18,14 +18,21 @@ from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE, round_up
 
+WORD_BYTES = 4
+"""The largest elements that a copy to the byte knows; of larger ones it copies words."""
+
 FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 """Elements of a fractal in L0C, the unit of copy_matrix_cc_to_ubuf."""
 
 
 @lowering("copy", "copy_l1")
 def lower_copy(emitter: Emitter, op: Op) -> None:
-    """Units are 32-byte blocks; a run that is not whole blocks (round_up) is moved up to one."""
+    """Units are 32-byte blocks; a run that is not whole blocks is moved up to one (round_up), or to
+    the byte (exact)."""
     src, dst = op.operands
+    if attribute(op, "exact", False):
+        emit_exact(emitter, op, src, dst)
+        return
     kind = buffer_of(src).dtype if attribute(op, "adds", False) else ""
     with adding(emitter, op, kind):
         emit_copy(emitter, op, src, dst)
@@ -44,6 +51,15 @@ def emit_copy(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> N
     run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
     units = (BLOCK_BYTES, BLOCK_BYTES)
     emit_bursts(emitter, record, [source, target], in_bytes, run_bytes, units)
+
+
+def emit_exact(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> None:
+    """The burst by which an operation copies a run of whole elements."""
+    src, dst = buffer_of(source), buffer_of(target)
+    item = min(src.itemsize, WORD_BYTES)
+    name = f"{COPIES[src.space, dst.space].name}_align"
+    record = emitter.record(op, name, f"b{8 * item}")
+    emit_bursts(emitter, record, [source, target], [], src.size * src.itemsize, (1, 1))
 
 
 def emit_fractals(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from davinci.dialects.cce import build as cce
 from davinci.mlir import ir, memref
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.passes.analysis.group_graph import CONVERSION
@@ -14,18 +15,25 @@ from davinci.schedule.vector.tile_program import MOVABLE
 from davinci.units import BLOCK_BYTES, round_up
 
 
-def load_run(array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
+def load_run(
+    array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int, exact: bool
+) -> None:
     """Brings `count` elements of GM from `start` on to a packed value.
 
     Args:
         array: [n] in GM, the whole of an argument.
         held: [packed size] in UB; all of it is written.
         block: see `row_packing.unpacking`.
+        exact: whether copies end at any element.
     """
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
     if total != count and is_scattered(count, block, dtype):
         _fill(array, held, dtype, 0)
+        if exact:
+            source, target = subview(array, [start], [count]), subview(held, [0], [count])
+            cce.copy(source, target, exact=True)
+            return
         for i in range(count):
             value = memref.LoadOp(array, [as_value(add(start, i))]).result
             memref.StoreOp(_element(value, held), held, [as_value(i)])
@@ -37,11 +45,17 @@ def load_run(array: ir.Value, start: IndexLike, count: int, held: ir.Value, bloc
         _copy(gm, subview(held, [piece.place], [piece.count]))
 
 
-def store_run(array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int) -> None:
+def store_run(
+    array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int, exact: bool
+) -> None:
     """The other way; the last piece goes over elements of the one before."""
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
     if total != count and is_scattered(count, block, dtype):
+        if exact:
+            source, target = subview(held, [0], [count]), subview(array, [start], [count])
+            cce.copy(source, target, exact=True)
+            return
         for i in range(count):
             value = memref.LoadOp(held, [as_value(i)]).result
             memref.StoreOp(_element(value, array), array, [as_value(add(start, i))])

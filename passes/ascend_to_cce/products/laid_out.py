@@ -22,7 +22,7 @@ from dataclasses import replace
 from davinci.dialects.base import as_attribute
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
-from davinci.passes.analysis.kernels import BLOCKS
+from davinci.passes.analysis.kernels import BLOCKS, MEETS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
@@ -138,7 +138,7 @@ def build_beside(
             cce.wait_core_flag(flag=LAID_OUT)
         schedule = choose(part, target.machine, cores, wanted(target))
         count = min(cores, shares_of(part, schedule))
-        with first_blocks(count, cores) as index:
+        with first_blocks(count, target.most_blocks(cores)) as index:
             arrays = ProductArrays(
                 rows_in(a, int(part.a.k_rows), start, part.m),
                 factor,
@@ -155,16 +155,18 @@ def build_beside(
     with ir.InsertionPoint(block):
         each = layers // cores
         number = as_value(add(mul(cce.get_block_idx(), each), cce.get_sub_block_idx()))
-        own = replace(
-            target, machine=target.adders, cores=layers, blocks=LaunchBlocks(number, layers)
-        )
+        own = replace(target, machine=target.adders, cores=layers)
         rows_of_b = matrices_in(theirs, graph, group.factors[1], 1)
-        with serving(*group.members[2]):
-            FactorBuilder(product, layout, rows_of_b, made).build(own)
+        with first_blocks(layers, own.most_blocks(layers), number) as index:
+            shared = replace(own, blocks=LaunchBlocks(index, layers))
+            with serving(*group.members[2]):
+                FactorBuilder(product, layout, rows_of_b, made).build(shared)
         meet_once(lines)
         cce.set_core_flag(pipe="MTE3", flag=LAID_OUT)
         func.ReturnOp([])
     other.attributes[BLOCKS] = as_attribute(cores)
+    if target.has_idle_blocks_meet:
+        other.attributes[MEETS] = ir.UnitAttr.get()
     return cores
 
 

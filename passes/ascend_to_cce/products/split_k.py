@@ -18,7 +18,7 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
 from davinci.operators import Tensor
-from davinci.passes.analysis.kernels import BLOCKS
+from davinci.passes.analysis.kernels import BLOCKS, MEETS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
@@ -83,6 +83,8 @@ def build_split(
         build_sums(split, graph, theirs, partial, own, build_part, as_value(number))
         func.ReturnOp([])
     other.attributes[BLOCKS] = as_attribute(cores)
+    if target.has_idle_blocks_meet:
+        other.attributes[MEETS] = ir.UnitAttr.get()
     return cores
 
 
@@ -144,7 +146,7 @@ def build_sums(
     inputs, outputs = [partial, *(gm[n] for n in split.inputs)], [gm[n] for n in graph.outputs]
     buffers_of = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
     count = plan.schedule.cores
-    with first_blocks(count, split.adders, block) as index:
+    with first_blocks(count, target.most_blocks(split.adders), block) as index:
         build_part(
             plan, buffers_of, replace(target, cores=count, blocks=LaunchBlocks(index, count))
         )

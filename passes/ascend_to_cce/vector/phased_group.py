@@ -90,14 +90,16 @@ class PhasedBuilder(TileBuilder):
         if self.schedule.meet:
             self._begin_exchange()
             if self.target.has_idle_blocks_meet:
+                kernel = ir.InsertionPoint.current.block.owner
+                kernel.attributes[MEETS] = ir.UnitAttr.get()
+            if self.target.most_blocks(self.schedule.cores) > self.schedule.cores:
                 return self._beside_idle_blocks()
         return self._tiles()
 
     def _beside_idle_blocks(self) -> int:
         """As a phase of a launch that may have more blocks, which only meet."""
         assert self.meetings is not None and self.core is not None, "cores that do not meet"
-        kernel, cores = ir.InsertionPoint.current.block.owner, self.schedule.cores
-        kernel.attributes[MEETS] = ir.UnitAttr.get()
+        cores = self.schedule.cores
         with only_blocks(0, cores, self.core) as (branch, _):
             units = self._tiles()
         if self.ordered:

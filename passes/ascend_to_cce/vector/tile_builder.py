@@ -14,7 +14,7 @@ import numpy as np
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
-from davinci.machine import prices
+from davinci.machine import copies_elements, prices
 from davinci.mlir import ir
 from davinci.operators.vector_program import JOIN, TileStep, Value, joined
 from davinci.passes.ascend_to_cce import Target
@@ -227,7 +227,8 @@ class TileBuilder:
         move = load_run if load else store_run
         count, block = self.layout.run(axes), self.layout.packed_block
         run = restride(self.arrays[number], [total], [1])
-        move(run, start, count, self._held(value), block)
+        exact = copies_elements(self.layout.machine)
+        move(run, start, count, self._held(value), block, exact)
 
     def _fill(self, held: ir.Value, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""

@@ -97,3 +97,12 @@ def legal_intrinsics(machine: Machine) -> dict[str, list[str]]:
         if legal:
             kept[name] = legal
     return kept
+
+
+EXACT_COPIES = ("copy_gm_to_ubuf_align", "copy_ubuf_to_gm_align")
+"""Instructions that move bursts between GM and UB to the byte."""
+
+
+def copies_elements(machine: Machine) -> bool:
+    """Whether copies between GM and UB end at any element, not only at whole blocks of 32 bytes."""
+    return all({"b8", "b16", "b32"} <= {*machine.intrinsics.get(n, ())} for n in EXACT_COPIES)

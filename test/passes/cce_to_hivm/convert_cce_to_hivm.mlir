@@ -29,6 +29,17 @@ func.func @flat(%x: memref<300xf32>, %y: memref<300xf32>) attributes {ascend.ker
   return
 }
 
+// A run of three blocks less a number comes and goes to the element, its length in bytes.
+// CHECK-LABEL: func.func @exact
+// CHECK: "hivm.copy_gm_to_ubuf_align"({{.*}}) {dst_gap = 0 : i64, len_burst = 92 : i64, n_burst = 1 : i64, src_gap = 0 : i64, type = "b32"}
+// CHECK: "hivm.copy_ubuf_to_gm_align"({{.*}}) {dst_gap = 0 : i64, len_burst = 92 : i64, n_burst = 1 : i64, src_gap = 0 : i64, type = "b32"}
+func.func @exact(%x: memref<23xf32>, %y: memref<23xf32>) attributes {ascend.kernel} {
+  %u = memref.alloc() {cce.address = 512 : i64} : memref<23xf32, #cce.space<"UB">>
+  "cce.copy"(%x, %u) {exact} : (memref<23xf32>, memref<23xf32, #cce.space<"UB">>) -> ()
+  "cce.copy"(%u, %y) {exact} : (memref<23xf32, #cce.space<"UB">>, memref<23xf32>) -> ()
+  return
+}
+
 // One row of 8 added to 30 rows: rows are blocks of a repeat, the row is read again by stride 0.
 // Repeats of 6 rows each divide them evenly, so that there is one instruction.
 // CHECK-LABEL: func.func @broadcast

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.errors import CompileError
-from davinci.machine import Machine, prices, reading_l2
+from davinci.machine import Machine, prices
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.tensors import ND, NZ
 from davinci.schedule.choices import Choices, PartChoice, SplitChoice
@@ -101,13 +101,6 @@ class SplitCores:
     def adding(self) -> Machine:
         """The machine whose cores add partial products up."""
         return self.adders or self.machine
-
-    def reading(self, size: int) -> Machine:
-        """The machine whose cores add up partial products of so many bytes: vector cores beside
-        cube cores find them in the L2, if that holds them. Of cores that do both estimates have
-        been nearer where these come from the memory."""
-        held = size <= self.machine.l2.bytes
-        return reading_l2(self.adding) if held else self.adding
 
     def count(self, cores: int) -> int:
         """The number of cores that add up the partial products of `cores` others."""
@@ -263,13 +256,13 @@ def split_in(
     node = next(node for node in graph.nodes if is_product(node))
     sums, inputs = sums_of(graph, node, parts.total, fractals)
     adders = split_cores.count(cores)
-    size = 4 * math.prod(sums.arrays[sums.inputs[0]].shape)
-    plans = plans_of(partings_of(sums), split_cores.reading(size), adders)
+    plans = plans_of(partings_of(sums), split_cores.adding, adders)
     if len(plans) != 1:
         raise NoSpace("sums and others beside them")
     behind = split_cores.meeting_cycles(cores) + plans[0].plan.schedule.cycles
     products = partial_products(group.product, parts, cores, fractals)
-    cycles = behind + _from_memory(group.product, split_cores, cores)
+    partial_bytes = 4 * math.prod(sums.arrays[sums.inputs[0]].shape)
+    cycles = behind + _from_memory(group.product, partial_bytes, split_cores, cores)
     if cycles >= most:
         return None
     busy = 0
@@ -291,12 +284,16 @@ def split_in(
     return SplitProduct(cores, adders, parts, products, fractals, inputs, plans[0], cycles)
 
 
-def _from_memory(product: Product, split_cores: SplitCores, cores: int) -> float:
+def _from_memory(
+    product: Product, partial_bytes: int, split_cores: SplitCores, cores: int
+) -> float:
     """Cycles in which both factors come from the memory, if vector cores stand beside: partial
-    products on cores of their own are weighed as if each had all of it."""
+    products on cores of their own are weighed as if each had all of it. Vector cores read partial
+    products while the L2 is taken for having none of them (`simulator.timing.l2`), and the cube
+    cores' transfers share the memory with theirs."""
     if split_cores.adders is None:
         return 0.0
-    read = product.operand_bytes("a") + product.operand_bytes("b")
+    read = product.operand_bytes("a") + product.operand_bytes("b") + partial_bytes
     return SLOWER_MEMORY * read / cores / prices.share_of(split_cores.machine, cores).read
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from davinci.isa.core import DTYPES
-from davinci.machine import Machine
+from davinci.machine import Machine, copies_elements
 from davinci.operators.vector_program import JOIN, PART, TileStep, Value
 from davinci.schedule.moves.word_halves import joined, parted
 from davinci.schedule.vector.row_packing import is_scattered, packed_size, packing, unpacking
@@ -227,7 +227,10 @@ class TileLayout:
         return all(sizes[axis] == 1 for axis in list(outer)[1:])
 
     def by_scalars(self, value: Value) -> bool:
-        """Whether the elements of a packed value are too few to be copied beside others in GM."""
+        """Whether the elements of a packed value are too few to be copied beside others in GM, in
+        whole blocks."""
+        if copies_elements(self.machine):
+            return False
         form = self.program.forms[value]
         assert form is not None, "constants, which have no axes, are neither moved nor packed"
         whole = not self.looped.intersection(form)
