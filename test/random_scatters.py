@@ -12,7 +12,21 @@ from random_sorts import tensor
 
 Array = npt.NDArray[Any]
 
-TYPES = {"f32": np.float32, "f16": np.float16, "i32": np.int32}
+TYPES = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "f64": np.float64,
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+    "ui16": np.uint16,
+    "ui32": np.uint32,
+    "ui64": np.uint64,
+}
+
+OFTEN = ("f32", "f32", "f16", "i32")
+"""What half of the programs have."""
 
 COMBINED: dict[str, Any] = {
     "add": np.add,
@@ -31,7 +45,7 @@ class Scatter:
 
     Attributes:
         text: of StableHLO.
-        inputs: the array, places and updates.
+        inputs: the array, places unless the program has them, and updates.
         result: what it returns.
     """
 
@@ -48,7 +62,7 @@ def random_scatter(seed: int, longest: int = 300) -> Scatter:
     such that sums and products are exact in any order, or infinite or NaN.
     """
     rng = np.random.default_rng(seed)
-    kind = str(rng.choice(["f32", "f32", "f16", "i32"]))
+    kind = str(rng.choice(OFTEN if rng.integers(2) else [*TYPES]))
     rank = int(rng.integers(1, 4))
     shape = [int(rng.choice([1, 2, 3, 8, 9, 17, 33])) for _ in range(rank)]
     shape[0] = int(rng.choice([0, 1, 2, 16, rng.integers(3, longest)]))
@@ -62,7 +76,7 @@ def random_scatter(seed: int, longest: int = 300) -> Scatter:
     outside = 2 if rng.integers(2) else 0
     places = np.stack(
         [rng.integers(-outside, max(1, n + outside), count) for n in shape[:indexed]], 1
-    ).astype(np.int32)
+    ).astype(rng.choice([np.int32, np.int64]))
     if rng.integers(3) == 0:
         places = np.unique(places, axis=0)
     sort = bool(rng.integers(3) == 0)
@@ -71,19 +85,25 @@ def random_scatter(seed: int, longest: int = 300) -> Scatter:
     unique = len(np.unique(places, axis=0)) == len(places) and not boxes
     array = numbers(rng, shape, kind, how)
     updates = numbers(rng, [len(places), *window], kind, how)
-    text = text_of(array, places, updates, kind, how, boxes, unique and bool(rng.integers(2)), sort)
-    return Scatter(text, (array, places, updates), scattered(array, places, updates, how, boxes))
+    known = len(places) < 3 and bool(rng.integers(2))
+    marked = unique and bool(rng.integers(2))
+    text = text_of(array, places, updates, kind, how, boxes, marked, sort, known)
+    inputs = (array, updates) if known else (array, places, updates)
+    return Scatter(text, inputs, scattered(array, places, updates, how, boxes))
 
 
 def numbers(rng: np.random.Generator, shape: list[int], kind: str, how: str) -> Array:
-    """Small whole numbers; of products 1, -1, and few 2; sometimes with infinities and NaN."""
+    """Small whole numbers; of products 1, -1, and few 2; sometimes with infinities and NaN, of
+    integers the ends of their range."""
+    if kind == "i1":
+        return np.asarray(rng.integers(0, 2, shape), np.bool_)
     if how == "multiply":
         found = rng.choice([1, -1, 1, -1, 1, 1, -1, 1, 1, 2], shape).astype(TYPES[kind])
     else:
         found = np.asarray(rng.integers(-4, 5, shape)).astype(TYPES[kind])
-    if kind[0] == "i":
-        ends = np.iinfo(np.int32)
-        odd = rng.choice([ends.min, ends.max, -1, 0], shape).astype(np.int32)
+    if kind[0] != "f":
+        ends = np.iinfo(TYPES[kind])
+        odd = rng.choice(np.array([ends.min, ends.max, ends.max - 1, 0], TYPES[kind]), shape)
     else:
         found = found + 0  # no -0
         odd = rng.choice([np.inf, -np.inf, np.nan], shape).astype(TYPES[kind])
@@ -116,14 +136,24 @@ def text_of(
     boxes: bool,
     unique: bool,
     in_order: bool,
+    known: bool,
 ) -> str:
-    """The program."""
+    """The program, whose places are an argument or known."""
     indexed, one = places.shape[1], tensor((), kind)
-    types = (tensor(array.shape, kind), tensor(places.shape, "i32"), tensor(updates.shape, kind))
+    types = (
+        tensor(array.shape, kind),
+        tensor(places.shape, f"i{places.itemsize * 8}"),
+        tensor(updates.shape, kind),
+    )
     inserted = [] if boxes else list(range(indexed))
     body = "" if how == SET else f"%s = stablehlo.{how} %old, %new : {one}\n"
+    given, constant = f", %places: {types[1]}", ""
+    if known:
+        numbers = f"dense<{places.tolist() if places.size else ''}>"
+        given, constant = "", f"%places = stablehlo.constant {numbers} : {types[1]}"
     return f"""
-func.func @main(%x: {types[0]}, %places: {types[1]}, %updates: {types[2]}) -> {types[0]} {{
+func.func @main(%x: {types[0]}{given}, %updates: {types[2]}) -> {types[0]} {{
+  {constant}
   %r = "stablehlo.scatter"(%x, %places, %updates) ({{
   ^bb0(%old: {one}, %new: {one}):
     {body}stablehlo.return {"%new" if how == SET else "%s"} : {one}

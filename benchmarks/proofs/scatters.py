@@ -3,9 +3,10 @@
     python benchmarks/proofs/scatters.py [--first SEED] [--count N] [--longest N]
 
 Draws programs (test/random_scatters.py) that scatter elements, rows and boxes, set, add, multiply,
-or leave the least or largest: with duplicates, places outside, NaN, nothing, one element; and runs
-them on all machines, on 1 to 32 cores. Prints each that differs, and how many kernels ran on which
-unit. Exits with 1 if any differs. 100 programs take 30 s.
+or leave the least or largest, of floats, integers and booleans: with duplicates, places outside or
+known, NaN, nothing, one element; and runs them on all machines, on 1 to 32 cores. Prints each that
+differs, and how many kernels ran on which unit. Exits with 1 if any differs. 100 programs take
+30 s.
 """
 
 from __future__ import annotations

@@ -116,6 +116,8 @@ class Doubles:
                 self._move(op)
             elif op.name in ASKING and most_elements(op) > FEW.get(op.name, FEW_ORDERED):
                 self._order(op)
+            elif op.name == "stablehlo.scatter" and len(op.results) == 1 and order_of_body(op):
+                self._extremes_at(op)
 
     def _order(self, op: Op) -> None:
         if op.name in ORDERED:
@@ -197,17 +199,26 @@ class Doubles:
         return order.extreme(name, *bits)
 
     def _reduce(self, op: Op) -> None:
-        """The extreme along dimensions, of integers in order."""
+        """The extreme along dimensions."""
+        self._of_keys(op, range(len(op.operands)))
+
+    def _extremes_at(self, op: Op) -> None:
+        """A scatter that leaves the greater or lesser numbers."""
+        self._of_keys(op, (0, 2))
+
+    def _of_keys(self, op: Op, places: Sequence[int]) -> None:
+        """An operation whose function chooses the greater or lesser number, of integers in order in
+        place of the operands at `places`."""
         name = order_of_body(op).removeprefix("stablehlo.")
-        keys = [order.in_extreme_order(self.bits_of(value), name) for value in op.operands]
-        reduction = op.operation.clone(ir.InsertionPoint(op))
-        for place, key in enumerate(keys):
-            reduction.operands[place] = key
-        block = reduction.regions[0].blocks[0]
+        keys = {i: order.in_extreme_order(self.bits_of(op.operands[i]), name) for i in places}
+        chosen = op.operation.clone(ir.InsertionPoint(op))
+        for place, key in keys.items():
+            chosen.operands[place] = key
+        block = chosen.regions[0].blocks[0]
         inner = block.operations[0].results
-        for value in (*reduction.results, *block.arguments, *inner):
+        for value in (*chosen.results, *block.arguments, *inner):
             value.set_type(as_integers(value.type))
-        self._replace(op, order.from_total_order(reduction.results[0]))
+        self._replace(op, order.from_total_order(chosen.results[0]))
 
     def _extreme_and_place(self, op: Op) -> None:
         """The largest or smallest values along a dimension and their places, of integers in order:

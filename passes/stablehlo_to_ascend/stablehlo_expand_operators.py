@@ -12,7 +12,8 @@ and `unary_einsum`, `broadcast`, `map`, `torch_index_select`, systems with a tri
 (`deep_convolution`), those whose windows are out of reach or that have groups of the batch
 (`far_convolution`), `reverse`, gradients of maxima over windows (`window_selection`), windows with
 any function (`window_scans`), reductions with any (`halved_reductions`), rounding to fewer bits
-(`reduced_precision`), and `real` and `imag` of real numbers.
+(`reduced_precision`), scatters of windows, at known places, of narrow types and with any function
+(`scatter_forms`), and `real` and `imag` of real numbers.
 Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
@@ -31,6 +32,7 @@ from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_e
 from davinci.passes.stablehlo_to_ascend.far_convolution import expand_far
 from davinci.passes.stablehlo_to_ascend.halved_reductions import expand_reduce
 from davinci.passes.stablehlo_to_ascend.reduced_precision import expand_reduce_precision
+from davinci.passes.stablehlo_to_ascend.scatter_forms import expand_scatter
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import (
     expand_transposed,
     turned_round,
@@ -281,6 +283,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "reduce_precision": expand_reduce_precision,
     "reduce_window": expand_reduce_window,
     "reverse": expand_reverse,
+    "scatter": expand_scatter,
     "select_and_scatter": expand_select_and_scatter,
     "torch_index_select": expand_index_select,
     "triangular_solve": expand_triangular_solve,

@@ -124,3 +124,40 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf16>) -> (tensor<4xf32>, tensor<
   %1 = stablehlo.reduce_precision %y, format = e5m2 : tensor<4xf16>
   return %0, %1 : tensor<4xf32>, tensor<4xf16>
 }
+
+// -----
+
+// Windows of three rows become three lines, at the index and the two behind it; rows stay.
+// CHECK-LABEL: func.func @windows
+// CHECK-DAG: %[[STEPS:.*]] = stablehlo.constant dense<{{\[\[}}0], [1], [2]]> : tensor<3x1xi32>
+// CHECK-DAG: %[[I:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [0, 2] : (tensor<5x1xi32>) -> tensor<5x3x1xi32>
+// CHECK-DAG: %[[S:.*]] = stablehlo.broadcast_in_dim %[[STEPS]], dims = [1, 2]
+// CHECK: %[[J:.*]] = stablehlo.add %[[I]], %[[S]]
+// CHECK: %[[R:.*]] = "stablehlo.scatter"(%arg0, %[[J]], %arg2)
+// CHECK-SAME: update_window_dims = [2], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 2
+// CHECK: "stablehlo.scatter"(%[[R]], %arg1, %arg3)
+func.func @windows(%x: tensor<50x8xf32>, %i: tensor<5x1xi32>, %u: tensor<5x3x8xf32>, %v: tensor<5x8xf32>) -> tensor<50x8xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<50x8xf32>, tensor<5x1xi32>, tensor<5x3x8xf32>) -> tensor<50x8xf32>
+  %1 = "stablehlo.scatter"(%0, %i, %v) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) : (tensor<50x8xf32>, tensor<5x1xi32>, tensor<5x8xf32>) -> tensor<50x8xf32>
+  return %1 : tensor<50x8xf32>
+}
+
+// A function of numbers that may be of one place twice stays as it is.
+// CHECK-LABEL: func.func @twice
+// CHECK: "stablehlo.scatter"(%arg0, %arg1, %arg2)
+// CHECK: stablehlo.sine
+func.func @twice(%x: tensor<50xf32>, %i: tensor<5x1xi32>, %u: tensor<5xf32>) -> tensor<50xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.sine %a : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<50xf32>, tensor<5x1xi32>, tensor<5xf32>) -> tensor<50xf32>
+  return %0 : tensor<50xf32>
+}
