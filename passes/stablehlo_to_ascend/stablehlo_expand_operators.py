@@ -8,13 +8,13 @@ after:
 
 So the cube and the vector unit compute them. These are the batch normalisations, `dot`, `einsum`
 and `unary_einsum`, `broadcast`, `map`, `torch_index_select`, systems with a triangular matrix
-(`triangular_solve`), transposed convolutions, those of more than two spatial dimensions
-(`deep_convolution`), those whose windows are out of reach or that have groups of the batch
-(`far_convolution`), `reverse`, gradients of maxima over windows (`window_selection`), windows with
-any function (`window_scans`), reductions with any (`halved_reductions`), rounding to fewer bits
-(`reduced_precision`), scatters of windows, at known places, of narrow types and with any function
-(`scatter_forms`), and `real` and `imag` of real numbers.
-Needs static shapes; an einsum with a letter twice in one operand stays.
+(`triangular_solve`), factors of positive definite matrices (`cholesky`), transposed convolutions,
+those of more than two spatial dimensions (`deep_convolution`), those whose windows are out of reach
+or that have groups of the batch (`far_convolution`), `reverse`, gradients of maxima over windows
+(`window_selection`), windows with any function (`window_scans`), reductions with any
+(`halved_reductions`), rounding to fewer bits (`reduced_precision`), scatters of windows, at known
+places, of narrow types and with any function (`scatter_forms`), and `real` and `imag` of real
+numbers. Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.cholesky import expand_cholesky
 from davinci.passes.stablehlo_to_ascend.deep_convolution import expand_deep
 from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_elementwise
 from davinci.passes.stablehlo_to_ascend.far_convolution import expand_far
@@ -273,6 +274,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "batch_norm_inference": expand_inference,
     "batch_norm_training": expand_training,
     "broadcast": expand_broadcast,
+    "cholesky": expand_cholesky,
     "convolution": expand_convolution,
     "dot": expand_dot,
     "einsum": expand_einsum,
