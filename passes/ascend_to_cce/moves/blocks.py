@@ -34,10 +34,10 @@ from davinci.passes.builder import (
     restride,
     subview,
 )
-from davinci.schedule.moves.blocks import BY_RUNS, IN_LINES, BlockMove, BlockPlan
+from davinci.schedule.moves.blocks import BY_RUNS, IN_LINES, IN_UB, BlockMove, BlockPlan
 from davinci.schedule.moves.portions import Portions
 from davinci.schedule.moves.transfers import blocks_of_run
-from davinci.units import row_major
+from davinci.units import ceil_div, row_major
 
 Place = list[IndexLike]
 """Where something begins, along each dimension."""
@@ -48,6 +48,8 @@ class BlockFinder:
 
     move: BlockMove
     indices: ir.Value
+    first: IndexLike = 0
+    """The number among all of the first index in `indices`."""
 
     @contextmanager
     def _where(self, item: IndexLike) -> Iterator[Place]:
@@ -84,6 +86,7 @@ class BlockFinder:
 
     def _index(self, position: IndexLike) -> ir.Value:
         """An index, by its number among all."""
+        position = add(position, mul(self.first, -1))
         value = memref.LoadOp(self.indices, [as_value(position)]).result
         return arith.IndexCastOp(ir.IndexType.get(), value).result
 
@@ -120,6 +123,8 @@ class BlockBuilder(BlockFinder):
         if schedule.scalar:
             mark_scalar(ir.InsertionPoint.current.block.owner)
             parts = self._scalar_parts()
+        elif schedule.way == IN_UB:
+            parts = ElementsInUb(self).parts()
         else:
             self.buffers = {size: self._buffers(size) for size in self._sizes()}
             parts = self._parts()
@@ -262,6 +267,88 @@ class BlockBuilder(BlockFinder):
         split = self.move.split
         front = [add(b, a) for b, a in zip(begin[:split], at, strict=True)]
         return [*front, add(mul(begin[split], self.move.inner), start)]
+
+
+class ElementsInUb:
+    """A gather of single elements of what is copied to UB, of the blocks of a builder."""
+
+    def __init__(self, builder: BlockBuilder) -> None:
+        self.builder, self.schedule = builder, builder.schedule
+        move, tile = builder.move, builder.schedule.items.largest
+        self.move, self.columns = move, len(move.axes)
+        self.row = move.array.count // move.array.shape[1]
+        self.by_rows = builder.schedule.rows < move.array.shape[1]
+        self.held = builder.schedule.held(builder.block)
+        whole = ceil_div(move.array.count, builder.block) * builder.block
+        self.given, self.array = builder.indices, restride(builder.array, [whole], [1])
+        self.last = whole - self.held
+        self.moved = restride(builder.moved, [move.count * move.each], [1])
+        index = element_of(self.given)
+        self.own = alloc([self.held], builder.element, "UB")
+        self.indices = alloc([tile * self.columns], index, "UB")
+        self.tile = alloc([tile * move.each], builder.element, "UB")
+
+    def parts(self) -> list[AlikeWork]:
+        """Tiles of blocks; what all of them read is copied before."""
+        self.builder.indices = self.indices
+        if not self.by_rows:
+            cce.copy(self.array, self.own)
+        size = self.schedule.items.largest
+        return [self._tiles(tiles) for tiles in segments(self.move.count, size)]
+
+    def _tiles(self, tiles: TileSegment) -> AlikeWork:
+        columns, each = self.columns, self.move.each
+
+        def tile(number: IndexLike) -> None:
+            first, size = tiles.start(number), tiles.size
+            begun: IndexLike = 0
+            if self.by_rows:
+                start = mul(divided(first, self.move.per_row), self.row)
+                start = add(start, mul(remainder(start, self.builder.block), -1))
+                begun = arith.MinSIOp(as_value(start), as_value(self.last)).result
+                cce.copy(subview(self.array, [begun], [self.held]), self.own)
+            indices = subview(self.given, [mul(first, columns)], [size * columns])
+            cce.copy(indices, subview(self.indices, [0], [size * columns]), round_up=True)
+            self.builder.first = mul(first, columns)
+            for_tiles(TileSegment(0, size, 1), lambda index: self._block(first, index, begun))
+            self.builder.first = 0
+            self._fill_block(size * each)
+            gm = subview(self.moved, [mul(first, each)], [size * each])
+            cce.copy(subview(self.tile, [0], [size * each]), gm, round_up=True)
+
+        return AlikeWork(tiles.count, tile)
+
+    def _fill_block(self, end: int) -> None:
+        """Writes what is left of the last block of a tile, which is copied as a whole."""
+        block = self.builder.block
+        if end % block:
+            kind = self.builder.element
+            of = ir.FloatAttr if isinstance(kind, ir.FloatType) else ir.IntegerAttr
+            nothing = arith.ConstantOp(kind, of.get(kind, 0)).result
+            with for_loop(end, ceil_div(end, block) * block) as place:
+                memref.StoreOp(nothing, self.tile, [as_value(place)])
+
+    def _block(self, first: IndexLike, index: IndexLike, begun: IndexLike) -> None:
+        """Moves the elements of a block, of an array that begins at one of its elements in UB."""
+        move = self.move
+        sizes = [*move.outer, move.run]
+        lines = row_major([*move.array.shape[: move.split], move.line])
+        with self.builder._where(add(first, index)) as begin:
+
+            def element(place: Place) -> None:
+                *at, column = place
+                where: IndexLike = mul(begun, -1)
+                for stride, position in zip(
+                    lines, self.builder._in_array(at, begin, column), strict=True
+                ):
+                    where = add(where, mul(position, stride))
+                target = mul(index, move.each)
+                for stride, position in zip(row_major(sizes), place, strict=True):
+                    target = add(target, mul(position, stride))
+                value = memref.LoadOp(self.own, [as_value(where)]).result
+                memref.StoreOp(value, self.tile, [as_value(target)])
+
+            nest(sizes, element)
 
 
 def for_portions(portions: Portions, build: Callable[[IndexLike, int], None]) -> None:

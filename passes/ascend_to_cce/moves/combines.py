@@ -93,7 +93,6 @@ class CombineBuilder(BlockFinder):
         """Room for indices in UB: those of a tile where each block is one line, else all of them;
         none where these are too many."""
         count = self.move.count
-        self.first: IndexLike = 0
         whole = count * len(self.move.axes)
         tiled = self.each == 1
         size = self.schedule.tile * len(self.move.axes) if tiled else whole
@@ -126,11 +125,6 @@ class CombineBuilder(BlockFinder):
             cce.copy(source, subview(self.indices, [0], [lines * columns]), round_up=True)
         build()
         self.first = 0
-
-    def _index(self, position: IndexLike) -> ir.Value:
-        if self.staged and self.tiled:
-            position = add(position, mul(self.first, -1))
-        return super()._index(position)
 
     def _each_line(self, first: IndexLike, lines: int, build: Line) -> None:
         """Builds what is done with each line of a tile that lies inside of the array."""

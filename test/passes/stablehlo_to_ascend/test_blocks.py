@@ -210,3 +210,42 @@ def test_elements_are_written_as_differences(kind: str, unique: bool, machine: s
             wanted[place] = update
     assert found.tobytes() == wanted.tobytes()
     assert executable.profile["total_cycles"] < 14_000
+
+
+ELEMENTS = """func.func @main(%x: tensor<{rows}x{columns}x{kind}>,
+    %i: tensor<{rows}x{each}x{index}>) -> tensor<{rows}x{each}x{kind}> {{
+  %j = stablehlo.reshape %i : (tensor<{rows}x{each}x{index}>) -> tensor<{rows}x{each}x1x{index}>
+  %r = "stablehlo.gather"(%x, %j) <{{dimension_numbers = #stablehlo.gather<
+    collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0],
+    start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}}>
+    : (tensor<{rows}x{columns}x{kind}>, tensor<{rows}x{each}x1x{index}>)
+    -> tensor<{rows}x{each}x{kind}>
+  return %r : tensor<{rows}x{each}x{kind}> }}"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "each", "kind", "index", "held"),
+    [
+        (32, 257, 257, "f32", "i32", "of 3 rows in UB"),  # rows of a tile, which begin anywhere
+        (1000, 999, 40, "f16", "i64", "of 33 rows in UB"),  # of an array that UB does not hold
+        (3, 50, 700, "i64", "i32", "of 2 rows in UB"),
+        (33, 3, 31, "i8", "i32", "rows in UB"),
+    ],
+)
+def test_elements_of_what_is_in_ub(
+    rows: int, columns: int, each: int, kind: str, index: str, held: str
+) -> None:
+    """Single elements along rows, by the scalar unit from UB; indices outside are clamped."""
+    executable = compile_text(ELEMENTS.format(**locals()))
+    random = np.random.default_rng(2)
+    x = random.integers(-100, 100, (rows, columns)).astype(
+        {"f32": "f4", "f16": "f2", "i64": "i8", "i8": "i1"}[kind]
+    )
+    places = random.integers(-2, columns + 2, (rows, each)).astype(index.replace("i", "int"))
+    (found,) = executable.run(x, places).values()
+    wanted = np.take_along_axis(x, places.clip(0, columns - 1).astype(int), 1)
+    np.testing.assert_array_equal(found, wanted)
+    (kernel,) = (k for k in executable.profile["kernels"] if k["op"] == "gather_blocks")
+    assert held in kernel["schedule"]
+    assert kernel["unit"] == "vector"
+    assert kernel["cycles"] < 80 * rows * each / kernel["blocks"] + 5000  # 119 an element in GM

@@ -16,6 +16,13 @@ together with what lies beside it in its line of the array (the last dimensions 
 the one that the block does not take whole): a block of 32 bytes is read, changed in UB by the
 scalar unit, and written, by the one core that has the line. Where a line is shorter than that too,
 the scalar unit moves element by element.
+
+Runs of less than 32 bytes are gathered from an array in UB by the scalar unit, which takes a third
+of the time of one in GM; of one that UB does not hold, from the rows of a tile, where its first
+dimension is one of the batch:
+
+    for each tile of blocks: copy its indices, and its rows, in; read each index, load and store the
+    elements of the block; copy the tile out
 """
 
 from __future__ import annotations
@@ -30,14 +37,21 @@ from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
 from davinci.schedule.moves.transfers import MOVABLE, TransferCosts, blocks_of_run, tile_of
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import ceil_div
+from davinci.units import BLOCK_BYTES, ceil_div
 
 ROWS, BLOCKS, UPDATE = "gather", "gather_blocks", "update_blocks"
 COMBINE = "combine_blocks"
 
-BY_RUNS, IN_LINES, BY_SCALARS = "runs", "lines", "the scalar unit"
-"""How blocks are moved: by copies, by blocks of 32 bytes that are read and changed, or by single
-elements."""
+BY_RUNS, IN_LINES, BY_SCALARS, IN_UB = "runs", "lines", "the scalar unit", "elements in UB"
+"""How blocks are moved: by copies, by blocks of 32 bytes that are read and changed, by single
+elements in GM, or by single elements of what was copied to UB."""
+
+IN_UB_PAYS = 0.8
+"""Part of the time of single elements in GM below which they are copied to UB: neighbours in GM may
+take less than is estimated."""
+
+STEPS = 12
+"""Instructions of the scalar unit, about, by which it finds the place of a block."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,7 @@ class BlockMove:
         starts, batch: for each dimension.
         wrap: for each column, whether negative indices count from the end.
         skip: whether blocks that do not lie inside are left out; else they are clamped.
+        index_bytes: of one index.
     """
 
     update: bool
@@ -65,6 +80,7 @@ class BlockMove:
     batch: tuple[int, ...]
     wrap: tuple[bool, ...]
     skip: bool
+    index_bytes: int = 4
 
     @cached_property
     def split(self) -> int:
@@ -89,6 +105,18 @@ class BlockMove:
         return math.prod(self.array.shape[self.split + 1 :])
 
     @property
+    def each(self) -> int:
+        """Elements of a block."""
+        return math.prod(self.block)
+
+    @property
+    def per_row(self) -> int:
+        """Blocks in a row that lie in one row of the array, which are along its first dimension
+        when that is of the batch and goes up once; else 0."""
+        inner = self.batch[1] if len(self.batch) > 1 else 0
+        return inner if inner * self.array.shape[1] == self.count else 0
+
+    @property
     def outer(self) -> tuple[int, ...]:
         """Sizes of a block along the dimensions outside of its runs."""
         return self.block[: self.split]
@@ -99,9 +127,10 @@ class BlockSchedule:
     """The schedule of a kernel that moves blocks to or from places that an index in GM names.
 
     Attributes:
-        way: `BY_RUNS`, `IN_LINES` or `BY_SCALARS`.
+        way: `BY_RUNS`, `IN_LINES`, `BY_SCALARS` or `IN_UB`.
         run: portions of a run, in elements.
         items: blocks that are moved together, as portions of all.
+        rows: of the array that are in UB together, by `IN_UB`.
         level, chunk: the dimension outside of the runs that tiles are cut along, and how much of it
             each has; of those in front of it a tile has one index, of those behind all.
         cores: blocks of the launch.
@@ -116,11 +145,19 @@ class BlockSchedule:
     chunk: int
     cores: int
     cycles: int
+    rows: int = 0
 
     @property
     def scalar(self) -> bool:
-        """Whether the scalar unit moves all elements."""
+        """Whether the scalar unit moves all elements in GM."""
         return self.way == BY_SCALARS
+
+    def held(self, block: int) -> int:
+        """Elements of the array that are in UB together, by `IN_UB`: whole blocks of so many, and
+        one more where the first row begins within one."""
+        count = self.move.array.shape[1]
+        row = self.move.array.count // count
+        return ceil_div(self.rows * row, block) * block + (block if self.rows < count else 0)
 
     def __str__(self) -> str:
         each = self.run.largest
@@ -128,6 +165,7 @@ class BlockSchedule:
             BY_RUNS: f"{self.items.largest} a tile",
             IN_LINES: "in blocks of their lines",
             BY_SCALARS: "by the scalar unit",
+            IN_UB: f"{self.items.largest} a tile, of {self.rows} rows in UB",
         }[self.way]
         what = f"rows of {self.move.run}" if each == self.move.run else f"parts of {each}"
         return f"{what}, {how}; {self.cores} cores"
@@ -170,7 +208,13 @@ def _schedule_of(move: BlockMove, machine: Machine, cores: int) -> BlockSchedule
         return _by_runs(move, block, room, machine, cores)
     if element in MOVABLE and move.update and move.line >= block:
         return _in_lines(move, block, machine, cores)
-    return _by_scalars(move, machine, cores)
+    found = _by_scalars(move, machine, cores)
+    if element not in MOVABLE or move.update:
+        return found
+    ways = (False, True) if move.per_row else (False,)
+    held = (_in_ub(move, block, by_rows, machine, cores) for by_rows in ways)
+    paying = [s for s in held if s is not None and s.cycles < IN_UB_PAYS * found.cycles]
+    return min(paying, key=lambda s: s.cycles, default=found)
 
 
 def node_of(graph: Graph) -> Node:
@@ -203,6 +247,7 @@ def move_of(node: Node, graph: Graph) -> BlockMove:
         batch=(0, *given["batch"]),
         wrap=tuple(map(bool, given["wrap"])),
         skip=update and bool(given.get("skip", True)),
+        index_bytes=indices.bytes_each,
     )
 
 
@@ -271,6 +316,36 @@ def _in_lines(move: BlockMove, block: int, machine: Machine, cores: int) -> Bloc
     cycles = (elements + copied) * move.count * ceil_div(units, cores)
     run, items = Portions(move.run, move.run, 1, 0), Portions(move.count, 1, move.count, 0)
     return BlockSchedule(move, IN_LINES, run, items, level, chunk, min(units, cores), int(cycles))
+
+
+def _in_ub(
+    move: BlockMove, block: int, by_rows: bool, machine: Machine, cores: int
+) -> BlockSchedule | None:
+    """A gather of elements of what is copied to UB: the array, or the rows of a tile; None where UB
+    has no room."""
+    size, columns, count = move.array.bytes_each, len(move.axes), move.array.shape[1]
+    row = move.array.count // count * size
+    granule = math.lcm(block // math.gcd(block, move.each), BLOCK_BYTES // 4)
+    each, fixed = move.each * size + columns * move.index_bytes, count * row
+    if by_rows:
+        each, fixed = each + ceil_div(row, move.per_row), 3 * row
+    most = (machine.buffers.UB.bytes - 4 * BLOCK_BYTES - fixed) // each // granule * granule
+    tile = min(most, ceil_div(ceil_div(move.count, cores), granule) * granule)
+    if tile <= 0:
+        return None
+    items = Portions(move.count, tile, move.count // tile, move.count % tile)
+    rows = ceil_div(tile, move.per_row) + 1 if by_rows else count
+    if by_rows and rows * row + 2 * BLOCK_BYTES > count * row:
+        return None
+    used = min(ceil_div(move.count, tile), cores)
+    turns, costs = ceil_div(ceil_div(move.count, tile), used), TransferCosts(machine, used)
+    accesses = prices.scalar_accesses(machine, columns + 2 * move.each, "UB")
+    loaded = costs.read(1, rows * row, shared=rows == count)
+    moved = costs.starts + costs.read(1, tile * columns * move.index_bytes)
+    moved += costs.write(1, tile * move.each * size) + (loaded if rows < count else 0)
+    cycles = turns * (moved + tile * (accesses + STEPS)) + (loaded if rows == count else 0)
+    run = Portions(move.run, move.run, 1, 0)
+    return BlockSchedule(move, IN_UB, run, items, 0, 1, used, int(cycles), rows)
 
 
 def _by_scalars(move: BlockMove, machine: Machine, cores: int) -> BlockSchedule:
