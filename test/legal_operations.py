@@ -133,6 +133,7 @@ ASCEND = [
     "to_bfloat(4xf32) -> 4xi16",
     "double_add(4xi64, 4xi64) -> 4xi64",
     "double_from_single(4xf32) -> 4xi64",
+    "double_to_half(4xi64) -> 4xf16",
     "double_to_single(4xi64) -> 4xf32",
     "bitcast(4xf32) -> 4xi32",
     "reinterpret(4xf64) -> 4xi64",

@@ -139,7 +139,8 @@ UNARY = [
     Case("to_bfloat", (BRAIN_TIES,), Tensor(BRAIN_TIES.shape, "i16")),
     case("double_from_long", LONG),
     case("double_to_long", DOUBLES),
-    case("double_sqrt", DOUBLES),
+    *(case(f"double_{name}", DOUBLES) for name in ("sqrt", "floor", "round", "round_even")),
+    Case("double_to_half", (DOUBLES,), Tensor(DOUBLES.shape, "f16")),
     Case("double_from_single", (F32,), Tensor(F32.shape, "i64")),
     Case("double_to_single", (DOUBLES,), Tensor(DOUBLES.shape, "f32")),
     *(

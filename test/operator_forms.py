@@ -228,6 +228,10 @@ DOUBLES = {
     "double_mul": "multiply",
     "double_div": "divide",
     "double_sqrt": "sqrt",
+    "double_floor": "floor",
+    "double_round": "round_nearest_afz",
+    "double_round_even": "round_nearest_even",
+    "double_to_half": "convert",
     "double_from_long": "convert",
     "double_from_single": "convert",
     "double_to_long": "convert",
@@ -239,7 +243,7 @@ DOUBLES = {
 def doubles_text(case: Case, *types: str) -> str:
     """On bits, of which an integer or an f32 that is converted is none."""
     *operands, result = types
-    double = result.replace("f32", "f64").replace("i64", "f64")
+    double = result.replace("f32", "f64").replace("f16", "f64").replace("i64", "f64")
     bits = "double_from" not in case.name
     lines = [f"%b{i} = stablehlo.bitcast_convert %{i} : ({t}) -> {double}"
              for i, t in enumerate(operands) if bits]  # fmt: skip

@@ -229,19 +229,31 @@ def differing(kind: str, name: str, machine: str) -> int:
     return int((found != wanted).sum())
 
 
+def away(x: Array) -> Array:
+    """Whole numbers nearest to f64, ties away from zero."""
+    whole = np.trunc(x)
+    found: Array = np.copysign(abs(whole) + (abs(x - whole) >= 0.5), x)
+    return found
+
+
 DOUBLES: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
     "divide": np.divide,
     "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round_nearest_even": np.rint,
+    "round_nearest_afz": away,
 }
 """Operators on f64, which are rounded once."""
 
 
 def doubles() -> tuple[Array, Array]:
     """Operands of f64: all pairs of edge values, then random bits, exponents close to each other,
-    numbers that nearly cancel, and whole ones, of whose products the last bit is often a half."""
+    numbers that nearly cancel, whole ones, of whose products the last bit is often a half, and such
+    that have few bits around the point."""
     few = [0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.0**-1022, 2.0**-1022 - 5e-324]
     few += [1, -1, 1.5, 2.0**-537, np.finfo("f8").max, -np.finfo("f8").max, 2.0**53, 1 + 2.0**-52]
     a, b = (v.ravel() for v in np.meshgrid(np.array(few), np.array(few)))
@@ -251,8 +263,10 @@ def doubles() -> tuple[Array, Array]:
     close = [rng.standard_normal(2000) * 2.0 ** rng.integers(-60, 4, 2000) for _ in "ab"]
     steps = 1 + rng.integers(-3, 4, 2000) * 2.0**-52
     whole = [rng.integers(1 << 26, 1 << 27, 2000).astype(np.float64) for _ in "ab"]
-    return np.concatenate([a, bits[0], close[0], close[0], whole[0]]), np.concatenate(
-        [b, bits[1], close[1], -close[0] * steps, whole[1]]
+    halves = [rng.integers(-64, 64, 2000) * 2.0 ** rng.integers(-8, 50, 2000) for _ in "ab"]
+    halves = [x + rng.choice([0, 0.25, 0.5], 2000) for x in halves]
+    return np.concatenate([a, bits[0], close[0], close[0], whole[0], halves[0]]), np.concatenate(
+        [b, bits[1], close[1], -close[0] * steps, whole[1], halves[1]]
     )
 
 
@@ -261,7 +275,7 @@ def differing_doubles(name: str, machine: str) -> int:
     is one."""
     function = DOUBLES[name]
     with np.errstate(all="ignore"):
-        inputs = doubles()[: getattr(function, "nin", 2)]
+        inputs = doubles()[: getattr(function, "nin", 1)]
         found = run(f"stablehlo.{name} {{}}", inputs, ("f64", "f64"), machine)
         wanted = function(*inputs)
     both = np.isnan(found) & np.isnan(wanted)

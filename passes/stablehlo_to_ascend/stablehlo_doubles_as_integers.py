@@ -11,9 +11,10 @@ after:
 
 The vector unit has no f64, but integers of 64 bits as pairs of words. Bitcasts between the two are
 views. What asks for an order (comparisons, extremes, sorts) takes integers that are in the order of
-the numbers (`double_order`). Sums, differences, products, quotients, roots and conversions are
-operators on bits (`davinci.operators.doubles`). Other operations that compute with f64, and those
-of few numbers, stay those of the scalar unit.
+the numbers (`double_order`). Sums, differences, products, quotients, roots, whole numbers and
+conversions (`double_conversions`) are operators on bits (`davinci.operators.doubles`,
+`double_rounding`). Other operations that compute with f64, and those of few numbers, stay those of
+the scalar unit.
 """
 
 from __future__ import annotations
@@ -29,14 +30,19 @@ from davinci.elements import to_array
 from davinci.mlir import Op, ir
 from davinci.operators.sorting import TOTAL
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import is_boolean
 from davinci.passes.ascend.tensor_ops import tensor_functions
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import double_order as order
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.arg_reduce import chooses
 from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparators_of
-from davinci.passes.stablehlo_to_ascend.integer_ranges import has_no_sign, range_of_type
+from davinci.passes.stablehlo_to_ascend.double_conversions import (
+    as_integers,
+    bits_from,
+    is_double,
+    operator,
+    other_of,
+)
 from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 from davinci.passes.stablehlo_to_ascend.stablehlo_legalize_element_types import MOVES
 from davinci.passes.stablehlo_to_ascend.stablehlo_sign_integers import order_of_body
@@ -54,6 +60,10 @@ COMPUTED = {
     "stablehlo.divide": "double_div",
     "stablehlo.sqrt": "double_sqrt",
     "stablehlo.rsqrt": "double_sqrt",
+    "stablehlo.ceil": "double_floor",
+    "stablehlo.floor": "double_floor",
+    "stablehlo.round_nearest_afz": "double_round",
+    "stablehlo.round_nearest_even": "double_round_even",
 }
 """Operators of the bits of f64."""
 
@@ -136,15 +146,17 @@ class Doubles:
             self._combined(op, COMBINED[kind])
 
     def _computed(self, op: Op) -> None:
-        """A sum, difference, product, quotient or root."""
+        """A sum, difference, product, quotient, root or whole number."""
         bits = [self.bits_of(value) for value in op.operands]
         kind = bits[0].type
-        if op.name == "stablehlo.subtract":
-            bits[1] = order.negated(bits[1])
+        if op.name in ("stablehlo.subtract", "stablehlo.ceil"):
+            bits[-1] = order.negated(bits[-1])
         made = operator(COMPUTED[op.name], bits, kind)
         if op.name == "stablehlo.rsqrt":
             one = t.full(kind, order.ONE)
             made = operator(COMPUTED["stablehlo.divide"], [one, made], kind)
+        if op.name == "stablehlo.ceil":
+            made = order.negated(made)
         self._replace(op, made)
 
     def _converted(self, op: Op) -> None:
@@ -348,18 +360,6 @@ class Doubles:
         op.operation.erase()
 
 
-def is_double(kind: ir.Type) -> bool:
-    """Whether a type is a tensor of f64 of a static shape."""
-    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
-        return False
-    return isinstance(kind.element_type, ir.F64Type)
-
-
-def operator(name: str, operands: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
-    """The result of an operator of `ascend`."""
-    return t.op("custom_call", operands, kind, call_target_name=f"ascend.{name}")
-
-
 def halved(name: str, bits: ir.Value, dim: int) -> ir.Value:
     """Numbers along a dimension combined to one: those beyond a power of two first."""
     while (size := bits.type.shape[dim]) > 1:
@@ -391,51 +391,9 @@ def known_number(value: ir.Value) -> float | None:
     return float(to_array(owner.attributes["value"]))
 
 
-def bits_from(x: ir.Value) -> ir.Value | None:
-    """Numbers as bits of f64; None of unsigned integers of 64 bits. Booleans are 0 and 1."""
-    bits, element = as_integers(x.type), x.type.element_type
-    if is_boolean(x.type):
-        return t.select(x, t.full(bits, order.ONE), t.full(bits, 0))
-    if isinstance(element, ir.FloatType):
-        single = ir.RankedTensorType.get(x.type.shape, ir.F32Type.get())
-        return operator("double_from_single", [as_type(x, single)], bits)
-    if has_no_sign(x.type) and element.width == 64:
-        return None
-    return operator("double_from_long", [as_type(x, bits)], bits)
-
-
-def other_of(bits: ir.Value, kind: ir.RankedTensorType) -> ir.Value | None:
-    """f64 of bits as numbers of another type; None of floats narrower than f32, which would be
-    rounded twice, and of unsigned integers of 64 bits. All but zeros are true, and integers are
-    the nearest ones towards zero, 0 of NaN."""
-    element = kind.element_type
-    if is_boolean(kind):
-        return order.related("NE", order.magnitude(bits), 0)
-    if isinstance(element, ir.FloatType):
-        return operator("double_to_single", [bits], kind) if element.width == 32 else None
-    if has_no_sign(kind) and element.width == 64:
-        return None
-    whole = operator("double_to_long", [bits], bits.type)
-    if element.width < 64:
-        least, most = range_of_type(kind)
-        whole = order.combined("maximum", whole, least)
-        whole = order.combined("minimum", whole, most)
-    return as_type(whole, kind)
-
-
-def as_type(x: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
-    """A conversion, or the value itself."""
-    return x if x.type == kind else t.op("convert", [x], kind)
-
-
 def most_elements(op: Op) -> int:
     """Elements of the largest operand, 0 if there is none."""
     return max((math.prod(value.type.shape) for value in op.operands), default=0)
-
-
-def as_integers(kind: ir.ShapedType) -> ir.RankedTensorType:
-    """Tensors of integers of 64 bits, of the shape of another type."""
-    return ir.RankedTensorType.get(kind.shape, ir.IntegerType.get_signless(64))
 
 
 def overwrites(op: Op) -> bool:

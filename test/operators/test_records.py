@@ -172,6 +172,7 @@ RESULT_ONLY = {
     "to_bfloat": "i16",
     "double_from_single": "i64",
     "double_to_single": "f32",
+    "double_to_half": "f16",
 }
 """The type that only the result has, of operators whose operand has one type."""
 

@@ -57,7 +57,7 @@ EXAMPLES = {"predicate": "LT", "part": 1, "zero": 3}
 
 def instructions(record: Operator) -> str:
     """The instructions of a tile, and how often there is each."""
-    kind = next(t for t in ("f32", "i16", *sorted(record.types)) if t in record.types)
+    kind = next(t for t in ("f32", "i16", "i32", "i64", *sorted(record.types)) if t in record.types)
     program = VectorProgram()
     boolean = record.name == "select"
     operands = [

@@ -31,8 +31,8 @@ def module_text(case: str) -> str:
 
 
 ODD = (
-    "bitcast", "cast", "compare", "cube_scale", "double_from_single", "double_to_single",
-    "from_bfloat", "half_part", "quantize", "select", "to_bfloat",
+    "bitcast", "cast", "compare", "cube_scale", "double_from_single", "double_to_half",
+    "double_to_single", "from_bfloat", "half_part", "quantize", "select", "to_bfloat",
 )  # fmt: skip
 """Elementwise operators whose operands and results need not have one type."""
 
@@ -177,6 +177,9 @@ ILLEGAL = [
     ("double_from_single(4xi64) -> 4xi64", "element type of the operand; found i64; expected f32"),
     ("double_from_single(4xf32) -> 4xf32", "element type of the result|found 4xf32"),
     ("double_from_single(4x4xf32:nz) -> 4x4xi64", "layout of the result"),
+    ("double_to_half(4xf16) -> 4xf16", "element type of the operand; found f16; expected i64"),
+    ("double_to_half(4xi64) -> 4xi64", "element type of the result|found 4xi64"),
+    ("double_to_half(4x4xi64) -> 4x4xf16:nz", "layout of the result"),
     ("double_to_single(4x4xi64) -> 4x4xf32:nz", "layout of the result"),
     ("double_to_single(4xf32) -> 4xf32", "element type of the operand; found f32; expected i64"),
     ("double_to_single(4xi64) -> 4xi64", "element type of the result|found 4xi64"),

@@ -244,3 +244,50 @@ def test_flags() -> None:
     assert same_bits(ones, mask.astype("f8"))
     assert np.array_equal(flags, x.astype(bool))
     assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
+WHOLE = """func.func @main(%x: tensor<27x9xf64>, %n: tensor<27x9xui64>)
+    -> (tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf16>,
+    tensor<27x9xui64>, tensor<27x9xf64>) {
+  %f = stablehlo.floor %x : tensor<27x9xf64>
+  %c = stablehlo.ceil %x : tensor<27x9xf64>
+  %e = stablehlo.round_nearest_even %x : tensor<27x9xf64>
+  %a = stablehlo.round_nearest_afz %x : tensor<27x9xf64>
+  %h = stablehlo.convert %x : (tensor<27x9xf64>) -> tensor<27x9xf16>
+  %u = stablehlo.convert %x : (tensor<27x9xf64>) -> tensor<27x9xui64>
+  %d = stablehlo.convert %n : (tensor<27x9xui64>) -> tensor<27x9xf64>
+  return %f, %c, %e, %a, %h, %u, %d : tensor<27x9xf64>, tensor<27x9xf64>, tensor<27x9xf64>,
+    tensor<27x9xf64>, tensor<27x9xf16>, tensor<27x9xui64>, tensor<27x9xf64>
+}"""
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:overflow")
+@pytest.mark.parametrize("machine", ["ascend910", "ascend310p"])
+def test_whole_numbers_halves_and_unsigned_integers(machine: str) -> None:
+    """Halves of whole numbers up to where these have none, halves of the last bit of f16 and what
+    is next to them, and integers without a sign around 2^63 and 2^64 and between two numbers."""
+    random = np.random.default_rng(9)
+    x = doubles((27, 9), 9)
+    x[2:12] = random.integers(-40, 40, (10, 9)) / 2 * 2.0 ** random.integers(0, 52, (10, 9))
+    x[12:20] = (
+        random.integers(0, 1 << 11, (8, 9))
+        * 2.0 ** random.integers(-28, 6, (8, 9))
+        * (1 + random.integers(-1, 2, (8, 9)) * 2.0**-52)
+    )
+    x[20] = [2.0**63, 2.0**64, 2.0**64 - 2048, 2.0**63 - 1024, -0.5, 0.5, 1.5, 2.0**52 - 0.5, 65520]
+    n = random.integers(0, 1 << 64, (27, 9), np.uint64, endpoint=False)
+    n[0] = np.array(
+        [0, 1, 2**63 - 1, 2**63, 2**63 + 1024, 2**63 + 1025, 2**63 + 3072, 2**64 - 1, 3]
+    )
+    executable = davinci.compile(WHOLE, machine=machine, cores=2)
+    *whole, short, unsigned, real = executable.run(x, n).values()
+    truncated = np.trunc(x)
+    away = np.copysign(abs(truncated) + (abs(x - truncated) >= 0.5), x)
+    for found, wanted in zip(whole, (np.floor(x), np.ceil(x), np.rint(x), away), strict=True):
+        assert same_numbers(found, wanted)
+    assert same_numbers(short, x.astype(np.float16))
+    assert same_bits(real, n.astype(np.float64))
+    inside = np.where(x >= 0, x, 0)  # NaN too
+    wanted_bits = np.where(inside >= 2.0**64, 0, inside).astype(np.uint64)
+    np.testing.assert_array_equal(unsigned, np.where(inside >= 2.0**64, 2**64 - 1, wanted_bits))
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
