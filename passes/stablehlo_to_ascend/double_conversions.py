@@ -91,3 +91,15 @@ def as_type(x: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
 def as_integers(kind: ir.ShapedType) -> ir.RankedTensorType:
     """Tensors of integers of 64 bits, of the shape of another type."""
     return ir.RankedTensorType.get(kind.shape, ir.IntegerType.get_signless(64))
+
+
+def halved(name: str, bits: ir.Value, dim: int) -> ir.Value:
+    """Numbers along a dimension combined to one: those beyond a power of two first."""
+    while (size := bits.type.shape[dim]) > 1:
+        half = 1 << (size - 1).bit_length() - 1
+        first, last = t.cut(bits, dim, 0, size - half), t.cut(bits, dim, half, size)
+        combined = [operator(name, [first, last], first.type)]
+        if 2 * half > size:
+            combined.append(t.cut(bits, dim, size - half, half))
+        bits = t.concatenate(combined, dim)
+    return bits

@@ -13,7 +13,8 @@ The vector unit has no f64, but integers of 64 bits as pairs of words. Bitcasts 
 views. What asks for an order (comparisons, extremes, sorts) takes integers that are in the order of
 the numbers (`double_order`). Sums, differences, products, quotients, roots, whole numbers and
 conversions (`double_conversions`) are operators on bits (`davinci.operators.doubles`,
-`double_rounding`). Other operations that compute with f64, and those of few numbers, stay those of
+`double_rounding`), products of matrices are all terms, added up (`double_products`). Other
+operations that compute with f64, and those of few numbers, stay those of
 the scalar unit.
 """
 
@@ -39,10 +40,12 @@ from davinci.passes.stablehlo_to_ascend.comparators import Comparator, comparato
 from davinci.passes.stablehlo_to_ascend.double_conversions import (
     as_integers,
     bits_from,
+    halved,
     is_double,
     operator,
     other_of,
 )
+from davinci.passes.stablehlo_to_ascend.double_products import product_of
 from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 from davinci.passes.stablehlo_to_ascend.stablehlo_legalize_element_types import MOVES
 from davinci.passes.stablehlo_to_ascend.stablehlo_sign_integers import order_of_body
@@ -126,6 +129,8 @@ class Doubles:
                 self._move(op)
             elif op.name in ASKING and most_elements(op) > FEW.get(op.name, FEW_ORDERED):
                 self._order(op)
+            elif op.name == "stablehlo.dot_general" and is_double(op.results[0].type):
+                self._product(op)
             elif op.name == "stablehlo.scatter" and len(op.results) == 1 and order_of_body(op):
                 self._extremes_at(op)
 
@@ -158,6 +163,13 @@ class Doubles:
         if op.name == "stablehlo.ceil":
             made = order.negated(made)
         self._replace(op, made)
+
+    def _product(self, op: Op) -> None:
+        """A product of matrices, if both are of f64."""
+        if all(is_double(value.type) for value in op.operands):
+            made = product_of(op, *map(self.bits_of, op.operands))
+            if made is not None:
+                self._replace(op, made)
 
     def _converted(self, op: Op) -> None:
         """Numbers as f64, or f64 as others."""
@@ -358,18 +370,6 @@ class Doubles:
         for old, new in zip(op.results, moved.results, strict=True):
             self._stand_in(old, new)
         op.operation.erase()
-
-
-def halved(name: str, bits: ir.Value, dim: int) -> ir.Value:
-    """Numbers along a dimension combined to one: those beyond a power of two first."""
-    while (size := bits.type.shape[dim]) > 1:
-        half = 1 << (size - 1).bit_length() - 1
-        first, last = t.cut(bits, dim, 0, size - half), t.cut(bits, dim, half, size)
-        combined = [operator(name, [first, last], first.type)]
-        if 2 * half > size:
-            combined.append(t.cut(bits, dim, size - half, half))
-        bits = t.concatenate(combined, dim)
-    return bits
 
 
 def counts_along(value: ir.Value, dim: int) -> bool:
