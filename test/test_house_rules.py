@@ -43,6 +43,7 @@ REFUSE_NOTHING = (
     "ascend-simplify-arithmetic",
     "ascend-simplify-moves",
     "ascend-sink-rearrangements",
+    "ascend-split-moves",
     "ascend-split-reductions",
     "ascend-unfold-windows",
     "ascend-winograd",

@@ -271,6 +271,12 @@ REWRITES: dict[str, Rewrite] = {
         "sums of 32 sums of 2^11 each",
         "sums in another order",
     ),
+    "split-moves": Rewrite(
+        OPERATORS,
+        "ascend-split-moves",
+        "a transposition that turns three dimensions round",
+        "two transpositions of two dimensions each",
+    ),
     "loop-kernels": Rewrite(
         KERNELS,
         "stablehlo-outline-loops",
