@@ -302,6 +302,12 @@ def long_sums(g: OnnxGraph, x: str) -> str:
     return reduced(g, "ReduceSum", x, 1)
 
 
+@network("split-moves", 12, 56, 96, 7)
+def turned_round(g: OnnxGraph, x: str) -> str:
+    """Dimensions in another order, of which no two neighbours stay together."""
+    return g.node("Transpose", x, perm=[2, 1, 0, 3])
+
+
 @network("loop-kernels", 32, 16, 128)
 def gru(g: OnnxGraph, x: str) -> str:
     """32 steps of a GRU of 128 states, 16 sequences."""

@@ -1,4 +1,4 @@
-"""ascend-split-moves: moves that only the scalar unit could do become several of the others.
+"""ascend-split-moves: moves that take long at once become several, one after the other.
 
 before:
     %t = "ascend.transpose"(%x) {permutation = array<i64: 0, 3, 2, 1>}
@@ -12,7 +12,8 @@ after:
 Transfers move runs of whole blocks, and the vector unit squares of 16 x 16 words and whole points
 of an array. What needs several of these at a time, as transpositions that turn three dimensions
 round and pads between elements of several dimensions do, is taken apart into steps that need one
-each (`davinci.schedule.moves.move_steps`), where these with their launches take clearly less time.
+each (`davinci.schedule.moves.move_steps`), where these with their launches take clearly less time:
+always where only the scalar unit could do all at once, but for a few elements.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ BOUNDS = {"pad": ("low", "high", "interior"), "slice": ("starts", "limits", "str
 @register_pass
 @dataclass(frozen=True)
 class AscendSplitMovesPass(Pass):
-    """Take moves of the scalar unit apart into moves of transfers and the vector unit."""
+    """Take moves apart into steps that take less time together."""
 
     NAME = "ascend-split-moves"
 
@@ -95,12 +96,10 @@ class MoveSplitting:
         self._attributes = {key: tuple(attribute(op, key)) for key in keys}
 
     def split(self) -> bool:
-        """Replaces the operator by the steps that take least time, if the scalar unit would move
-        some of it and that takes clearly longer (`PAYS`); whether it did."""
+        """Replaces the operator by the steps that take least time, if they take clearly less than it
+        does alone (`PAYS`); whether it did."""
         shapes = self._source.shape, self._result.shape
         whole = self._graph(MoveStep(self._name, self._attributes, *shapes))
-        if not self._by_scalars(whole):
-            return False
         alone = self._chip.cycles(whole)
         smaller = min(self._source, self._result, key=lambda array: array.count)
         least = self._chip.cycles(Graph([smaller, smaller], [Node("copy", (0,), 1)], [0], [1]))
@@ -143,7 +142,7 @@ class MoveSplitting:
         return graph
 
     def _cycles(self, step: MoveStep) -> float | None:
-        """Estimated cycles of a step with its launch, None of one on the scalar unit."""
+        """Estimated cycles of a step with its launch; None of one that the scalar unit would do."""
         graph = self._graph(step)
         return None if self._by_scalars(graph) else self._chip.cycles(graph)
 

@@ -37,7 +37,7 @@ func.func @cut_out(%x: tensor<16x96x50xi8>) -> tensor<3x30x13xi8> {
 
 // -----
 
-// The vector unit does these alone; of a few elements the scalar unit is done before another launch is.
+// These take no longer at once; of a few elements the scalar unit is done before another launch is.
 // CHECK-LABEL: func.func @whole
 // CHECK-NEXT: "ascend.transpose"(%arg0)
 // CHECK-NEXT: "ascend.transpose"(%arg1)
