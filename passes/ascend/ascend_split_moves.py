@@ -96,8 +96,8 @@ class MoveSplitting:
         self._attributes = {key: tuple(attribute(op, key)) for key in keys}
 
     def split(self) -> bool:
-        """Replaces the operator by the steps that take least time, if they take clearly less than it
-        does alone (`PAYS`); whether it did."""
+        """Replaces the operator by the steps that take least time, if that is clearly less than it
+        takes alone (`PAYS`); whether it did."""
         shapes = self._source.shape, self._result.shape
         whole = self._graph(MoveStep(self._name, self._attributes, *shapes))
         alone = self._chip.cycles(whole)

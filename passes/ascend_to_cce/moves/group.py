@@ -24,10 +24,12 @@ from davinci.passes.ascend_to_cce.tiles import (
     for_tiles,
     mark_scalar,
     share_blocks,
+    unflatten,
 )
 from davinci.passes.builder import IndexLike
-from davinci.schedule.moves.choice import MovePlan, Painted, Way, uses_scalars
+from davinci.schedule.moves.choice import MovePlan, Way, uses_scalars
 from davinci.schedule.moves.fractal_moves import FractalMove
+from davinci.schedule.moves.painted import Painted
 from davinci.schedule.moves.portions import SLOTS
 from davinci.schedule.moves.squares import Squares
 from davinci.schedule.moves.transfers import Runs, Scalars, Small
@@ -82,13 +84,13 @@ def parts_of(way: Way, arrays: Arrays, result: ir.Value, looped: bool) -> list[A
 
 
 def painted_parts(way: Painted, arrays: Arrays, result: ir.Value) -> list[AlikeWork]:
-    """The parts of a kernel that does all transfers of one index of the outer dimension in their
+    """The parts of a kernel that does all transfers of one index of the outer dimensions in their
     order."""
     runs = [RunsBuilder(w, arrays, result) if isinstance(w, Runs) else None for w in way.ways]
 
     def build(index: IndexLike) -> None:
         for made, transfer in zip(runs, way.ways, strict=True):
-            walked = [index] if transfer.walked else []
+            walked = unflatten(index, way.outer)[: transfer.walked]
             if isinstance(transfer, Scalars):
                 found = scalar_parts(transfer, arrays, result, walked)
             else:
@@ -97,4 +99,4 @@ def painted_parts(way: Painted, arrays: Arrays, result: ir.Value) -> list[AlikeW
             for part in found:
                 for_tiles(TileSegment(0, part.count, 1), part.build)
 
-    return [AlikeWork(way.outer, build, in_turns=not uses_scalars(way))]
+    return [AlikeWork(way.units, build, in_turns=not uses_scalars(way))]

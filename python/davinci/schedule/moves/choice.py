@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.isa.core import DTYPES
-from davinci.isa.strides import SharedDim
 from davinci.machine import Machine, prices
 from davinci.operators import Tensor
 from davinci.operators.tensors import NZ
@@ -28,8 +27,9 @@ from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.graph import Graph, Scalar
 from davinci.schedule.moves.fractal_moves import IMPROVED, FractalMove, fractal_move
 from davinci.schedule.moves.index_maps import Pieces, ValueBox, reshaped
+from davinci.schedule.moves.painted import Painted, Painting
 from davinci.schedule.moves.piece_rules import RULES, from_array, pieces_of, to_array
-from davinci.schedule.moves.portions import AlikePieces, longest_share
+from davinci.schedule.moves.portions import longest_share
 from davinci.schedule.moves.simple_pieces import simple_boxes
 from davinci.schedule.moves.squares import Squares, squares_of
 from davinci.schedule.moves.transfers import (
@@ -50,30 +50,6 @@ from davinci.schedule.vector.space import NoSpace
 
 MOST_LOADED = 8
 """Pieces that are moved together by words."""
-
-
-@dataclass(frozen=True)
-class Painted(AlikePieces):
-    """Transfers that are stored one over the other, in order, by one core.
-
-    Attributes:
-        outer: indices of their outermost dimension, each a piece of work; 1 if they share none.
-        ways: the first fills all of it.
-        cycles: of a piece of work by itself.
-        further: of each that the same core does behind it.
-    """
-
-    outer: int
-    ways: tuple[Runs | Scalars, ...]
-    cycles: float
-    further: float
-
-    @property
-    def units(self) -> int:
-        return self.outer
-
-    def __str__(self) -> str:
-        return "painted: " + ", then ".join(map(str, self.ways))
 
 
 Way = Runs | Small | Scalars | Squares | WordMove | Painted | FractalMove
@@ -200,7 +176,7 @@ class _MoveChooser:
             moved = self._words(flat, first, end)
             found += [moved] if moved is not None else []
         if any(uses_scalars(way) for way in found[0]):
-            found += [(way,) for way in self._painted(transfers)]
+            found += self._painted(transfers)
         return self._least(found)
 
     def _alone(self, transfer: Transfer, part: float = 1.0) -> Way:
@@ -248,31 +224,14 @@ class _MoveChooser:
             value = value.view(np.int8).astype(np.float16)
         return int(value.view(f"u{value.itemsize}")[()])
 
-    def _painted(self, transfers: Sequence[Transfer]) -> Iterator[Painted]:
-        """Ways that fill everything with a number first: at once, or along the outermost dimension
-        that all transfers share."""
+    def _painted(self, transfers: Sequence[Transfer]) -> Iterator[tuple[Painted | Runs, ...]]:
+        """Ways that fill everything with a number first."""
         numbers = [t for t in transfers if t.filled]
         over = [t for t in transfers if not t.filled]
         if len({t.source for t in numbers}) != 1:
             return
         first, end = min(t.place for t in transfers), max(t.end for t in transfers)
-        shared = shared_outer(transfers, first, end)
-        for outer in (None, shared) if shared else (None,):
-            size, step = (outer.size, outer.strides[1]) if outer else (1, end - first)
-            dims = (
-                (SharedDim(size, (0, step)), SharedDim(step, (0, 1)))
-                if outer
-                else (SharedDim(step, (0, 1)),)
-            )
-            ground = Transfer(numbers[0].source, numbers[0].offset, first, dims, self.itemsize)
-            walked, share = int(outer is not None), 1 + len(over)
-            ways: list[Runs | Scalars] = []
-            for transfer in (ground, *over):
-                runs = runs_of(transfer, self.machine, 1, walked, share)
-                ways.append(runs or by_scalars(transfer, self.machine, walked))
-            if not isinstance(ways[0], Scalars):
-                further = sum(way.further * way.units for way in ways)
-                yield Painted(size, tuple(ways), sum(w.time(w.units) for w in ways), further)
+        yield from Painting(numbers, over, first, end, self.machine, self.cores).ways()
 
     def _fractals(self, flat: Pieces) -> tuple[Way, ...] | None:
         """The conversion between rows and fractals of one matrix, if it is nothing else."""
@@ -318,15 +277,3 @@ def segments(flat: Pieces) -> Iterator[Pieces]:
         found.append(piece)
         end = max(end, extent.start + extent.reach)
     yield tuple(found)
-
-
-def shared_outer(transfers: Sequence[Transfer], first: int, end: int) -> SharedDim | None:
-    """The outermost dimension of all transfers, if it is one and leaves their order."""
-    if not all(t.dims for t in transfers):
-        return None
-    size, step = transfers[0].dims[0].size, transfers[0].dims[0].strides[1]
-    for t in transfers:
-        inner = t.inside(1)
-        if (t.dims[0].size, t.dims[0].strides[1]) != (size, step) or inner.end - first > step:
-            return None
-    return SharedDim(size, (0, step)) if size * step == end - first else None

@@ -97,6 +97,16 @@ class Transfer:
         """The place in the result behind the transfer's last element."""
         return self.place + 1 + sum((d.size - 1) * d.strides[1] for d in self.dims)
 
+    def from_index(self, first: int) -> Transfer:
+        """The transfer from an index of its outermost dimension on."""
+        dim, *inner = self.dims
+        offset, place = (
+            begin + first * stride
+            for begin, stride in zip((self.offset, self.place), dim.strides, strict=True)
+        )
+        dims = (replace(dim, size=dim.size - first), *inner)
+        return replace(self, offset=offset, place=place, dims=dims)
+
     def inside(self, dims: int) -> Transfer:
         """The transfer that is left for one iteration of so many outer dimensions."""
         return Transfer(self.source, self.offset, self.place, self.dims[dims:], self.itemsize)
