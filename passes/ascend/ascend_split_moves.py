@@ -32,10 +32,8 @@ from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.sums_of_exponentials import PAYS, Chip
 from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.passes.pipeline.pipelines import LAUNCHES, MANY
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.group_plan import plan_of
-from davinci.schedule.meetings import can_meet
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.move_steps import (
     DimensionSteps,
@@ -58,13 +56,11 @@ class AscendSplitMovesPass(Pass):
 
     machine: str = option("ascend910", "machine file that gives sizes and limits")
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
-    launches: str = option(MANY, "one launch in phases where that pays, or many", LAUNCHES)
 
     def run(self, op: Op) -> None:
         loaded = machines.load(self.machine)
         machine, cores = machines.for_vector(loaded), machines.vector_cores_for(loaded, self.cores)
-        joined = self.launches != MANY and can_meet(machine) and not loaded.split
-        chip = Chip(machine, cores, joined)
+        chip = Chip(machine, cores, joined=False)
         count = sum(
             MoveSplitting(move, chip).split()
             for function in tensor_functions(op)

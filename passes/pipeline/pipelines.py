@@ -136,13 +136,6 @@ def _splitting(options: Options) -> list[str]:
     return [_with_launches("ascend-split-reductions", options, "machine", "cores")]
 
 
-def _moves(options: Options) -> list[str]:
-    """Text of `ascend-split-moves`, unless it is switched off."""
-    if not _rewriting("ascend-split-moves", options):
-        return []
-    return [_with_launches("ascend-split-moves", options, "machine", "cores")]
-
-
 def _with_launches(name: str, options: Options, *keys: str) -> str:
     """Text of a pass that also takes whether kernels will be phases of one launch."""
     given = {**_taken(options, *keys), "launches": _launches(options)}
@@ -237,7 +230,7 @@ def to_kernels(options: Options) -> list[str]:
         *(["cse"] if "common-subexpressions" in rewrites.chosen(options.rewrites) else []),
         _pass("ascend-dequantize-sums", options, "machine", "precision"),
         *_splitting(options),
-        *_moves(options),
+        *_rewriting("ascend-split-moves", options, "machine", "cores"),
         _pass("ascend-fuse", options, "machine", "cores", "fusion", "rewrites"),
         "ascend-legalize-layouts",
     ]
