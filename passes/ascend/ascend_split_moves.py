@@ -18,7 +18,7 @@ always where only the scalar unit could do all at once, but for a few elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from davinci import machine as machines
@@ -61,8 +61,9 @@ class AscendSplitMovesPass(Pass):
         loaded = machines.load(self.machine)
         machine, cores = machines.for_vector(loaded), machines.vector_cores_for(loaded, self.cores)
         chip = Chip(machine, cores, joined=False)
+        known: dict[Hashable, list[MoveStep]] = {}
         count = sum(
-            MoveSplitting(move, chip).split()
+            MoveSplitting(move, chip).split(known)
             for function in tensor_functions(op)
             for move in list(moves_of(function.regions[0].blocks[0]))
         )
@@ -91,24 +92,35 @@ class MoveSplitting:
         keys = BOUNDS.get(self._name, ("permutation",))
         self._attributes = {key: tuple(attribute(op, key)) for key in keys}
 
-    def split(self) -> bool:
+    def split(self, known: dict[Hashable, list[MoveStep]]) -> bool:
         """Replaces the operator by the steps that take least time, if that is clearly less than it
-        takes alone (`PAYS`); whether it did."""
+        takes alone (`PAYS`); whether it did.
+
+        Args:
+            known: the steps of operators that were weighed, by their groups.
+        """
         shapes = self._source.shape, self._result.shape
         whole = self._graph(MoveStep(self._name, self._attributes, *shapes))
+        key = whole.key()
+        if key not in known:
+            known[key] = self._steps(whole)
+        self._build(known[key])
+        return bool(known[key])
+
+    def _steps(self, whole: Graph) -> list[MoveStep]:
+        """The steps that take clearly less time than the operator alone; none if there are none."""
+        shapes = self._source.shape, self._result.shape
         alone = self._chip.cycles(whole)
         smaller = min(self._source, self._result, key=lambda array: array.count)
         least = self._chip.cycles(Graph([smaller, smaller], [Node("copy", (0,), 1)], [0], [1]))
         if alone is None or least is None:
-            return False
+            return []
         search: TransposeSteps | DimensionSteps
         if self._name == "transpose":
             search = TransposeSteps(self._source.shape, self._attributes["permutation"])
         else:
             search = DimensionSteps(self._name, self._attributes, *shapes)
-        steps = cheapest_steps(search, self._cycles, least, PAYS * alone)
-        self._build(steps)
-        return bool(steps)
+        return cheapest_steps(search, self._cycles, least, PAYS * alone)
 
     def _build(self, steps: list[MoveStep]) -> None:
         if not steps:
