@@ -81,6 +81,49 @@ def test_reads_again_what_is_no_longer_there(change: dict[str, object], expected
     assert megabytes(schedule, WIDE_L2) == pytest.approx(A + B, rel=0.01)
 
 
+ASCEND910 = machine.load("ascend910")
+ROWS = Product(
+    8,
+    16,
+    1424,
+    2496,
+    ProductOperand(False, 2, False, 8 * 1424),
+    ProductOperand(False, 2, True),
+    ProductResult(False, 4),
+)
+LINE = ASCEND910.gm.line_bytes
+
+
+@pytest.mark.parametrize(
+    ("change", "tile_bytes"),
+    [
+        ({}, 20 * 32),  # a row of the tile before was read when all cores had read 28 MB since
+        ({"beside": (1, 2), "l0c": 2}, 0),  # the same rows of both tiles are read together
+        ({"share": Share(1, 1, 20)}, 0),  # the other tile is another core's, at the same time
+    ],
+)
+def test_lines_that_two_tiles_share_come_twice(change: dict[str, object], tile_bytes: int) -> None:
+    """Unless the L2 still holds them, or they lie in fractals."""
+    pieces = Pieces(48, 1, 3, 1, 4), Pieces(3, 20, 1, 3, 4)
+    schedule = ProductSchedule(
+        Share(1, 1, 39), Tile(1, 3, 20), "m", (1, 1), 1, *pieces, (10, 1), l0c=2
+    )
+    schedule = replace(schedule, **change)
+
+    def moved(product: Product, described: Machine) -> float:
+        costs = ProductCosts(product, described)
+        found = traffic_of(costs, schedule, 32, tiles_of(product, schedule))
+        return found.memory * described.gm.read_bytes_per_cycle * described.cores
+
+    a, b, c = ROWS.operand_bytes("a"), ROWS.operand_bytes("b"), 8 * 16 * 2496 * 4
+    ends = (LINE - 128) / tile_bytes if tile_bytes else 0  # rows of both begin at 128 bytes each
+    assert moved(ROWS, ASCEND910) == pytest.approx(a + b * (1 + ends) + c)
+    wide = ASCEND910.l2.model_copy(update={"bytes": 256 * MEGABYTE})
+    assert moved(ROWS, ASCEND910.model_copy(update={"l2": wide})) == pytest.approx(a + b)
+    fractals = replace(ROWS, b=ProductOperand(True, 2, True))
+    assert moved(fractals, ASCEND910) == pytest.approx(a + b + c)
+
+
 @pytest.mark.parametrize(("described", "expected"), [(ASCEND310, True), (WIDE_L2, False)])
 def test_what_passes_the_l2_is_met_from_its_end_on(described: Machine, expected: bool) -> None:
     """Beside a residual, which was there before; of nothing else the end is the fresher."""
@@ -116,3 +159,15 @@ def test_what_comes_again_comes_when_the_memory_is_done() -> None:
     assert 1.2 * cycles(together) < cycles(apart) < 1.3 * cycles(together)
     best = choose(product, described, cores, Wanted())
     assert all(kind.new[1] for kind in tiles_of(product, best) if kind.fills[1])
+
+
+def test_parts_of_k_share_the_l2_with_others() -> None:
+    """What other cores read for other parts of k makes lines leave as well."""
+    pieces = Pieces(50, 3, 2, 3, 2), Pieces(2, 16, 1, 2, 4)
+    schedule = ProductSchedule(Share(1, 3, 47), Tile(3, 2, 16), "m", (1, 1), 1, *pieces, (16, 1))
+    parts = replace(ROWS, batch=7, m=48, k=1136, n=3000)
+    alone, beside = (
+        traffic_of(ProductCosts(each, ASCEND910), schedule, 28, tiles_of(each, schedule)).memory
+        for each in (parts, replace(parts, meets=True))
+    )
+    assert beside > 1.5 * alone

@@ -151,7 +151,7 @@ def traffic_of(
     moved = memory_traffic(product, schedule, machine, used, panels)
     rates = prices.share_of(machine, used)
     a, b = (
-        math.inf if product.direct else rates.read * max(1.0, shares * size / missed)
+        math.inf if product.direct else rates.read * shares * size / missed
         for size, missed in zip(of_share, moved.operands, strict=True)
     )
     return CoreTraffic(
@@ -181,10 +181,10 @@ def spans_of(
     for kind in tiles:
         part = kind.count / count
         taken = moved.others * part
-        for side, name in enumerate("ab"):
+        for side in (0, 1):
             news = sum(each.count for each in tiles if each.new[side])
             again = any(each.fills[side] and not each.new[side] for each in tiles)
-            again &= moved.operands[side] <= product.operand_bytes(name)
+            again &= moved.rounds[side] <= 1
             taken += moved.operands[side] * (kind.new[side] * kind.count / news if again else part)
         found.append((part, memory * taken / size))
     return tuple(found)

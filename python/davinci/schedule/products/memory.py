@@ -3,6 +3,10 @@
 An operand comes from the memory once, and again wherever more than the L2 holds was touched since:
 by the tiles of a share between two rounds over the operand, or by the cores in their turns at
 shares. Cores take shares in their order, columns of C first.
+
+The memory moves whole lines. Where a tile takes a part of each stored row, the lines at both ends
+of that part belong to its neighbours as well, which read them a tile later: they come once for each
+of them where the L2 no longer holds them then.
 """
 
 from __future__ import annotations
@@ -22,11 +26,13 @@ class MemoryTraffic:
     """What passes between the memory and the L2.
 
     Attributes:
-        operands: bytes of A and of B that come.
+        operands: bytes of A and of B that come, of whole lines.
+        rounds: how often A and B come, lines at the ends of parts of rows left out.
         others: bytes of C, and of what has its shape.
     """
 
     operands: tuple[float, float]
+    rounds: tuple[float, float]
     others: float
 
     def cycles(self, machine: Machine) -> float:
@@ -61,19 +67,54 @@ def memory_traffic(
         ceil_div(used, together) * share.batch * product.panel_bytes("a", share.m),
         together * times * product.panel_bytes("b", share.n),
     )
+    lines = _line_ratios(product, schedule, machine, used)
     of_fractal = beside_bytes(product)
     beside = used * share.batch * share.m * share.n * of_fractal
     whole_beside = product.batch * whole.m * whole.n * of_fractal
-    room, moved = machine.l2.bytes, [0.0, 0.0]
+    room, moved, rounds = machine.l2.bytes, [0.0, 0.0], [1.0, 1.0]
     for i, name in enumerate("ab"):
-        times_read, in_share = 1.0, max(1.0, rounds_in_share[i])
+        in_share = max(1.0, rounds_in_share[i])
         if of_turn[i] + (of_turn[1 - i] + beside) / in_share > room:
-            times_read = in_share
+            rounds[i] = in_share
         if sum(of_turn) + beside > room:
-            times_read *= max(1.0, rounds_of_turns[i])
-        moved[i] = product.operand_bytes(name) * times_read
+            rounds[i] *= max(1.0, rounds_of_turns[i])
+        moved[i] = product.operand_bytes(name) * rounds[i] * lines[i]
     others = whole_beside if sum(moved) + whole_beside > room else 0.0
-    return MemoryTraffic((moved[0], moved[1]), others)
+    return MemoryTraffic((moved[0], moved[1]), (rounds[0], rounds[1]), others)
+
+
+def _line_ratios(
+    product: Product, schedule: ProductSchedule, machine: Machine, used: int
+) -> tuple[float, float]:
+    """Bytes of lines that come from the memory for each byte of A and of B: more than one where
+    tiles that follow each other read parts of the same stored rows, and the L2 does not hold the
+    lines that two of them have in common from one to the next.
+
+    Args:
+        used: cores that work at the same time.
+    """
+    share, whole, ratios = schedule.share, product.fractals, [1.0, 1.0]
+    shares = ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
+    matrices = min(ceil_div(product.batch, share.batch), ceil_div(used, shares)) * share.batch
+    columns = min(used, ceil_div(whole.n, share.n))
+    rows = min(ceil_div(used, columns), ceil_div(whole.m, share.m))
+    touched = 0.0  # by all cores while each is at the tiles that take turns
+    for i, (name, size, tile, count) in enumerate(
+        (
+            ("a", share.m, schedule.tile.m, rows * matrices),
+            ("b", share.n, schedule.tile.n, columns * (1 if product.matrices == 1 else matrices)),
+        )
+    ):
+        operand, part = product.operand(name), min(size, tile * schedule.beside[i])
+        if operand.k_rows and not operand.nz and part < size:
+            run = part * SIDE * operand.itemsize
+            pitch = product.stored_columns(name) * operand.itemsize
+            # All tiles of a share together read each of its lines once each at most.
+            ratios[i] = min(prices.touched_bytes(machine, run, run, pitch) / run, size / part)
+        touched += count * product.panel_bytes(name, part) * ratios[i]
+    if product.meets:  # other parts of k come to cores of their own meanwhile
+        touched *= max(1.0, machine.cores / used)
+    return (ratios[0], ratios[1]) if touched > machine.l2.bytes else (1.0, 1.0)
 
 
 def goes_backwards(product: Product, machine: Machine) -> bool:
