@@ -8,7 +8,8 @@ for, or for one, with 1 to 32 cores, and runs on the simulated machine with all 
 the arena that no value needs are filled with 0xFF between launches. Prints what went wrong, and
 what the networks were made of. --views takes networks rich in parts, joined values and residual
 sums; --keep writes the text of each network that failed, --write puts the numbers into
-docs/checks.md. Exits with 1 if any failed.
+docs/checks.md. After every ten networks a line of stderr says how far it is, so that a long run is
+seen to go on and one that was stopped says which seeds it has tried. Exits with 1 if any failed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from fuzz.graph_fuzz import MACHINES, findings
 from random_graph_steps import STEPS, VIEWS
 from random_graphs import Graph
 
+NETWORKS_PER_LINE = 10
+
 
 def main() -> int:
     parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
@@ -41,6 +44,7 @@ def main() -> int:
     allowed = VIEWS if options.views else STEPS
     machines = [options.machine] if options.machine else MACHINES
     start, steps, failed = time.process_time(), Counter[str](), 0
+    began = time.monotonic()
     for seed in range(options.first, options.first + options.count):
         graph = Graph(seed, options.most)
         graph.walk(options.length, allowed)
@@ -53,6 +57,7 @@ def main() -> int:
                 folder = Path(options.keep)
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{finding.seed}.mlir").write_text(finding.text, encoding="utf-8")
+        report_progress(seed, options.first, options.count, failed, time.monotonic() - began)
     runs = options.count * 2 * len(machines)
     made = ", ".join(f"{count} {name}" for name, count in steps.most_common())
     lines = [
@@ -70,6 +75,18 @@ def main() -> int:
         options.write,
     )
     return int(failed > 0)
+
+
+def report_progress(seed: int, first: int, count: int, failed: int, seconds: float) -> None:
+    """Prints to stderr how many networks are tried, after every tenth of them and the last."""
+    tried = seed - first + 1
+    if tried % NETWORKS_PER_LINE == 0 or tried == count:
+        print(
+            f"{tried} of {count} networks (seeds {first} to {seed}), {failed} failed, "
+            f"{seconds:,.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
