@@ -80,6 +80,7 @@ CCE = [
         for name in ("vcgadd", "vcgmax", "vcgmin")
     ),
     ("vcadd", [ub("3x64"), ub("3", layout="[8]")], ""),
+    ("vgather", [ub("70", "i32"), ub("33"), ub("70")], ""),
     ("vbrcb", [ub("3x8", "f16"), ub("3x8x16", "f16", "[256, 32, 1]")], ""),
     ("vnchwconv", [ub("16x3x16", "f16"), ub("16x3x16", "f16", "[16, 256, 1]")], ""),
     ("vnchwconv", [ub("8x2x3x8", layout="[0, 8, 16, 1]"), ub("16x3x8", "f32")], ""),
@@ -158,6 +159,7 @@ ASCEND = [
     " -> 6xf32",
     "band(2x3x4xf32) {runs = array<i64: 3, 0, 0, 1, 1>, fill = -1.0 : f64} -> 2x3x4xf32",
     "gather(9x4xf32, 5xi64) -> 5x4xf32",
+    "gather_elements(9x4xf32, 9x5xi32) -> 9x5xf32",
     "gather_blocks(9x4xf32, 5x1xi64) {axes = array<i64: 0>, starts = array<i64: 0, 1>, "
     "batch = array<i64: 0, 0>, wrap = array<i64: 1>} -> 5x2x3xf32",
     "update_blocks(9x4xf32, 5x1x3xf32, 5x1xi64) {axes = array<i64: 0>, "

@@ -260,6 +260,13 @@ def blocks(block: tuple[int, ...], x: Array, indices: Any, **given: Any) -> Case
     return moved("gather_blocks", (len(table), *block), x, table, **attributes)
 
 
+def elements(x: Array, indices: Any) -> Case:
+    """Elements of rows by their numbers in these."""
+    firsts = x.shape[1] * np.arange(len(x), dtype=np.int32)[:, None]
+    table = np.asarray(indices, np.int32) + firsts
+    return moved("gather_elements", table.shape, x, table)
+
+
 def updated(block: tuple[int, ...], x: Array, indices: Any, skip: int = 1, **given: Any) -> Case:
     table, attributes = places(indices, **given)
     shape = (len(table), *block)
@@ -311,6 +318,9 @@ MOVE = [
     moved("gather", (5, 17), CUBE[0], np.array([3, -1, 19, 40, 0], np.int32)),
     moved("gather", (1, 20, 17), CUBE, np.array([1], np.int64)),
     moved("gather", (4, 20, 17), CUBE, np.array([-1, 5, -3, -9], np.int32), wrap=1),
+    elements(
+        CUBE.reshape(-1, CUBE.shape[-1]), np.arange(CUBE.size).reshape(-1, CUBE.shape[-1]) % 3
+    ),
     blocks((3, 20, 4), CUBE, [[-1, 2], [9, 99], [2, 13]], axes=[0, 2], wrap=[0, 1]),
     blocks((1, 4, 17), CUBE, [[7]], axes=[1], starts=[2, 0, 0]),
     blocks((1, 1, 1), CUBE, np.zeros((6, 1)), axes=[2], batch=[2, 0, 0]),

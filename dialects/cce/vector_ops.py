@@ -268,6 +268,30 @@ class VbrcbOp(Cce.Operation, name="vbrcb"):
         )
 
 
+class VgatherOp(Cce.Operation, name="vgather"):
+    """dst[i] = the element of src that begins `offsets[i]` bytes behind its first one.
+
+    C1 all in UB, src and dst of one type of 16 or 32 bits, offsets s32. C2 all have one dimension
+    and are contiguous, offsets and dst have one length.
+    """
+
+    offsets: Operand[Any]
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        offsets, src, dst = (buffer_of(v) for v in self.operands)
+        require(src.itemsize in BIT_BYTES, "bytes of elements", src.itemsize, "2 or 4")
+        require_type("destination", dst.dtype, (src.dtype,))
+        require_type("offsets", offsets.dtype, ("s32",))
+        for role, buffer in (("offsets", offsets), ("source", src), ("destination", dst)):
+            require_space(role, buffer, "UB")
+            require(len(buffer.shape) == 1, f"shape of {role}", list(buffer.shape), "[n]")
+            require_contiguous(role, buffer)
+        require(dst.shape == offsets.shape, "length", dst.shape[0], str(offsets.shape[0]))
+
+
 class VnchwconvOp(Cce.Operation, name="vnchwconv"):
     """Transposes 16 rows of 16 words of 16 bits: word i of row j becomes word j of row i, r times.
 

@@ -321,7 +321,7 @@ def either(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     return hull(x.joined() for x in operands)
 
 
-@rule("gather")
+@rule("gather", "gather_elements")
 def gather(node: ValueNode, operands: Sequence[Bound]) -> Bound:
     return operands[0].joined()
 

@@ -114,7 +114,7 @@ BUFFERS_ONLY = frozenset(
     [
         *("batch_matmul", "broadcast", "call", "conv", "gather", "gather_blocks", "matmul"),
         *("combine_blocks", "pool", "reduce", "relayout", "slice", "sort", "sort_pairs"),
-        *("transpose", "update_blocks"),
+        *("gather_elements", "transpose", "update_blocks"),
     ]
 )
 """Operators whose kernels want every operand in a buffer; the others take `full` as a constant."""

@@ -45,6 +45,7 @@ from davinci.passes.ascend_to_cce.loops.kernel import build_loops
 from davinci.passes.ascend_to_cce.loops.left_factors import exchange_of
 from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
 from davinci.passes.ascend_to_cce.moves.combines import CombineBuilder
+from davinci.passes.ascend_to_cce.moves.element_gathers import ElementBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.behind import build_followed
@@ -72,6 +73,7 @@ from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.combines import CombinePlan
+from davinci.schedule.moves.element_gathers import ElementPlan
 from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import choose
@@ -459,6 +461,8 @@ def _build_part(chosen: GroupPlan, buffers: list[ir.Value], target: Target) -> t
         return CombineBuilder(chosen, buffers, target).build(), False
     if isinstance(chosen, BlockPlan):
         return BlockBuilder(chosen, buffers, target).build(), False
+    if isinstance(chosen, ElementPlan):
+        return ElementBuilder(chosen, buffers, target).build(), False
     if isinstance(chosen, SortPlan):
         return SortBuilder(chosen, buffers, target).build(), False
     builder = _vector_builder_of(chosen)(chosen, buffers, target)

@@ -1,4 +1,5 @@
-"""Operations of which a row is a repeat: reductions, fills of lanes, lanes that are repeated."""
+"""Operations of which a row is a repeat: reductions, fills of lanes, lanes that are repeated; and
+gathers of elements."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
 from davinci.passes.pipeline.base import fail
-from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS, REPEAT_BYTES
 
 
 @lowering("vcadd", "vcmax", "vcmin")
@@ -88,6 +89,25 @@ def lower_lane_repetition(emitter: Emitter, op: Op) -> None:
     for begin, count in cut(src.shape[0], most["repeat"] // whole * whole):
         shifts = [Shift(begin * width) for width in widths]
         emitter.instruction(record, move(start, shifts), {**fields, "repeat": count})
+
+
+@lowering("vgather")
+def lower_gather_of_elements(emitter: Emitter, op: Op) -> None:
+    """Whole repeats, then one of the lanes that are left."""
+    offsets, src, dst = (buffer_of(value) for value in op.operands)
+    record = emitter.record(op, "vgather", f"b{8 * src.itemsize}")
+    lanes = REPEAT_BYTES // src.itemsize
+    most = {f.name: f.limit for f in record.fields}["repeat"]
+    at, base, target = (emitter.addresses.of(value) for value in op.operands)
+    whole, rest = divmod(dst.size, lanes)
+    pieces = [(begin, count, FULL_MASK) for begin, count in cut(whole, most)]
+    if rest:
+        pieces.append((whole, 1, (1 << rest) - 1))
+    for begin, count, mask in pieces:
+        emitter.set_mask(mask)
+        shifts = [Shift(begin * lanes * size) for size in (src.itemsize, offsets.itemsize, 0)]
+        fields = {"dst_rep_stride": REPEAT_BLOCKS, "repeat": count}
+        emitter.instruction(record, move([target, at, base], shifts), fields)
 
 
 def emit_rows(

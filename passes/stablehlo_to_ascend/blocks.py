@@ -18,6 +18,7 @@ from davinci.operators.blocks import COMBINED_TYPES
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.element_gathers import BlockForm, gathered_elements
 from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
 from davinci.passes.stablehlo_to_ascend.reduced_values import seen_as
 from davinci.units import BLOCK_BYTES, ceil_div
@@ -130,15 +131,8 @@ def gathered_blocks(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
         numbers.index_vector_dim,
         outer,
     )
-    blocks = ops.emit(
-        "gather_blocks",
-        [array, table],
-        Tensor((math.prod(outer), *block), found.element),
-        axes=axes,
-        starts=[0] * found.rank,
-        batch=batch,
-        wrap=wrapped(op) or [0] * len(axes),
-    )
+    places = BlockPlaces(table, axes, batch, wrapped(op) or [0] * len(axes))
+    blocks = places.taken(array, block, ops)
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     kept = [size for d, size in enumerate(block) if d not in dropped]
     rows = ops.reshape(blocks, [*outer, *kept])
@@ -222,6 +216,22 @@ class BlockPlaces:
 
     def combined(self, array: ir.Value, rows: ir.Value, by: str, ops: TensorOps) -> ir.Value:
         return self.emit("combine_blocks", [array, rows], tensor_of(array.type), ops, by=by)
+
+    def taken(self, array: ir.Value, block: Sequence[int], ops: TensorOps) -> ir.Value:
+        """Blocks of an array: single elements as those of rows in UB, where that pays."""
+        found, count = tensor_of(array.type), tensor_of(self.indices.type).shape[0]
+        form = BlockForm(
+            found,
+            tuple(block),
+            count,
+            tuple(self.axes),
+            tuple(map(bool, self.wrap)),
+            tuple(self.batch),
+        )
+        by_elements = gathered_elements(array, self.indices, form, ops)
+        if by_elements is not None:
+            return by_elements
+        return self.emit("gather_blocks", [array], Tensor((count, *block), found.element), ops)
 
     def gathered(self, array: ir.Value, like: ir.Value, ops: TensorOps) -> ir.Value:
         """The blocks of an array, of the shape of others."""

@@ -119,7 +119,7 @@ def test_what_stablehlo_has_not() -> None:
     without = {case.name for case in CASES} - {case.name for case in PROGRAMS}
     assert without == {
         *("cube_scale", "copy", "view", "relayout", "constant", "sort", "sort_pairs"),
-        *("gather_blocks", "update_blocks", "combine_blocks", "band"),
+        *("gather_blocks", "gather_elements", "update_blocks", "combine_blocks", "band"),
     }
 
 
@@ -275,7 +275,7 @@ def test_each_element_of_the_result_belongs_to_one_point(case: Case) -> None:
 
 
 OPEN = {"view", "gather", "gather_blocks", "update_blocks", "combine_blocks", "sort", "sort_pairs"}
-OPEN |= {"band"}
+OPEN |= {"band", "gather_elements"}
 """Operators whose windows hold more than is read, because that depends on data, bytes or rows."""
 
 CHANGING = ("reduce", "dequantize", "reinterpret")

@@ -7,22 +7,23 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.moves.blocks import BlockPlan, block_plan, moves_blocks
 from davinci.schedule.moves.choice import MovePlan, is_move, move_plan
 from davinci.schedule.moves.combines import CombinePlan, combine_plan, combines_blocks
+from davinci.schedule.moves.element_gathers import ElementPlan, element_plan, gathers_elements
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.sorts.schedule import SortPlan, sort_plan, sorts
 from davinci.schedule.vector.schedule import VectorPlan, plan
 from davinci.schedule.vector.space import MOVES, NoSpace
 
-GroupPlan = VectorPlan | MovePlan | BlockPlan | CombinePlan | SortPlan
+GroupPlan = VectorPlan | MovePlan | BlockPlan | ElementPlan | CombinePlan | SortPlan
 
 
 def moves_only(graph: Graph) -> bool:
     """Whether a group computes nothing."""
-    return moves_blocks(graph) or is_move(graph)
+    return moves_blocks(graph) or gathers_elements(graph) or is_move(graph)
 
 
 def moves_of(
     graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVED
-) -> MovePlan | BlockPlan | CombinePlan:
+) -> MovePlan | BlockPlan | ElementPlan | CombinePlan:
     """The plan of a group that only moves elements or combines blocks at places, as a move.
 
     Raises:
@@ -30,6 +31,8 @@ def moves_of(
     """
     if moves_blocks(graph):
         return block_plan(graph, machine, cores)
+    if gathers_elements(graph):
+        return element_plan(graph, machine, cores)
     if combines_blocks(graph):
         return combine_plan(graph, machine, cores)
     if is_move(graph):
@@ -68,6 +71,8 @@ def plan_of(
         return combine_plan(graph, machine, cores)
     if moves_blocks(graph):
         return block_plan(graph, machine, cores)
+    if gathers_elements(graph):
+        return element_plan(graph, machine, cores)
     if sorts(graph):
         return sort_plan(graph, machine, cores)
     if not is_move(graph):

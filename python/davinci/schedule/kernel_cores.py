@@ -25,6 +25,7 @@ from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.combines import CombinePlan
+from davinci.schedule.moves.element_gathers import ElementPlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.pools import choice as pool_choice
@@ -138,6 +139,7 @@ def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
     plans = [each.plan for each in plans_of(partings_of(graph), machine, cores)]
     return any(
         isinstance(plan, BlockPlan | CombinePlan)
+        or (isinstance(plan, ElementPlan) and plan.schedule.scalar)
         or (isinstance(plan, MovePlan) and plan.schedule.scalar)
         for plan in plans
     )

@@ -191,6 +191,11 @@ def _blocks(node: Node, graph: Graph) -> list[Followed]:
     return [table, (0, ALL)]
 
 
+def _elements(node: Node, graph: Graph) -> list[Followed]:
+    """Anything of the table's row, and the place of the result's element."""
+    return [(0, ALL), (0, 1)]
+
+
 def _scaled(node: Node, graph: Graph) -> list[Followed]:
     """Sums where the result is, and the scale and the digits of their column."""
     dims = tuple(range(graph.arrays[node.result].rank))
@@ -206,6 +211,7 @@ READS: dict[str, Callable[[Node, Graph], list[Followed]]] = {
     "dequantize": _scaled,
     "gather": _gathered,
     "gather_blocks": _blocks,
+    "gather_elements": _elements,
     "update_blocks": _updated,
     "combine_blocks": _updated,
     "sort": _rows,

@@ -244,6 +244,19 @@ func.func @repeat_lanes() attributes {ascend.kernel} {
   return
 }
 
+// Whole repeats of 64 words, then the lanes that are left.
+// CHECK-LABEL: func.func @gather
+// CHECK: "hivm.vgather"({{.*}}) {dst_rep_stride = 8 : i64, repeat = 2 : i64, type = "b32"}
+// CHECK: "hivm.set_vector_mask"() {high = 0 : i64, low = 3 : i64}
+// CHECK: "hivm.vgather"({{.*}}) {dst_rep_stride = 8 : i64, repeat = 1 : i64, type = "b32"}
+func.func @gather() attributes {ascend.kernel} {
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<130xi32, #cce.space<"UB">>
+  %b = memref.alloc() {cce.address = 1024 : i64} : memref<40xf32, #cce.space<"UB">>
+  %c = memref.alloc() {cce.address = 2048 : i64} : memref<130xf32, #cce.space<"UB">>
+  "cce.vgather"(%a, %b, %c) : (memref<130xi32, #cce.space<"UB">>, memref<40xf32, #cce.space<"UB">>, memref<130xf32, #cce.space<"UB">>) -> ()
+  return
+}
+
 // Flags between a cube core and its vector cores.
 // CHECK-LABEL: func.func @core_flags
 // CHECK: "hivm.get_sub_block_idx"

@@ -190,6 +190,11 @@ def gather_cycles(table: Tensor, count: int, machine: Machine, cores: int) -> in
     return _schedule_of(_gathered(table, count, False), machine, cores).cycles
 
 
+def blocks_cycles(move: BlockMove, machine: Machine, cores: int) -> int:
+    """Estimated cycles in which blocks are moved."""
+    return _schedule_of(move, machine, cores).cycles
+
+
 def block_plan(graph: Graph, machine: Machine, cores: int) -> BlockPlan:
     """The schedule of a group that moves blocks.
 

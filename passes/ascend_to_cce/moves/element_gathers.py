@@ -1,0 +1,151 @@
+"""Builds the kernel that gathers single elements, see `davinci.schedule.moves.element_gathers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import arith, ir, memref
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.moves.transfers import element_of
+from davinci.passes.ascend_to_cce.tiles import (
+    mark_scalar,
+    portion_parts,
+    share_blocks,
+    stretches,
+    with_slots,
+)
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    restride,
+    subview,
+)
+from davinci.schedule.moves.element_gathers import ElementPlan
+from davinci.schedule.moves.portions import SLOTS
+from davinci.schedule.moves.transfers import blocks_of_run
+from davinci.units import BLOCK_BYTES, round_up
+
+WORDS = 8
+"""Words of 32 bits of a block of 32 bytes."""
+
+
+class ElementBuilder:
+    """Builds the kernel of a plan.
+
+    Args:
+        arguments: the buffers of the graph's inputs, then of its output.
+    """
+
+    def __init__(self, plan: ElementPlan, arguments: Sequence[ir.Value], target: Target) -> None:
+        self.schedule, self.target = plan.schedule, target
+        self.gather = gather = plan.schedule.gather
+        of = dict(zip(plan.graph.inputs, arguments, strict=False))
+        table, places = (of[value] for value in plan.graph.nodes[0].values)
+        self.element = element_of(arguments[-1])
+        self.word = ir.IntegerType.get_signless(32)
+        self.table = restride(table, [gather.rows * gather.row], [1])
+        total = [gather.rows * gather.count]
+        self.places, self.result = restride(places, total, [1]), restride(arguments[-1], total, [1])
+
+    def build(self) -> int:
+        """Builds it at the insertion point; returns the blocks that it can take."""
+        schedule = self.schedule
+        if schedule.scalar:
+            mark_scalar(ir.InsertionPoint.current.block.owner)
+        tiles = schedule.tiles
+        sizes = {size for _, of in stretches(tiles) for _, size in of(0)}
+        self.held = {size: self._buffers(size) for size in sizes}
+        self.size = self._filled(self.gather.itemsize) if schedule.by_vectors else None
+        self.zero = self._filled(0)
+        times = self.gather.rows if schedule.parted else 1
+        parts = portion_parts(tiles, self._tile, times)
+        return max(1, share_blocks(parts, self.target, total=schedule.units, unroll=4 * SLOTS))
+
+    def _buffers(self, size: int) -> list[ir.Value]:
+        """The table of a tile, then places and results of each of its pieces."""
+        elements, count = self.schedule.held(size)
+        block = self.gather.block
+        shapes = [(round_up(elements, block), self.element)]
+        for _, wide in self._pieces(count):
+            shapes += [(round_up(wide, block), self.word), (round_up(wide, block), self.element)]
+        return [with_slots(alloc([n], kind, "UB"), self.schedule.slots) for n, kind in shapes]
+
+    def _pieces(self, count: int) -> list[tuple[int, int]]:
+        """Where the pieces of a tile begin, and their lengths: a tile of less than a block is one,
+        whose copies are rounded up."""
+        block = self.gather.block
+        return blocks_of_run(count, block) if count >= block else [(0, count)]
+
+    def _filled(self, number: IndexLike) -> ir.Value:
+        """A block of one number."""
+        block = alloc([WORDS], self.word, "UB")
+        if isinstance(number, int):
+            value = arith.ConstantOp(self.word, ir.IntegerAttr.get(self.word, number)).result
+        else:
+            value = arith.IndexCastOp(self.word, number).result
+        cce.vector_dup(value, block)
+        return block
+
+    def _tile(self, row: IndexLike, start: IndexLike, size: int) -> None:
+        """Gathers the elements of a tile: rows from `start` on, or places of one row."""
+        schedule, gather = self.schedule, self.gather
+        rows = row if schedule.parted else start
+        first = mul(rows, gather.row)
+        begin = mul(rows, gather.count)
+        if schedule.parted:
+            begin = add(begin, start)
+        elements, count = schedule.held(size)
+        table, *held = self.held[size]
+        first = self._loaded_from(first, elements)
+        loaded = subview(table, [0], [elements])
+        cce.copy(subview(self.table, [first], [elements]), loaded, round_up=True)
+        base = self._filled(first)
+        for number, (offset, wide) in enumerate(self._pieces(count)):
+            places, found = held[2 * number : 2 * number + 2]
+            at, whole = add(begin, offset), wide % gather.block == 0
+            source = subview(self.places, [at], [wide])
+            cce.copy(source, subview(places, [0], [wide]), round_up=not whole)
+            self._inside(places, cce.vsub, base)
+            if self.size is not None:
+                self._inside(places, cce.vmul, self.size)
+                cce.vgather(subview(places, [0], [wide]), table, subview(found, [0], [wide]))
+            else:
+                self._by_scalars(table, places, found, wide)
+            target = subview(self.result, [at], [wide])
+            cce.copy(subview(found, [0], [wide]), target, round_up=not whole)
+
+    def _loaded_from(self, first: IndexLike, elements: int) -> IndexLike:
+        """Where the load of a tile's part of the table begins: copies of whole blocks end with the
+        array's last one."""
+        gather = self.gather
+        block = BLOCK_BYTES // gather.itemsize
+        end = round_up(gather.rows * gather.row, block)
+        last = end - round_up(elements, block)
+        if gather.row % block == 0 or last == 0:
+            return first
+        if isinstance(first, int):
+            return min(first, last)
+        return arith.MinUIOp(first, as_value(last)).result
+
+    def _inside(self, places: ir.Value, operation: cce.BinaryBuild, number: ir.Value) -> None:
+        """Computes with all places and a number, which a block is filled with."""
+        (words,) = ir.MemRefType(places.type).shape
+        shape = [words // WORDS, WORDS]
+        held = restride(places, shape, [WORDS, 1])
+        operation(held, restride(number, shape, [0, 1]), held)
+
+    def _by_scalars(self, table: ir.Value, places: ir.Value, found: ir.Value, count: int) -> None:
+        """One element after the other. Places are kept inside of the buffer, as they are any where
+        nothing is computed but time."""
+        (held,) = ir.MemRefType(table.type).shape
+        self._inside(places, cce.vmin, self._filled(held - 1))
+        self._inside(places, cce.vmax, self.zero)
+        with for_loop(0, count) as number:
+            place = memref.LoadOp(places, [number]).result
+            there = arith.IndexCastOp(ir.IndexType.get(), place).result
+            memref.StoreOp(memref.LoadOp(table, [there]).result, found, [number])
