@@ -48,6 +48,7 @@ from davinci.passes.stablehlo_to_ascend.narrow_conversions import (
     wrapped,
     zeros_in_front,
 )
+from davinci.passes.stablehlo_to_ascend.singles_to_round import single_to_round
 
 MOVES = frozenset(
     f"stablehlo.{name}"
@@ -320,6 +321,8 @@ class Legalizer:
 
     def narrowed(self, number: ir.Value, kind: NarrowFloat) -> ir.Value:
         """The bits of the narrow floats nearest to a tensor of other numbers."""
+        if kind.name == BRAIN and in_function() and not is_single(number):
+            number = single_to_round(number) or number
         if kind.name == BRAIN and is_single(number) and in_function():
             return t.op(
                 "custom_call",
