@@ -12,7 +12,7 @@ schedule holds it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
@@ -38,10 +38,24 @@ MOST_BETWEEN = 64
 
 def attention_groups(block: ir.Block, machine: Machine, cores: int) -> list[list[Op]]:
     """The operators of each attention of a block, in their order."""
-    places: dict[Op, int] = {op.operation: place for place, op in enumerate(block.operations)}
-    known: dict[Hashable, AttentionGroup | None] = {}
     masks, found = MaskWriter(), []
     ends: dict[Hashable, RowEnds | None] = {}
+    for ops, graph, inputs, group in attention_in(block, machine, cores):
+        results = (member.results[0] for member in ops)
+        values = dict(zip(graph.inputs, inputs, strict=True))
+        values |= {node.result: x for node, x in zip(graph.nodes, results, strict=True)}
+        band = band_of(group, ops, values, ends) if machine.split else None
+        found.append(masks.ready(group, ops, values) if band is None else with_band(band, ops))
+    return found
+
+
+def attention_in(
+    block: ir.Block, machine: Machine, cores: int
+) -> Iterator[tuple[list[Op], Graph, list[ir.Value], AttentionGroup]]:
+    """Each attention of a block: its operators in their order, the graph of these with the values
+    that it takes, and how that is read."""
+    places: dict[Op, int] = {op.operation: place for place, op in enumerate(block.operations)}
+    known: dict[Hashable, AttentionGroup | None] = {}
     for op in places:
         if op.name not in PRODUCTS or (members := between(op)) is None:
             continue
@@ -53,13 +67,14 @@ def attention_groups(block: ir.Block, machine: Machine, cores: int) -> list[list
             known[key] = attention_of(graph, machine, cores)
         group = known[key]
         if group is not None:
-            results = (member.results[0] for member in ops)
-            values = dict(zip(graph.inputs, inputs, strict=True))
-            values |= {node.result: x for node, x in zip(graph.nodes, results, strict=True)}
-            band = band_of(group, ops, values, ends) if machine.split else None
-            ready = masks.ready(group, ops, values) if band is None else with_band(band, ops)
-            found.append(ready)
-    return found
+            yield ops, graph, inputs, group
+
+
+def products_of_attention(block: ir.Block, machine: Machine) -> list[tuple[Op, Op]]:
+    """The two products of each attention of a block that one kernel of a machine can hold."""
+    found = attention_in(block, machine, machine.cores)
+    products = ([op for op in ops if op.name in PRODUCTS] for ops, *_ in found)
+    return [(first, second) for first, second in products]
 
 
 def attention_of(graph: Graph, machine: Machine, cores: int) -> AttentionGroup | None:

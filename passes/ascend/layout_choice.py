@@ -30,6 +30,7 @@ from davinci.mlir import Op, ir, owner_of
 from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.min_cut import NEVER, FlowNetwork
+from davinci.passes.ascend.attention_grouping import products_of_attention
 from davinci.passes.ascend.grouping import is_free
 from davinci.passes.ascend.layout_costs import UNIT, LayoutCosts, stored_bytes
 from davinci.passes.ascend.layout_support import (
@@ -99,6 +100,9 @@ class LayoutChoice:
         self._following = last_makers(block, (*ON_CUBE, POOL))
         self._of_bytes = behind_products_of_bytes(block)
         self._ends = ends_of_products(block)
+        attention = products_of_attention(block, machine) if machine.split else []
+        joined = filter(self._costs.joins_attention, attention)
+        self._attention = {product for products in joined for product in products}
         for operation in reversed(list(block.operations)):
             self._visit(operation.operation)
         for value, uses in self._uses.items():
@@ -177,8 +181,12 @@ class LayoutChoice:
     def _visit_product(self, op: Op) -> None:
         """The cube takes and gives fractals; a kernel changes rows on their way, which costs.
 
-        Windows are taken of fractals only.
+        Windows are taken of fractals only. Kernels of attention on split machines take and give
+        rows.
         """
+        if op in self._attention:
+            self._visit_fixed(op)
+            return
         for number, operand in enumerate(op.operands):
             node = self._operands[op, number] = self._network.node()
             self._network.edge(IN_NZ, node, self._costs.crossing(op, operand))

@@ -87,3 +87,31 @@ def test_a_small_number_that_is_added_stays() -> None:
     flags = torch.ones(5, 33)
     flags[2] = 0
     runs_right(Weights(), *tensors((5, 33)), flags)
+
+
+class SplitHeads(torch.nn.Module):  # type: ignore[name-defined,misc]
+    """Attention of four heads that are split behind a product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner = torch.nn.Linear(256, 768)
+
+    def forward(self, x: Any) -> Any:
+        heads = self.inner(x).reshape(1, -1, 3, 4, 64).permute(2, 0, 3, 1, 4)
+        q, k, v = heads.unbind(0)
+        found = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return found.transpose(1, 2).reshape(1, -1, 256)
+
+
+@pytest.mark.parametrize(("rows", "joined"), [(50, False), (1500, True)])
+def test_heads_split_on_a_split_machine(rows: int, joined: bool) -> None:
+    """One kernel where that is worth changes of layout."""
+    x = torch.randn(1, rows, 256, generator=torch.Generator().manual_seed(1))
+    model = SplitHeads().eval()
+    made = davinci.compile(model, example_inputs=(x,), machine="ascend910b", precision="mixed")
+    (found,) = made.run(x.numpy()).values()
+    with torch.no_grad():
+        np.testing.assert_allclose(found, model(x).numpy(), rtol=0, atol=2e-3)
+    labels = [kernel["label"] for kernel in made.profile["kernels"]]
+    assert any(label.startswith("attention") for label in labels) == joined
