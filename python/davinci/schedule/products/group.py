@@ -25,6 +25,7 @@ from davinci.schedule.products.behind import Behind, behind_of
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue, plain
 from davinci.schedule.products.image import Image
+from davinci.schedule.products.one_row import faster_way_round
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.products.product import ProductOperand as Factor
 from davinci.schedule.vector.space import NoSpace
@@ -79,7 +80,10 @@ def read_group(graph: Graph, machine: Machine | None = None) -> ProductGroup:
     products = [node for node in graph.nodes if is_product(node)]
     if len(products) != 1:
         raise NoSpace(f"{len(products)} products")
-    return _ProductReader(graph, products[0]).read(machine)
+    group = _ProductReader(graph, products[0]).read(machine)
+    if machine is None:
+        return group
+    return replace(group, product=faster_way_round(group.product, machine))
 
 
 def image_of(graph: Graph, node: Node) -> Image | None:
