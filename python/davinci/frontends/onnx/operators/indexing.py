@@ -54,7 +54,12 @@ def check_indices(indices: OnnxTensor, size: int) -> None:
 @operator("GatherElements")
 def lower_gather_elements(node: NodeCall) -> OnnxTensor:
     x, indices = node.take(0), node.take(1)
-    rows = element_numbers(x, indices, ops.axis_of(node.attr("axis"), x.rank))
+    axis = ops.axis_of(node.attr("axis"), x.rank)
+    if indices.known is None and x.rank == indices.rank:
+        alike = [n == m for n, m in zip(x.shape, indices.shape, strict=True)]
+        if all(alike[:axis] + alike[axis + 1 :]):
+            return ops.take_along(x, ops.wrap_indices(indices, x.shape[axis], indices.dtype), axis)
+    rows = element_numbers(x, indices, axis)
     return ops.reshape(ops.take_rows(ops.reshape(x, [x.count]), rows), indices.shape)
 
 

@@ -32,6 +32,7 @@ from davinci.frontends.onnx.ops.indexing import (
     gather,
     scatter,
     take,
+    take_along,
     update_slice,
     wrap_indices,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "squeeze",
     "stack",
     "take",
+    "take_along",
     "take_known",
     "take_range",
     "take_rows",

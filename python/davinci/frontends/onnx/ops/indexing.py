@@ -28,6 +28,18 @@ def take(x: OnnxTensor, indices: OnnxTensor, axis: int) -> OnnxTensor:
     return gather(x, indices, numbers, sizes, shape)
 
 
+def take_along(x: OnnxTensor, indices: OnnxTensor, axis: int) -> OnnxTensor:
+    """Elements with the place of an index, but along `axis` the index; the other dimensions of
+    both are alike. Indices are not negative; others outside are clamped."""
+    others = [d for d in range(x.rank) if d != axis]
+    numbers = (
+        f"collapsed_slice_dims = [{axis}], operand_batching_dims = {others}, "
+        f"start_indices_batching_dims = {others}, start_index_map = [{axis}], "
+        f"index_vector_dim = {x.rank}"
+    )
+    return gather(x, indices, numbers, [1] * x.rank, indices.shape)
+
+
 def gather(
     x: OnnxTensor, indices: OnnxTensor, numbers: str, sizes: Sequence[int], shape: Sequence[int]
 ) -> OnnxTensor:
