@@ -59,6 +59,15 @@ def test_gather_elements(axis: int, known: bool) -> None:
     against_onnxruntime(*model)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gather_elements_along_rows(axis: int) -> None:
+    """The other dimensions of the indices are the array's."""
+    shape = [3, 4, 5]
+    size, shape[axis] = shape[axis], 7
+    indices = np.random.default_rng(1).integers(-size, size, shape)
+    against_onnxruntime(*node_model("GatherElements", values(3, 4, 5), indices, axis=axis))
+
+
 @pytest.mark.parametrize(
     ("shape", "indices", "batch"),
     [
