@@ -21,6 +21,10 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 STATES: dict[ModuleType, list[tuple[np.random.Generator, Any]]] = {}
 """The random generators of each module of tests, with what they were when it was imported."""
 
+YOUNG_OBJECTS = 200_000
+"""New objects from which on garbage is looked for: a compilation makes fewer, nearly all of which
+die without that. Searches took a twentieth of all tests."""
+
 # Simulated kernels take tens of milliseconds, and the same examples must run everywhere.
 settings.register_profile("davinci", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("davinci")
@@ -36,6 +40,7 @@ def pytest_collection_finish() -> None:
     time the number of objects has grown by a quarter, need not go through it again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 @pytest.fixture(scope="module")

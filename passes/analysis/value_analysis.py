@@ -48,19 +48,8 @@ MOVED = frozenset({"reshape", "transpose", "broadcast", "slice", "relayout", "co
 
 EXACT = frozenset(
     {*MOVED, "neg", "abs", "relu", "sign", "max", "min", "clamp", "select", "concat", "pad"}
-    | {
-        "gather",
-        "gather_elements",
-        "compare",
-        "and",
-        "or",
-        "xor",
-        "not",
-        "floor",
-        "ceil",
-        "round",
-        "round_away",
-    }
+    | {"gather", "gather_elements", "compare", "and", "or", "xor", "not"}
+    | {"floor", "ceil", "round", "round_away"}
 )
 """Operators whose results need no rounding where operands are f16 or f32."""
 

@@ -133,8 +133,13 @@ class Rearranged:
         return in_order and self.channels == len(self.shape) - 1 and rows[0] != rows[1]
 
     def part(self, dims: Sequence[int]) -> ImageOperand | None:
-        """What is left of the value without the image's dimensions of which none of some of the
-        value's has a part; None where it cannot be said."""
+        """The value along those dimensions of the image in which some of its own dimensions lie,
+        at one place of the image's others; None where a factor of the value cuts through dimensions
+        of the image.
+
+        Args:
+            dims: those of the value.
+        """
         lies = self._cut()
         if lies is None:
             return None

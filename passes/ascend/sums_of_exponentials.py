@@ -184,7 +184,7 @@ class Chip:
         if none can hold one of the groups.
 
         Args:
-            meets: whether cores of a kernel may meet where those of kernels of this launch can.
+            meets: whether cores of a kernel may meet.
         """
         joined = self.joined and self.phases > 1
         price = LaunchPrice(self.machine, self.phases if joined else 1)

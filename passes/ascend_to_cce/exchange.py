@@ -10,7 +10,8 @@ from davinci.dialects.cce.build import SomeBlocks
 from davinci.isa.counters import LINE_BYTES
 from davinci.mlir import Op, arith, ir, memref, operations, root_of, symbol_name, symbols, unique
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import launched_kernels
+from davinci.passes.analysis.kernels import MEETS, launched_kernels
+from davinci.passes.ascend_to_cce import Target
 
 LANES = LINE_BYTES // 4
 """Numbers of the line of a counter, see `cce.sync_cores`."""
@@ -39,6 +40,13 @@ def add_arguments(kernel: Op, kinds: Sequence[ir.MemRefType]) -> list[ir.Value]:
         for call in calls:
             _with_arguments(call, kinds, globals_)
     return made
+
+
+def mark_meeting(program: Op, target: Target) -> None:
+    """Notes on a program in which all cores of a kind meet that blocks without work meet, too,
+    where they do."""
+    if target.has_idle_blocks_meet:
+        program.attributes[MEETS] = ir.UnitAttr.get()
 
 
 def meet_once(lines: ir.Value) -> None:

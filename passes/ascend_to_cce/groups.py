@@ -189,11 +189,13 @@ def count_of(graph: Graph, target: Target, meets: bool = False) -> CoreCount:
         NoSpace: no kernel can compute the group.
         CompileError: no schedule of a product fits.
     """
-    asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
     machine, price = target.machine, LaunchPrice(target.machine, target.phases)
-    size = sum(graph.arrays[number].size_bytes for number in (*graph.inputs, *graph.outputs))
-    if target.phases > 1 and not any(map(is_product, graph.nodes)) and size <= machine.l2.bytes:
-        machine = reading_l2(machine)
+    asked = Wanted()
+    if any(map(is_product, graph.nodes)):
+        asked = wanted(target)
+    elif target.phases > 1:
+        size = sum(graph.arrays[number].size_bytes for number in (*graph.inputs, *graph.outputs))
+        machine = reading_l2(machine) if size <= machine.l2.bytes else machine
     return cores_of(
         graph, machine, target.cores, asked, target.fractalize, price, target.adders, meets
     )
@@ -386,7 +388,8 @@ def _met_of(
         return split or laid_out_of(product, machine, cores, asked, price, least)
     if group.behind is not None:  # vector cores are at that
         return split
-    least = least if split is None else split.cycles + price.cycles(cores)
+    if split is not None:
+        least = split.cycles + price.cycles(cores)
     return laid_out_beside(product, split_cores, cores, asked, price, least) or split
 
 

@@ -148,7 +148,7 @@ def parts_of_rows(form: BlockForm, carrier: str, machine: Machine) -> int | None
 
 
 def move_of(form: BlockForm) -> BlockMove:
-    """The same blocks as a kernel that reads indices moves them."""
+    """The move of the same blocks by a kernel that reads the indices."""
     whole = replace(form.array, shape=(1, *form.array.shape))
     return BlockMove(
         update=False,
@@ -216,7 +216,7 @@ class IndexWords:
     ops: TensorOps
 
     def full(self, number: int) -> ir.Value:
-        """The same number everywhere."""
+        """An array of one number."""
         return self.ops.full(self.shape, "i32", number)
 
     def clamped(self, x: ir.Value, low: int, high: int) -> ir.Value:
@@ -241,26 +241,19 @@ class IndexWords:
         return ops.binary("add", near, self.times(beyond, 2 * LIMIT))
 
 
-def less(a: ir.Value, b: ir.Value, ops: TensorOps) -> ir.Value:
-    """Where `a` is less than `b`."""
-    result = Tensor(tensor_of(a.type).shape, "i1")
-    return ops.emit("compare", [a, b], result, predicate="LT")
-
-
 def taken_by_parts(table: ir.Value, places: ir.Value, parts: int, ops: TensorOps) -> ir.Value:
     """Elements of rows of a table [r, v] at places [r, n] in them, by parts of rows."""
     kind, shape = tensor_of(table.type), tensor_of(places.type).shape
     (rows, row), result = kind.shape, Tensor(shape, kind.element)
-    width = ceil_div(row, parts)
+    width, words = ceil_div(row, parts), IndexWords(shape, ops)
     found: ir.Value | None = None
     for begin in range(0, row, width):
         end = min(begin + width, row)
         part = ops.cut(table, [0, begin], [rows, end])
         inside = places
         if parts > 1:
-            inside = ops.binary("sub", inside, ops.full(shape, "i32", begin))
-            inside = ops.binary("max", inside, ops.full(shape, "i32", 0))
-            inside = ops.binary("min", inside, ops.full(shape, "i32", end - begin - 1))
+            inside = ops.binary("sub", inside, words.full(begin))
+            inside = words.clamped(inside, 0, end - begin - 1)
         if rows > 1:
             numbers = np.arange(rows, dtype=np.int32) * (end - begin)
             first = ops.broadcast(ops.constant(numbers, "i32"), shape, [0])
@@ -269,7 +262,8 @@ def taken_by_parts(table: ir.Value, places: ir.Value, parts: int, ops: TensorOps
         if found is None:
             found = taken
         else:
-            before = less(places, ops.full(shape, "i32", begin), ops)
+            flags = Tensor(shape, "i1")
+            before = ops.emit("compare", [places, words.full(begin)], flags, predicate="LT")
             found = ops.emit("select", [before, found, taken], result)
     assert found is not None, "a row has elements"
     return found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from davinci import elements
 from davinci.elements import Array
-from davinci.mlir import func, ir, stablehlo
+from davinci.mlir import Op, func, ir, stablehlo
 from davinci.passes.stablehlo_to_ascend import tensors as t
 
 ELEMENTWISE = frozenset(
@@ -25,6 +25,23 @@ def is_elementwise(region: ir.Region) -> bool:
     *inner, _ = (view.operation for view in region.blocks[0].operations)
     names = (op.name.removeprefix("stablehlo.") for op in inner)
     return all(name in ELEMENTWISE or name == "constant" for name in names)
+
+
+def sole_operation(region: ir.Region) -> Op | None:
+    """The operation that a function of two scalars is, on both of them in either order; None of
+    other functions."""
+    block = region.blocks[0]
+    inner, arguments = [view.operation for view in block.operations], list(block.arguments)
+    if len(inner) != 2 or list(inner[1].operands) != list(inner[0].results):
+        return None
+    return inner[0] if list(inner[0].operands) in (arguments, arguments[::-1]) else None
+
+
+def overwrites(region: ir.Region) -> bool:
+    """Whether the function of a scatter gives the updates, the latter half of its arguments."""
+    block = region.blocks[0]
+    inner, arguments = [view.operation for view in block.operations], list(block.arguments)
+    return len(inner) == 1 and list(inner[0].operands) == arguments[len(arguments) // 2 :]
 
 
 def is_constant(value: ir.Value) -> bool:

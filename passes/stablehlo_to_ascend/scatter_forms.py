@@ -30,7 +30,12 @@ from davinci.mlir import Op, ir, stablehlo
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean
 from davinci.passes.stablehlo_to_ascend import tensors as t
-from davinci.passes.stablehlo_to_ascend.elementwise_regions import applied, is_elementwise
+from davinci.passes.stablehlo_to_ascend.elementwise_regions import (
+    applied,
+    is_elementwise,
+    overwrites,
+    sole_operation,
+)
 from davinci.passes.stablehlo_to_ascend.index_bounds import bounds_of, known_indices
 from davinci.passes.stablehlo_to_ascend.integer_ranges import has_no_sign, is_integer
 
@@ -45,8 +50,7 @@ OF_BOOLEANS = {
     **dict.fromkeys(("stablehlo.or", "stablehlo.maximum", "stablehlo.add"), "maximum"),
     **dict.fromkeys(("stablehlo.and", "stablehlo.minimum", "stablehlo.multiply"), "minimum"),
 }
-"""What functions of booleans are of the numbers 0 and 1."""
-
+"""The function of the numbers 0 and 1 that stands for each function of booleans."""
 
 MOST_KNOWN = 8
 """Windows at known places that are updated one after the other, each by a kernel."""
@@ -57,7 +61,8 @@ class Scatter:
     """A scatter of one array.
 
     Attributes:
-        array, indices, updates: its operands.
+        op: the operation.
+        array, indices, updates: its operands, or what takes their place.
         axes: dimensions of the array that columns of the indices are of.
         windows: dimensions of the updates that are a window's, in the order of the array's.
         inserted, batching: dimensions of the array that windows do not have.
@@ -130,19 +135,12 @@ class Scatter:
     @property
     def function(self) -> Op | None:
         """The operation that the function is, of an element and an update; None of others."""
-        inner = [view.operation for view in self.op.regions[0].blocks[0].operations]
-        if len(inner) != 2 or list(inner[1].operands) != list(inner[0].results):
-            return None
-        arguments = list(self.op.regions[0].blocks[0].arguments)
-        same = list(inner[0].operands) in (arguments, arguments[::-1])
-        return inner[0] if same else None
+        return sole_operation(self.op.regions[0])
 
     @property
     def overwrites(self) -> bool:
         """Whether updates are stored as they are."""
-        block = self.op.regions[0].blocks[0]
-        inner = [view.operation for view in block.operations]
-        return len(inner) == 1 and list(inner[0].operands) == [block.arguments[1]]
+        return overwrites(self.op.regions[0])
 
     @property
     def is_combination(self) -> bool:

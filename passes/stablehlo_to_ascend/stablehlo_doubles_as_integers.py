@@ -46,6 +46,7 @@ from davinci.passes.stablehlo_to_ascend.double_conversions import (
     other_of,
 )
 from davinci.passes.stablehlo_to_ascend.double_products import product_of
+from davinci.passes.stablehlo_to_ascend.elementwise_regions import overwrites
 from davinci.passes.stablehlo_to_ascend.reductions import kind_of_body
 from davinci.passes.stablehlo_to_ascend.stablehlo_legalize_element_types import MOVES
 from davinci.passes.stablehlo_to_ascend.stablehlo_sign_integers import order_of_body
@@ -125,7 +126,7 @@ class Doubles:
         if not any(is_double(value.type) for value in (*op.operands, *op.results)):
             return
         with op.location, ir.InsertionPoint(op):
-            if op.name in MOVES or (op.name == "stablehlo.scatter" and overwrites(op)):
+            if op.name in MOVES or (op.name == "stablehlo.scatter" and overwrites(op.regions[0])):
                 self._move(op)
             elif op.name in ASKING and most_elements(op) > FEW.get(op.name, FEW_ORDERED):
                 self._order(op)
@@ -394,14 +395,6 @@ def known_number(value: ir.Value) -> float | None:
 def most_elements(op: Op) -> int:
     """Elements of the largest operand, 0 if there is none."""
     return max((math.prod(value.type.shape) for value in op.operands), default=0)
-
-
-def overwrites(op: Op) -> bool:
-    """Whether a scatter stores its updates as they are."""
-    operations = [view.operation for view in op.regions[0].blocks[0].operations]
-    arguments = list(op.regions[0].blocks[0].arguments)
-    half = len(arguments) // 2
-    return len(operations) == 1 and list(operations[0].operands) == arguments[half:]
 
 
 def is_other_float(value: ir.Value) -> bool:

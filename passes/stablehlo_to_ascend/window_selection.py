@@ -21,6 +21,7 @@ from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import Op, ir
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.elementwise_regions import sole_operation
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded
 from davinci.units import ceil_div
@@ -112,11 +113,8 @@ def places(numbers: Sequence[int]) -> Place:
 
 def only_operation(region: ir.Region, name: str) -> Op | None:
     """The operation of a region that does no more than it, on both of its arguments."""
-    block = region.blocks[0]
-    inner = [view.operation for view in block.operations]
-    operands = [list(block.arguments), list(block.arguments)[::-1]]
-    alone = len(inner) == 2 and inner[0].name == name and list(inner[0].operands) in operands
-    return inner[0] if alone and list(inner[1].operands) == list(inner[0].results) else None
+    found = sole_operation(region)
+    return found if found is not None and found.name == name else None
 
 
 def numbers_of_selected(found: WindowSelection, x: ir.Value, compare: Op | None) -> ir.Value:

@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from davinci.dialects.cce import build as cce
-from davinci.machine import copies_elements
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import TileStep, Value
 from davinci.passes.ascend_to_cce import Target
@@ -346,14 +345,7 @@ class _Unit(LoopProducts):
         held = self._held(value)
         if value in self.program.packed:
             start, count, array = self._run(number, index)
-            load_run(
-                array,
-                start,
-                count,
-                held,
-                self.layout.packed_block,
-                copies_elements(self.layout.machine),
-            )
+            load_run(array, start, count, held, self.layout)
             return
         piece = self._piece(number, index)
         lanes = piece.columns - piece.columns % piece.block()
@@ -370,14 +362,7 @@ class _Unit(LoopProducts):
         held = self._held(value)
         if value in self.program.packed:
             start, count, array = self._run(number, index)
-            store_run(
-                array,
-                start,
-                count,
-                held,
-                self.layout.packed_block,
-                copies_elements(self.layout.machine),
-            )
+            store_run(array, start, count, held, self.layout)
             return
         piece = self._piece(number, index, self.shared)
         pitch = self.schedule.pitch

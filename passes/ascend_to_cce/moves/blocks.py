@@ -37,7 +37,7 @@ from davinci.passes.builder import (
 from davinci.schedule.moves.blocks import BY_RUNS, IN_LINES, IN_UB, BlockMove, BlockPlan
 from davinci.schedule.moves.portions import Portions
 from davinci.schedule.moves.transfers import blocks_of_run
-from davinci.units import ceil_div, row_major
+from davinci.units import round_up, row_major
 
 Place = list[IndexLike]
 """Where something begins, along each dimension."""
@@ -279,7 +279,7 @@ class ElementsInUb:
         self.row = move.array.count // move.array.shape[1]
         self.by_rows = builder.schedule.rows < move.array.shape[1]
         self.held = builder.schedule.held(builder.block)
-        whole = ceil_div(move.array.count, builder.block) * builder.block
+        whole = round_up(move.array.count, builder.block)
         self.given, self.array = builder.indices, restride(builder.array, [whole], [1])
         self.last = whole - self.held
         self.moved = restride(builder.moved, [move.count * move.each], [1])
@@ -325,7 +325,7 @@ class ElementsInUb:
             kind = self.builder.element
             of = ir.FloatAttr if isinstance(kind, ir.FloatType) else ir.IntegerAttr
             nothing = arith.ConstantOp(kind, of.get(kind, 0)).result
-            with for_loop(end, ceil_div(end, block) * block) as place:
+            with for_loop(end, round_up(end, block)) as place:
                 memref.StoreOp(nothing, self.tile, [as_value(place)])
 
     def _block(self, first: IndexLike, index: IndexLike, begun: IndexLike) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir, memref
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.moves.transfers import element_of
+from davinci.passes.ascend_to_cce.moves.transfers import WORD_LANES, element_of
 from davinci.passes.ascend_to_cce.tiles import (
     mark_scalar,
     portion_parts,
@@ -29,9 +29,6 @@ from davinci.schedule.moves.element_gathers import ElementPlan
 from davinci.schedule.moves.portions import SLOTS
 from davinci.schedule.moves.transfers import blocks_of_run
 from davinci.units import BLOCK_BYTES, round_up
-
-WORDS = 8
-"""Words of 32 bits of a block of 32 bytes."""
 
 
 class ElementBuilder:
@@ -83,7 +80,7 @@ class ElementBuilder:
 
     def _filled(self, number: IndexLike) -> ir.Value:
         """A block of one number."""
-        block = alloc([WORDS], self.word, "UB")
+        block = alloc([WORD_LANES], self.word, "UB")
         if isinstance(number, int):
             value = arith.ConstantOp(self.word, ir.IntegerAttr.get(self.word, number)).result
         else:
@@ -135,8 +132,8 @@ class ElementBuilder:
     def _inside(self, places: ir.Value, operation: cce.BinaryBuild, number: ir.Value) -> None:
         """Computes with all places and a number, which a block is filled with."""
         (words,) = ir.MemRefType(places.type).shape
-        shape = [words // WORDS, WORDS]
-        held = restride(places, shape, [WORDS, 1])
+        shape = [words // WORD_LANES, WORD_LANES]
+        held = restride(places, shape, [WORD_LANES, 1])
         operation(held, restride(number, shape, [0, 1]), held)
 
     def _by_scalars(self, table: ir.Value, places: ir.Value, found: ir.Value, count: int) -> None:

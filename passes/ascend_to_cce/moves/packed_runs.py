@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from davinci.dialects.cce import build as cce
+from davinci.machine import copies_elements
 from davinci.mlir import ir, memref
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.passes.analysis.group_graph import CONVERSION
@@ -11,26 +12,27 @@ from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import IndexLike, add, as_value, op, restride, subview
 from davinci.schedule.vector.row_packing import is_scattered, pieces_of
 from davinci.schedule.vector.row_places import block_lanes
+from davinci.schedule.vector.tile_layout import TileLayout
 from davinci.schedule.vector.tile_program import MOVABLE
 from davinci.units import BLOCK_BYTES, round_up
 
 
 def load_run(
-    array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int, exact: bool
+    array: ir.Value, start: IndexLike, count: int, held: ir.Value, layout: TileLayout
 ) -> None:
     """Brings `count` elements of GM from `start` on to a packed value.
 
     Args:
         array: [n] in GM, the whole of an argument.
         held: [packed size] in UB; all of it is written.
-        block: see `row_packing.unpacking`.
-        exact: whether copies end at any element.
+        layout: of the tile that the value is of.
     """
+    block = layout.packed_block
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
     if total != count and is_scattered(count, block, dtype):
         _fill(array, held, dtype, 0)
-        if exact:
+        if copies_elements(layout.machine):
             source, target = subview(array, [start], [count]), subview(held, [0], [count])
             cce.copy(source, target, exact=True)
             return
@@ -46,13 +48,14 @@ def load_run(
 
 
 def store_run(
-    array: ir.Value, start: IndexLike, count: int, held: ir.Value, block: int, exact: bool
+    array: ir.Value, start: IndexLike, count: int, held: ir.Value, layout: TileLayout
 ) -> None:
     """The other way; the last piece goes over elements of the one before."""
+    block = layout.packed_block
     (total,) = ir.MemRefType(array.type).shape
     dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
     if total != count and is_scattered(count, block, dtype):
-        if exact:
+        if copies_elements(layout.machine):
             source, target = subview(held, [0], [count]), subview(array, [start], [count])
             cce.copy(source, target, exact=True)
             return

@@ -22,9 +22,9 @@ from dataclasses import replace
 from davinci.dialects.base import as_attribute
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
-from davinci.passes.analysis.kernels import BLOCKS, MEETS
+from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
-from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
+from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, mark_meeting, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.group import build_product, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
@@ -165,8 +165,7 @@ def build_beside(
         cce.set_core_flag(pipe="MTE3", flag=LAID_OUT)
         func.ReturnOp([])
     other.attributes[BLOCKS] = as_attribute(cores)
-    if target.has_idle_blocks_meet:
-        other.attributes[MEETS] = ir.UnitAttr.get()
+    mark_meeting(other, target)
     return cores
 
 

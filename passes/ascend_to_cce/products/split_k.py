@@ -18,9 +18,9 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
 from davinci.operators import Tensor
-from davinci.passes.analysis.kernels import BLOCKS, MEETS
+from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
-from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, meet_once
+from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, mark_meeting, meet_once
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.programs import vector_program
@@ -83,8 +83,7 @@ def build_split(
         build_sums(split, graph, theirs, partial, own, build_part, as_value(number))
         func.ReturnOp([])
     other.attributes[BLOCKS] = as_attribute(cores)
-    if target.has_idle_blocks_meet:
-        other.attributes[MEETS] = ir.UnitAttr.get()
+    mark_meeting(other, target)
     return cores
 
 

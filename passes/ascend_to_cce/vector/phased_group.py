@@ -28,9 +28,13 @@ from typing import Any
 from davinci.mlir import arith, ir
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.vector_program import TileStep, Value, joined
-from davinci.passes.analysis.kernels import MEETS
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.exchange import LANES, CoreMeetings, add_arguments
+from davinci.passes.ascend_to_cce.exchange import (
+    LANES,
+    CoreMeetings,
+    add_arguments,
+    mark_meeting,
+)
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import (
     AlikeWork,
@@ -89,9 +93,7 @@ class PhasedBuilder(TileBuilder):
     def build(self) -> int:
         if self.schedule.meet:
             self._begin_exchange()
-            if self.target.has_idle_blocks_meet:
-                kernel = ir.InsertionPoint.current.block.owner
-                kernel.attributes[MEETS] = ir.UnitAttr.get()
+            mark_meeting(ir.InsertionPoint.current.block.owner, self.target)
             if self.target.most_blocks(self.schedule.cores) > self.schedule.cores:
                 return self._beside_idle_blocks()
         return self._tiles()

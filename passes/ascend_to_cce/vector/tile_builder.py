@@ -14,7 +14,7 @@ import numpy as np
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
-from davinci.machine import copies_elements, prices
+from davinci.machine import prices
 from davinci.mlir import ir
 from davinci.operators.vector_program import JOIN, TileStep, Value, joined
 from davinci.passes.ascend_to_cce import Target
@@ -225,10 +225,8 @@ class TileBuilder:
             start = add(start, mul(starts[axis], strides[axis]))
         total = math.prod(self.space.axes[axis].size for axis in axes)
         move = load_run if load else store_run
-        count, block = self.layout.run(axes), self.layout.packed_block
         run = restride(self.arrays[number], [total], [1])
-        exact = copies_elements(self.layout.machine)
-        move(run, start, count, self._held(value), block, exact)
+        move(run, start, self.layout.run(axes), self._held(value), self.layout)
 
     def _fill(self, held: ir.Value, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""

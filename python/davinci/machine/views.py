@@ -17,6 +17,9 @@ from davinci.machine.schema import CoreTypes, Machine
 CUBE_CORE, VECTOR_CORE = "AIC", "AIV"
 """Kinds of cores of a split machine, as its file names them."""
 
+EXACT_COPIES = ("copy_gm_to_ubuf_align", "copy_ubuf_to_gm_align")
+"""Instructions that move bursts between GM and UB to the byte."""
+
 
 @lru_cache(maxsize=64)
 def for_vector(machine: Machine) -> Machine:
@@ -97,10 +100,6 @@ def legal_intrinsics(machine: Machine) -> dict[str, list[str]]:
         if legal:
             kept[name] = legal
     return kept
-
-
-EXACT_COPIES = ("copy_gm_to_ubuf_align", "copy_ubuf_to_gm_align")
-"""Instructions that move bursts between GM and UB to the byte."""
 
 
 def copies_elements(machine: Machine) -> bool:

@@ -27,7 +27,7 @@ class Weighed:
         blocks: cores that have work.
         schedule: of the kernel, where it is all that was looked for; None to look again.
         apart: whether the kernel has a launch of its own where others are phases of one: its
-            scalar unit stores to global memory, or its cores meet where those of phases cannot.
+            scalar unit stores to global memory.
         beside: parts side by side of which each has that number of cores.
     """
 

@@ -16,9 +16,14 @@ from davinci.schedule.vector.space import MOVES, NoSpace
 GroupPlan = VectorPlan | MovePlan | BlockPlan | ElementPlan | CombinePlan | SortPlan
 
 
+def moves_at_places(graph: Graph) -> bool:
+    """Whether a group moves or combines blocks, or moves elements, at places that indices name."""
+    return moves_blocks(graph) or gathers_elements(graph)
+
+
 def moves_only(graph: Graph) -> bool:
     """Whether a group computes nothing."""
-    return moves_blocks(graph) or gathers_elements(graph) or is_move(graph)
+    return moves_at_places(graph) or is_move(graph)
 
 
 def moves_of(
@@ -29,12 +34,12 @@ def moves_of(
     Raises:
         NoSpace: it computes, or cannot be moved.
     """
+    if combines_blocks(graph):
+        return combine_plan(graph, machine, cores)
     if moves_blocks(graph):
         return block_plan(graph, machine, cores)
     if gathers_elements(graph):
         return element_plan(graph, machine, cores)
-    if combines_blocks(graph):
-        return combine_plan(graph, machine, cores)
     if is_move(graph):
         return move_plan(graph, machine, cores, algorithm)
     raise NoSpace("moves for a group that computes")
@@ -67,12 +72,8 @@ def plan_of(
     Raises:
         NoSpace: no kernel can compute the group.
     """
-    if combines_blocks(graph):
-        return combine_plan(graph, machine, cores)
-    if moves_blocks(graph):
-        return block_plan(graph, machine, cores)
-    if gathers_elements(graph):
-        return element_plan(graph, machine, cores)
+    if moves_at_places(graph):
+        return moves_of(graph, machine, cores, algorithm)
     if sorts(graph):
         return sort_plan(graph, machine, cores)
     if not is_move(graph):

@@ -20,10 +20,15 @@ from davinci.schedule.choices import (
 )
 from davinci.schedule.core_count import counts
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
-from davinci.schedule.group_plan import GroupPlan, moves_of, moves_only, plan_of, sort_of
-from davinci.schedule.moves.blocks import moves_blocks
+from davinci.schedule.group_plan import (
+    GroupPlan,
+    moves_at_places,
+    moves_of,
+    moves_only,
+    plan_of,
+    sort_of,
+)
 from davinci.schedule.moves.choice import MovePlan, is_move
-from davinci.schedule.moves.element_gathers import gathers_elements
 from davinci.schedule.moves.fractal_moves import IMPROVED
 from davinci.schedule.sorts.schedule import SortPlan, sorts
 from davinci.schedule.vector.regions import Regions, regions_of
@@ -76,7 +81,7 @@ def parts_of(graph: Graph, together: bool = False) -> list[Part]:
         part = _part(plain, nodes)
         if is_move(part.graph):
             moved += nodes
-        elif moves_blocks(part.graph) or gathers_elements(part.graph) or sorts(part.graph):
+        elif moves_at_places(part.graph) or sorts(part.graph):
             found.append(part)
         else:
             rest += nodes

@@ -37,7 +37,7 @@ from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
 from davinci.schedule.moves.transfers import MOVABLE, TransferCosts, blocks_of_run, tile_of
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import BLOCK_BYTES, ceil_div
+from davinci.units import BLOCK_BYTES, ceil_div, round_up
 
 ROWS, BLOCKS, UPDATE = "gather", "gather_blocks", "update_blocks"
 COMBINE = "combine_blocks"
@@ -157,7 +157,7 @@ class BlockSchedule:
         one more where the first row begins within one."""
         count = self.move.array.shape[1]
         row = self.move.array.count // count
-        return ceil_div(self.rows * row, block) * block + (block if self.rows < count else 0)
+        return round_up(self.rows * row, block) + (block if self.rows < count else 0)
 
     def __str__(self) -> str:
         each = self.run.largest
