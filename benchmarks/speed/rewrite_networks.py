@@ -43,7 +43,28 @@ func.func @main(%x: tensor<{ROWS}x{COLUMNS}xf32>) -> tensor<{ROWS // 2}x{COLUMNS
 """
 """As JAX writes x[0:ROWS:2] by a list of indices; our importer of ONNX makes a slice of such."""
 
-TEXTS = {"gather-to-slice": EVERY_SECOND_ROW}
+RELATIVE_POSITIONS = f"""
+func.func @main(%x: tensor<{ROWS}x{COLUMNS}xf32>, %p: tensor<{COLUMNS}x{COLUMNS}xf32>)
+    -> tensor<{ROWS}x{ROWS}xf32> {{
+  %s = stablehlo.dot_general %x, %p, contracting_dims = [1] x [0]
+    : (tensor<{ROWS}x{COLUMNS}xf32>, tensor<{COLUMNS}x{COLUMNS}xf32>)
+    -> tensor<{ROWS}x{COLUMNS}xf32>
+  %i = stablehlo.iota dim = 0 : tensor<{ROWS}x{ROWS}xi32>
+  %j = stablehlo.iota dim = 1 : tensor<{ROWS}x{ROWS}xi32>
+  %d = stablehlo.subtract %i, %j : tensor<{ROWS}x{ROWS}xi32>
+  %c = stablehlo.constant dense<{COLUMNS // 2}> : tensor<{ROWS}x{ROWS}xi32>
+  %k = stablehlo.add %d, %c : tensor<{ROWS}x{ROWS}xi32>
+  %at = stablehlo.reshape %k : (tensor<{ROWS}x{ROWS}xi32>) -> tensor<{ROWS}x{ROWS}x1xi32>
+  %r = "stablehlo.gather"(%s, %at) {{slice_sizes = array<i64: 1, 1>, dimension_numbers =
+    #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0],
+    start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>}}
+    : (tensor<{ROWS}x{COLUMNS}xf32>, tensor<{ROWS}x{ROWS}x1xi32>) -> tensor<{ROWS}x{ROWS}xf32>
+  return %r : tensor<{ROWS}x{ROWS}xf32>
+}}
+"""
+"""Scores of relative positions, which attention of DeBERTa gathers along rows."""
+
+TEXTS = {"gather-to-slice": EVERY_SECOND_ROW, "gather-to-runs": RELATIVE_POSITIONS}
 """Networks as StableHLO, by the name of the rewrite."""
 
 

@@ -22,7 +22,8 @@ worth more than the slices it takes: one that needs a kernel of its own costs a 
 a product that would have been one with others of the same operand (`ascend-merge-products`). The
 choice that is best for all of them together is a cheapest cut (`davinci.passes.analysis.min_cut`).
 
-Rows of known indices that lie at equal distances are a slice, too. Sums keep their order: numbers
+Rows of known indices that lie at equal distances are a slice, too, and elements at known places
+runs of elements where that takes less time (`known_places`). Sums keep their order: numbers
 are the same but where a kernel of another size adds them in other pieces.
 """
 
@@ -37,6 +38,7 @@ from davinci.mlir import Op, ir
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend import boxes
 from davinci.passes.ascend.boxes import Box
+from davinci.passes.ascend.known_places import runs_of_gathers
 from davinci.passes.ascend.part_choice import worth_it
 from davinci.passes.ascend.part_rules import PartRule, part_of, rewrite_of, with_whole_blocks
 from davinci.passes.ascend.slices_of_gathers import slices_of_gathers
@@ -59,6 +61,7 @@ class AscendHoistSlicesPass(Pass):
 
     def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
+        cores = self.cores or machine.cores
         names, counts = chosen(self.rewrites), Counter[str]()
         if not any(REWRITES[name].place == self.NAME for name in names):
             return
@@ -66,9 +69,11 @@ class AscendHoistSlicesPass(Pass):
             block = function.regions[0].blocks[0]
             if "gather-to-slice" in names:
                 counts["gather-to-slice"] += slices_of_gathers(block)
+            if "gather-to-runs" in names:
+                counts["gather-to-runs"] += runs_of_gathers(block, machine, cores)
             found = demands(block, names)
             if found:
-                found = worth_it(found, machine, self.cores or machine.cores)
+                found = worth_it(found, machine, cores)
                 counts.update(rewrite_of(op) for op in found if op.name != "ascend.slice")
             if any(op.name != "ascend.slice" for op in found):
                 Narrowing(found).rebuild([operation.operation for operation in block.operations])

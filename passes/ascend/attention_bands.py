@@ -24,20 +24,11 @@ from davinci.elements import Array
 from davinci.mlir import Op, ir
 from davinci.operators.band import runs_of
 from davinci.passes import builder
-from davinci.passes.ascend.tensor_ops import (
-    TensorOps,
-    constant_array,
-    defining_op,
-    definition,
-    evaluate,
-    readers_of,
-)
+from davinci.passes.ascend.known_arrays import evaluated
+from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, evaluate, readers_of
 from davinci.schedule.attention.attention import HIDDEN
 from davinci.schedule.attention.group import AttentionGroup
 from davinci.schedule.attention.steps import keeps_order
-
-MOST_ELEMENTS, MOST_OPERATORS = 1 << 26, 32
-"""A mask with more elements, or one that more operators compute, is not evaluated."""
 
 MOST_RUNS = 1 << 12
 """Numbers that say which keys rows see: with more of them a mask follows no rule."""
@@ -98,7 +89,7 @@ def band_of(
         scores, fill = op.operands[1 if selection.kept else 2], selection.fill
         key = (mask, selection.kept, fill)
         if key not in known:
-            flags = known_array(mask)
+            flags = evaluated(mask)
             kept = flags if flags is None or selection.kept else ~flags
             known[key] = None if kept is None else ends_of_mask(kept, fill)
     else:
@@ -109,7 +100,7 @@ def band_of(
         scores = next(x for x in op.operands if x != operand)
         key = (mask,)
         if key not in known:
-            known[key] = ends_of_added(known_array(mask))
+            known[key] = ends_of_added(evaluated(mask))
     ends, turn = known[key], extra.turn
     if ends is None or sum(ends.runs[::5]) != turn.count * group.attention.rows:
         return None
@@ -127,33 +118,6 @@ def reader(mask: ir.Value, ops: list[Op]) -> tuple[Op, ir.Value] | None:
         if users[0].name not in CARRIED:
             return users[0], value
         value = users[0].results[0]
-
-
-def known_array(value: ir.Value, most: int = MOST_OPERATORS) -> Array | None:
-    """The elements of what depends on constants only, None of anything else or larger."""
-    seen: dict[ir.Value, Array] = {}
-    waiting = [value]
-    while waiting and len(seen) <= most:
-        current = waiting[-1]
-        op = defining_op(current)
-        if op is None or not op.name.startswith("ascend.") or len(op.results) != 1:
-            return None
-        kind = tensor_of(current.type)
-        if kind.count > MOST_ELEMENTS or kind.count == 0:
-            return None
-        missing = [operand for operand in op.operands if operand not in seen]
-        if definition(current) is None and missing:
-            waiting += missing
-            continue
-        waiting.pop()
-        if definition(current) is not None:
-            seen[current] = constant_array(op)
-            continue
-        attributes = {name: python_value(op.attributes[name]) for name in op.attributes}
-        inputs = [seen[operand] for operand in op.operands]
-        given = {name: x for name, x in attributes.items() if "." not in name}
-        seen[current] = evaluate(op.name.removeprefix("ascend."), inputs, kind, given)
-    return seen.get(value)
 
 
 def ends_of_mask(kept: Array, fill: float) -> RowEnds | None:

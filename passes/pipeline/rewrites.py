@@ -108,6 +108,12 @@ REWRITES: dict[str, Rewrite] = {
         "x[[3, 4, 5]]",
         "x[3:6]",
     ),
+    "gather-to-runs": Rewrite(
+        SLICES,
+        "ascend-hoist-slices",
+        "(a @ b)[i, f(j - i)], known f",
+        "rows of a @ b[:, f], each begun a column before the one above",
+    ),
     "gelu": Rewrite(
         OPERATORS,
         "ascend-combine-operators",
