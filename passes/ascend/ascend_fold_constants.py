@@ -7,7 +7,8 @@ before:
 after:
     %1 = "ascend.constant"() {value = dense_resource<w_nz> : tensor<48x48x16x16xf16>}
 
-Weights so get their type and layout before the program runs. Results that are much larger than the
+Weights so get their type and layout before the program runs, and products of constants, such as
+keys of positions that no input changes, are weights. Results that are much larger than the
 constants they come from (a broadcast, a padding) are left to the device above a size, which is
 small for rows that elementwise operators combine others with: kernels read these again for nothing.
 Not so on machines whose cube cores have no vector unit: there a row that is repeated over fractals
@@ -26,18 +27,21 @@ from typing import Any
 import numpy as np
 
 from davinci import machine as machines
+from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
 from davinci.element_types import DTYPES
 from davinci.elements import Array
 from davinci.isa.halves import is_limitless
 from davinci.mlir import Op, ir, location_text, owner_of
+from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.tensor_ops import (
     CONSTANT,
     CONSTANTS,
-    ON_CUBE,
+    CONVOLUTION,
+    PRODUCTS,
     REPEATED_BYTES,
     TensorOps,
     constant_array,
@@ -62,6 +66,9 @@ CARRIED = frozenset({BROADCAST, "ascend.reshape"})
 
 LostByPlace = dict[str, list[tuple[int, int, int]]]
 """Overflows, underflows and values of each conversion of a constant to f16, by its location."""
+
+MOST_MACS = 1 << 28
+"""Products of more multiplications, and convolutions, are left to the device."""
 
 HALF_MAGNITUDE, HALF_INFINITY = np.uint16(0x7FFF), np.uint16(0x7C00)
 """Bits of an f16 without its sign, and those of infinity; of numbers they are less."""
@@ -156,9 +163,11 @@ class FoldedBlock:
 
     def add(self, op: Op) -> None:
         """Takes the next operation of the block."""
-        if not op.name.startswith("ascend.") or op.name in (*CONSTANTS, *ON_CUBE):
+        if not op.name.startswith("ascend.") or op.name in (*CONSTANTS, CONVOLUTION):
             return
         if len(op.results) != 1 or (not op.operands and op.name != "ascend.iota"):
+            return
+        if op.name in PRODUCTS and macs_of(op) > MOST_MACS:
             return
         sources = []
         for value in op.operands:
@@ -209,6 +218,11 @@ class FoldedBlock:
 def element_count(root: ir.Value) -> int:
     """How many elements of GM a constant takes; one that a kernel makes itself takes none."""
     return int(tensor_of(root.type).count) if owner_of(root).name == CONSTANT else 0
+
+
+def macs_of(op: Op) -> int:
+    """Multiplications of a product."""
+    return OPERATORS[op.name.removeprefix("ascend.")].work(call_of(op)).macs
 
 
 def has_array(value: ir.Value) -> bool:

@@ -106,18 +106,22 @@ class KnownGather:
         gather = ElementGather(rows, row, count, self.kind.element)
         scheduled = element_schedule(gather, machine, cores)
         least = math.inf if scheduled is None else float(scheduled.cycles)
+        stored = 0.0
+        if product_of(self.table) is not None:  # which may have other columns instead
+            stored = self._columns_cycles(row, machine, cores)
+        direct = self._runs_cycles(self.places, machine, cores)
         found = differences(self.places - row * np.arange(rows)[:, None])
-        if self._runs_cycles(self.places, machine, cores) < least:
-            return self._runs(self.table, self.places)
         if found is None:
-            return None
+            return self._runs(self.table, self.places) if direct < least else None
         columns = len(found.columns)
         firsts = found.firsts(rows) + columns * np.arange(rows)
         shifted = firsts[:, None] + np.arange(count)
-        taken = self._columns_cycles(columns, machine, cores)
-        taken += self._runs_cycles(shifted, machine, cores)
-        if taken >= least:
+        by_columns = self._columns_cycles(columns, machine, cores)
+        by_columns += self._runs_cycles(shifted, machine, cores)
+        if min(direct + stored, by_columns) >= least + stored:
             return None
+        if direct + stored <= by_columns:
+            return self._runs(self.table, self.places)
         return self._runs(columns_of(self.table, found.columns), shifted)
 
     def _runs_cycles(self, places: Places, machine: Machine, cores: int) -> float:

@@ -40,10 +40,11 @@ func.func @rows() -> tensor<2x2xf16> {
 
 // -----
 
-// A result that would be much larger than its operands is left to the device, and so are products.
+// A result that would be much larger than its operands is left to the device; a product of constants is one.
 // CHECK-LABEL: func.func @left_alone
+// CHECK-NOT: "ascend.matmul"
 // CHECK: "ascend.broadcast"
-// CHECK: "ascend.matmul"
+// CHECK: "ascend.{{constant|full}}"() {value = {{.*}}5.000000e+00
 func.func @left_alone() -> (tensor<1048577x2xf32>, tensor<1x1xf32>) {
   %c = "ascend.constant"() {value = dense<[1.0, 2.0]> : tensor<2xf32>} : () -> tensor<2xf32>
   %0 = "ascend.broadcast"(%c) {dims = array<i64: 1>} : (tensor<2xf32>) -> tensor<1048577x2xf32>
@@ -51,6 +52,17 @@ func.func @left_alone() -> (tensor<1048577x2xf32>, tensor<1x1xf32>) {
   %b = "ascend.constant"() {value = dense<[[1.0], [2.0]]> : tensor<2x1xf32>} : () -> tensor<2x1xf32>
   %1 = "ascend.matmul"(%a, %b) : (tensor<1x2xf32>, tensor<2x1xf32>) -> tensor<1x1xf32>
   return %0, %1 : tensor<1048577x2xf32>, tensor<1x1xf32>
+}
+
+// -----
+
+// A product that would take long is left to the device.
+// CHECK-LABEL: func.func @many_multiplications
+// CHECK: "ascend.matmul"
+func.func @many_multiplications() -> tensor<1024x1024xf32> {
+  %a = "ascend.full"() {value = 1.0 : f16} : () -> tensor<1024x1024xf16>
+  %c = "ascend.matmul"(%a, %a) : (tensor<1024x1024xf16>, tensor<1024x1024xf16>) -> tensor<1024x1024xf32>
+  return %c : tensor<1024x1024xf32>
 }
 
 // -----
