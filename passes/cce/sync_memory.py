@@ -35,9 +35,6 @@ class MemoryUse(IntEnum):
 Kind = tuple[MemoryUse, Queue]
 """Accesses of a pipe."""
 
-FEW = 16
-"""Segments of an access that are worth a look at each."""
-
 
 @dataclass(eq=False)
 class Area:
@@ -71,11 +68,6 @@ class Spot:
     segments: range = range(0)
     areas: list[Area] = field(default_factory=list)
     sources: list[Kind] = field(default_factory=list)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether it touches so many segments that it is better compared one by one."""
-        return len(self.segments) > FEW
 
 
 class ProgramAccesses:

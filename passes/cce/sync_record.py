@@ -1,7 +1,8 @@
 """Which earlier operations an operation has to wait for, because they touch the same bytes.
 
-For each segment (`sync_memory`) is kept who read and who wrote it, in order of execution, so that
-the last of them is found without a look at all others. Where offsets depend on loops, segments tell
+For the segments of an area (`sync_memory`) is kept who read and who wrote them, in order of
+execution, so that the last of them is found without a look at all others. An access is noted at few
+nodes of a binary tree over the segments, however many it touches (`_Notes`). Where offsets depend on loops, segments tell
 something within an iteration only; between iterations, and between areas of a buffer, all accesses
 are looked through.
 
@@ -12,7 +13,7 @@ tried.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from davinci.passes.analysis.accesses import FORWARD
@@ -34,13 +35,73 @@ class _Execution:
 Entry = tuple[_Execution, Spot]
 
 
-@dataclass(eq=False)
 class _Notes:
-    """Accesses to an area at offsets that differ by constants, in a run of the program."""
+    """Accesses to an area at offsets that differ by constants, in a run of the program.
 
-    all: dict[Kind, list[Entry]] = field(default_factory=dict)
-    wide: dict[Kind, list[Entry]] = field(default_factory=dict)
-    of_segment: dict[tuple[int, Kind], list[Entry]] = field(default_factory=dict)
+    The segments of the area are the leaves of a complete binary tree whose root is node 1 and whose
+    node i has the children 2 i and 2 i + 1. A range of segments is the union of the leaves below a
+    few nodes, its *cover*, at most two in each level. Two ranges share a segment where a node of one
+    cover is a node of the other, or lies above or below one.
+
+    Args:
+        segments: number of segments of the area.
+
+    Attributes:
+        all: all accesses of each kind.
+    """
+
+    def __init__(self, segments: int) -> None:
+        self.all: dict[Kind, list[Entry]] = {}
+        self._first_leaf = 1 << max(segments - 1, 0).bit_length()
+        self._covered: dict[tuple[int, Kind], list[Entry]] = {}
+        """By node of a tree: accesses that have it in their cover."""
+        self._below: dict[tuple[int, Kind], list[Entry]] = {}
+        """By node of a tree: accesses that have it or a node below it in their cover."""
+
+    def add(self, entry: Entry) -> None:
+        """Notes an access that comes after all those before."""
+        spot = entry[1]
+        kind = (spot.use, spot.leaf.pipe)
+        self.all.setdefault(kind, []).append(entry)
+        cover = self._cover(spot.segments)
+        for node in cover:
+            self._covered.setdefault((node, kind), []).append(entry)
+        for node in _with_parents(cover):
+            self._below.setdefault((node, kind), []).append(entry)
+
+    def sharing(self, segments: range, kind: Kind) -> Iterator[list[Entry]]:
+        """The accesses of a kind that share one of some segments, as lists in order."""
+        cover = self._cover(segments)
+        for node in cover:
+            if entries := self._below.get((node, kind)):
+                yield entries
+        for node in _with_parents([node >> 1 for node in cover]):
+            if entries := self._covered.get((node, kind)):
+                yield entries
+
+    def _cover(self, segments: range) -> list[int]:
+        """The highest nodes that have exactly some segments below them."""
+        first, end = segments.start + self._first_leaf, segments.stop + self._first_leaf
+        found = []
+        while first < end:
+            if first & 1:
+                found.append(first)
+                first += 1
+            if end & 1:
+                end -= 1
+                found.append(end)
+            first, end = first >> 1, end >> 1
+        return found
+
+
+def _with_parents(nodes: list[int]) -> set[int]:
+    """Nodes of a binary tree with all that lie above them."""
+    found: set[int] = set()
+    for node in nodes:
+        while node and node not in found:
+            found.add(node)
+            node >>= 1
+    return found
 
 
 class _Entries(NamedTuple):
@@ -48,13 +109,13 @@ class _Entries(NamedTuple):
 
     Attributes:
         area: if not the operation's own, theirs.
-        of_segment: whether all touch a segment that the operation touches, unless strided.
+        shared: whether all touch a segment that the operation touches, unless strided.
     """
 
     pipe: Queue
     entries: list[Entry]
     area: Area | None = None
-    of_segment: bool = False
+    shared: bool = False
 
 
 class Record:
@@ -107,14 +168,10 @@ class Record:
 
     def _add(self, execution: _Execution, spot: Spot) -> None:
         epochs = self._notes.setdefault(spot.area, {})
-        notes = epochs.setdefault(_epoch(spot, execution.iteration), _Notes())
-        kind, entry = (spot.use, spot.leaf.pipe), (execution, spot)
-        notes.all.setdefault(kind, []).append(entry)
-        if spot.is_wide:
-            notes.wide.setdefault(kind, []).append(entry)
-            return
-        for segment in spot.segments:
-            notes.of_segment.setdefault((segment, kind), []).append(entry)
+        epoch = _epoch(spot, execution.iteration)
+        if epoch not in epochs:
+            epochs[epoch] = _Notes(len(spot.area.bounds))
+        epochs[epoch].add((execution, spot))
 
     def _entries(
         self, spot: Spot, iteration: tuple[int, ...], floors: Sequence[int]
@@ -128,15 +185,12 @@ class Record:
                     pipe = kind[1]
                     if not reaches(notes.all.get(kind), floors[pipe]):
                         continue
-                    if not own or spot.is_wide:
-                        yield _Entries(pipe, notes.all[kind], None if own else area)
+                    if not own:
+                        yield _Entries(pipe, notes.all[kind], area)
                         continue
-                    if reaches(notes.wide.get(kind), floors[pipe]):
-                        yield _Entries(pipe, notes.wide[kind])
-                    for segment in spot.segments:
-                        if reaches(notes.of_segment.get((segment, kind)), floors[pipe]):
-                            entries = notes.of_segment[segment, kind]
-                            yield _Entries(pipe, entries, of_segment=True)
+                    for entries in notes.sharing(spot.segments, kind):
+                        if reaches(entries, floors[pipe]):
+                            yield _Entries(pipe, entries, shared=True)
 
     def _last(self, each: _Entries, spot: Spot, iteration: tuple[int, ...], floor: int) -> int:
         """The number of the last execution that `spot` meets, if it is above `floor`, else -1."""
@@ -145,7 +199,7 @@ class Record:
                 return -1
             if any(begin <= execution.number < end for begin, end in self._absent):
                 continue
-            if each.of_segment and other.exact and spot.exact:
+            if each.shared and other.exact and spot.exact:
                 return execution.number
             depth = common_loops(other.leaf.loops, spot.leaf.loops)
             carrier = differs_at(execution.iteration, iteration, depth)
