@@ -36,19 +36,17 @@ class TraceState:
     Attributes:
         clocks: of each pipe.
         sent: for each set flag, what its waiter will know.
-        waited: for each flag, the number of its latest wait.
         live: for each pair of pipes, flags of which the setter may not know that they are clear;
             kept for a listener.
     """
 
     clocks: list[Clock]
     sent: dict[PipeFlag, Clock] = field(default_factory=dict)
-    waited: dict[PipeFlag, int] = field(default_factory=dict)
     live: dict[FlagPair, set[PipeFlag]] = field(default_factory=dict)
 
     def copy(self) -> TraceState:
         live = {pair: set(flags) for pair, flags in self.live.items()}
-        return TraceState([[*clock] for clock in self.clocks], {**self.sent}, {**self.waited}, live)
+        return TraceState([[*clock] for clock in self.clocks], {**self.sent}, live)
 
 
 @dataclass(frozen=True)
@@ -95,6 +93,9 @@ class Trace:
         self._listener, self._without = listener, without
         self._before = record.before
         self._executed: list[int] = []
+        self._waited: dict[PipeFlag, int] = {}
+        """Number of the latest wait for each flag, on any path: the blocks in which a flag is set
+        and waited for lie around each other, so branches never see each other's flags."""
         self.numbers = [0] * len(PIPES)
         self.state = TraceState([[0] * len(PIPES) for _ in PIPES])
         self.loops: tuple[SyncLoop, ...] = ()
@@ -203,8 +204,6 @@ class Trace:
                 sent.setdefault(flag, []).append(known(path, clock))
         joined.sent = {flag: least(clocks) for flag, clocks in sent.items()}
         for state in states:
-            for flag, number in state.waited.items():
-                joined.waited[flag] = max(number, joined.waited.get(flag, 0))
             for pair, flags in state.live.items():
                 joined.live.setdefault(pair, set()).update(flags)
         self.state = joined
@@ -240,7 +239,7 @@ class Trace:
     def _set(self, flag: PipeFlag, node: SyncNode) -> None:
         clock = self.state.clocks[flag.src]
         # What the scalar unit waited for is over before anything else is issued.
-        number = 0 if flag.dst == Queue.S else self.state.waited.get(flag, 0)
+        number = 0 if flag.dst == Queue.S else self._waited.get(flag, 0)
         if number > clock[flag.dst]:
             self._unclear(flag, number, node)
         if self._teachers:
@@ -265,7 +264,7 @@ class Trace:
         if flag in self.state.sent:
             return False
         known = self.state.clocks[flag.src][flag.dst]
-        return flag.dst == Queue.S or self.state.waited.get(flag, 0) <= known
+        return flag.dst == Queue.S or self._waited.get(flag, 0) <= known
 
     def wait(self, sync: Sync, flag: PipeFlag, sent: Clock, node: SyncNode) -> None:
         """The pipe that waits learns what was sent."""
@@ -274,7 +273,7 @@ class Trace:
             learn(self.state.clocks[pipe], sent)
             if self._teachers:
                 self._teachers.wait(sync, flag, pipe, sent)
-        self.state.waited[flag] = self._issue(node, flag.dst, is_wait=True)
+        self._waited[flag] = self._issue(node, flag.dst, is_wait=True)
 
 
 def _reach(number: int, begin: int, own_begin: int, own_end: int, end: int) -> int:
