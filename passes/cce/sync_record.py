@@ -2,9 +2,9 @@
 
 For the segments of an area (`sync_memory`) is kept who read and who wrote them, in order of
 execution, so that the last of them is found without a look at all others. An access is noted at few
-nodes of a binary tree over the segments, however many it touches (`_Notes`). Where offsets depend on loops, segments tell
-something within an iteration only; between iterations, and between areas of a buffer, all accesses
-are looked through.
+nodes of a binary tree over the segments, however many it touches (`_Notes`). Where offsets depend
+on loops, segments tell something within an iteration only; between iterations, and between areas of
+a buffer, all accesses are looked through.
 
 None of it depends on flags and barriers, so it is found once for a kernel, however often those are
 tried.
@@ -40,8 +40,8 @@ class _Notes:
 
     The segments of the area are the leaves of a complete binary tree whose root is node 1 and whose
     node i has the children 2 i and 2 i + 1. A range of segments is the union of the leaves below a
-    few nodes, its *cover*, at most two in each level. Two ranges share a segment where a node of one
-    cover is a node of the other, or lies above or below one.
+    few nodes, its *cover*, at most two in each level. Two ranges share a segment where a node of
+    one cover is a node of the other, or lies above or below one.
 
     Args:
         segments: number of segments of the area.

@@ -212,3 +212,23 @@ def test_statistics_of_pieces() -> None:
     np.testing.assert_array_equal(m, wanted)
     np.testing.assert_array_equal(p, s[:, None] + wanted)
     np.testing.assert_allclose(r, wanted * np.sqrt((wanted * wanted).sum(0)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
+def test_short_rows_of_a_column_are_held_as_such(machine: str) -> None:
+    """exp(x) and its sums along the middle of [3, 6000, 16]: rows of 16 take 16 lanes in UB, so
+    that the pieces of cores that meet have room."""
+    text = """func.func @main(%x: tensor<3x6000x16xf32>)
+      -> (tensor<3x6000x16xf32>, tensor<3x16xf32>) {
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %e = stablehlo.exponential %x : tensor<3x6000x16xf32>
+      %s = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [1]
+        : (tensor<3x6000x16xf32>, tensor<f32>) -> tensor<3x16xf32>
+      return %e, %s : tensor<3x6000x16xf32>, tensor<3x16xf32> }"""
+    x = np.random.default_rng(0).standard_normal((3, 6000, 16)).astype(np.float32)
+    executable = compile_text(text, machine=machine, cores=12, core_choice="all")
+    each, sums = executable.run(x).values()
+    np.testing.assert_allclose(each, np.exp(x), rtol=1e-6)
+    np.testing.assert_allclose(sums, np.exp(x.astype(np.float64)).sum(1), rtol=1e-5)
+    (kernel,) = executable.profile["kernels"]
+    assert kernel["blocks"] == (24 if machine == "ascend910b" else 12)

@@ -44,6 +44,7 @@ from davinci.schedule.vector.tile_layout import (
     SLOTS,
     TileLayout,
     VectorTile,
+    row_pitch,
 )
 from davinci.schedule.vector.tile_program import MEETING, RESCALE, TileProgram
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
@@ -241,7 +242,7 @@ class PhasedChooser:
         sizes = [1 if i < self.axis else axis.size for i, axis in enumerate(axes)]
         sizes[self.axis] = size
         width = sizes[lane] - ragged + block if ragged and self.axis != lane else sizes[lane]
-        tile = VectorTile(tuple(sizes), round_up(width, REPEAT_BYTES // 4))
+        tile = VectorTile(tuple(sizes), row_pitch(width, program.lane_block))
         cores = min(tiles * share, self.cores)
         meeting = share if meet else 1
         try:

@@ -87,7 +87,6 @@ def tile_of(
     if ragged and lanes < block:
         raise NoSpace("rows shorter than a block")
     width = lanes - ragged + block if ragged else lanes
-    repeat = REPEAT_BYTES // 4
     forms = set(program.forms.values())
     whole = all(form is None or program.lane in form for form in forms)
     if None in forms or not whole:  # what is combined with numbers or statistics: block by block
@@ -95,8 +94,15 @@ def tile_of(
     lanes_of_repeats = _lanes_of_repeats(program)
     if lanes_of_repeats < lanes < space.axes[-1].size and math.prod(sizes[:-1]) == 1:
         block = lanes_of_repeats  # a part of a row takes no instruction more for its last lanes
-    pitch = round_up(width, block if whole or width <= repeat // 2 else repeat)
+    pitch = round_up(width, block) if whole else row_pitch(width, block)
     return VectorTile(tuple(sizes), pitch), ragged
+
+
+def row_pitch(width: int, block: int) -> int:
+    """Lanes that a row of so many takes in UB where it is combined with others: whole blocks if a
+    repeat has room for two of them, else whole repeats of words of 32 bits."""
+    repeat = REPEAT_BYTES // 4
+    return round_up(width, block if width <= repeat // 2 else repeat)
 
 
 def _lanes_of_repeats(program: TileProgram) -> int:
