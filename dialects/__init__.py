@@ -15,7 +15,7 @@ def load_all() -> None:
     """Loads every dialect of the project into the current MLIR context."""
     from davinci.dialects import ascend
     from davinci.dialects.cce import core_ops as cce_cores
-    from davinci.dialects.cce import vector_ops  # noqa: F401 - adds operations
+    from davinci.dialects.cce import cube_ops, vector_ops  # noqa: F401 - add operations
     from davinci.dialects.hivm import ops as hivm
 
     # The last module that adds operations to a dialect stands for it.

@@ -27,13 +27,14 @@ RESOURCES = "\n{-#"
 """What the bytes of large constants start with, behind the operations."""
 
 _SPACES = "|".join(space.name for space in Space if space != Space.GM)
+_NUMBERS = "|".join(str(int(space)) for space in Space)
 _RESULTS = r"(\s*)((?:%[^=\"]+ = )?)"
 _GENERIC = re.compile(_RESULTS + r'"((?:ascend|cce|hivm)\.\w+)"\(([^()]*)\) ')
 _SHORT = re.compile(_RESULTS + r"((?:ascend|cce|hivm)\.\w+)(?= |$)")
 _OPERANDS = re.compile(r" (%[\w$.#-]+(?:, %[\w$.#-]+)*)")
 _MEMREF = re.compile(rf'memref<((?:(?!memref<)[^"])*?), #cce\.space<"({_SPACES})">>')
 _BUFFER = rf"(?<![\w.!#\"])({_SPACES})<((?:[^<>\"]|<[^<>\"]*>)*)>"
-_POINTER = re.compile(r"!llvm\.ptr<([1-6])>")
+_POINTER = re.compile(rf"!llvm\.ptr<({_NUMBERS})>")
 _SHORT_POINTER = rf"(?<![\w.!])ptr<(GM|{_SPACES})>"
 _I64 = re.compile(r"(= -?\d+) : i64(?=[,}])")
 _BARE = re.compile(r"(= -?\d+)(?=[,}])")

@@ -23,6 +23,7 @@ def typed(kind: str, text: str) -> str:
 FLAG = 'src = "MTE2", dst = "V", event = 0 : i64'
 NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B")
 NZ_C = memref("4x2x16x16", "f32", "L0C")
+BIAS = memref("4x16", "f32", "BT")
 IN_L1_A, IN_L1_B = memref("3x2x16x16", "f16", "L1"), memref("4x3x16x16", "f16", "L1")
 L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
 L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
@@ -51,6 +52,8 @@ CCE = [
     ("load3d", [IMAGE, "index", "index", L0A], WINDOWS),
     ("load3d", [IMAGE, "index", "index", memref("2x3x16x16", "f16", "L0B")], WINDOWS),
     ("mad", [NZ_A, NZ_B, NZ_C, "i1"], ""),
+    ("mad_bias", [NZ_A, NZ_B, BIAS, NZ_C], ""),
+    ("copy", [memref("4x16", "f32", "L1"), BIAS], ""),
     ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], ""),
     (
         "mad_l1",

@@ -182,6 +182,10 @@ def mad(a: Value, b: Value, c: Value, init: Value) -> None:
     operation("mad", (a, b, c, init))
 
 
+def mad_bias(a: Value, b: Value, bias: Value, c: Value) -> None:
+    operation("mad_bias", (a, b, bias, c))
+
+
 def mad_l1(
     a: Value,
     b: Value,

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from davinci.dialects.base import attribute, integer, one_of
 from davinci.dialects.cce.buffers import BufferView, type_name
-from davinci.dialects.cce.instructions import BITWISE, COPIES, FRACTAL_COPIES, types_of
+from davinci.dialects.cce.instructions import (
+    BITWISE,
+    COPIES,
+    COPY_BYTES,
+    FRACTAL_COPIES,
+    types_of,
+)
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.strides import merge_dims, split_run
@@ -193,7 +199,7 @@ def check_copy(src: BufferView, dst: BufferView, inside: str = "") -> None:
         ", ".join(f"{a} to {b}" for a, b in COPIES),
     )
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
-    run_bytes = run * src.itemsize
+    run_bytes, unit = run * src.itemsize, COPY_BYTES.get(dst.space, BLOCK_BYTES)
     if dst.space in FRACTAL_COPIES:
         require_type("source", src.dtype, types_of(FRACTAL_COPIES[dst.space]))
         whole = not outer and run_bytes % FRACTAL_BYTES == 0 and not inside
@@ -207,19 +213,19 @@ def check_copy(src: BufferView, dst: BufferView, inside: str = "") -> None:
         require(not outer, f"{inside} with more than one run", f"{len(outer) + 1} dimensions")
     else:
         require(
-            run_bytes % BLOCK_BYTES == 0,
+            run_bytes % unit == 0,
             "contiguous run is not whole blocks",
             f"{run_bytes} bytes",
-            f"a multiple of {BLOCK_BYTES} bytes, round_up or exact",
+            f"a multiple of {unit} bytes, round_up or exact",
         )
     for dim in outer:
         for role, buffer, stride in zip(
             ("source", "destination"), (src, dst), dim.strides, strict=True
         ):
             require(
-                buffer.space == "GM" or stride * buffer.itemsize % BLOCK_BYTES == 0,
+                buffer.space == "GM" or stride * buffer.itemsize % unit == 0,
                 f"{role} has a stride that copies cannot take",
                 f"{stride * buffer.itemsize} bytes",
-                f"a multiple of {BLOCK_BYTES}",
+                f"a multiple of {unit}",
             )
         require(dim.strides[1] != 0, "destination overlaps itself", "stride 0")

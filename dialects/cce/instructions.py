@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from davinci.isa import BY_NAME, DTYPES, Instruction, Space, fixpipe
+from davinci.isa.fixpipe_tables import BIAS_UNIT
 
 NAMES = {
     "copy_l0c": "copy_matrix_cc_to_ubuf",
@@ -55,12 +56,12 @@ def named_types(text: str) -> tuple[str, ...]:
 
 def copies() -> dict[tuple[str, str], Instruction]:
     """Instructions that move bytes, by the memories that they connect: source, destination. Tables
-    of biases and scales are no memories of cce."""
+    of scales are no memory of cce."""
     found = {}
     for name, records in BY_NAME.items():
         if name.startswith("copy_") and "" in records:
             dst, src = records[""].operands
-            if dst.space not in (Space.BT, Space.FB):
+            if dst.space != Space.FB:
                 found[src.space.name, dst.space.name] = records[""]
     return found
 
@@ -72,6 +73,9 @@ COPIES = copies() | {
     ("GM", space): next(iter(BY_NAME[name].values())) for space, name in FRACTAL_COPIES.items()
 }
 """What `cce.copy` becomes, and `cce.copy_l1`."""
+
+COPY_BYTES = {Space.BT.name: BIAS_UNIT}
+"""Bytes that copies into a memory move at once, where these are no blocks."""
 
 CROSSING = "UB", "L1"
 """Memories between which tiles of the vector unit go to the cube."""
@@ -114,3 +118,10 @@ FIXPIPE_TYPES = {
 
 MAD_TYPES = {(found[0], found[-2], found[-1]) for found in map(named_types, BY_NAME["mad"])}
 """Element types of A, B and C of `cce.mad`."""
+
+BIASED_TYPES = {
+    (found[0], found[-2], found[-1])
+    for found in map(named_types, BY_NAME["mad_bias"])
+    if (found[0], found[-2], found[-1]) in MAD_TYPES
+}
+"""Element types of A, B and C of `cce.mad_bias`."""

@@ -26,8 +26,9 @@ BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"
 ON_CHIP: dict[tuple[str, str], Callable[[Machine, float, float], float]] = {
     ("L1", "UB"): prices.l1_to_ub,
     ("UB", "L1"): prices.ub_to_l1,
+    ("L1", "BT"): prices.l1_to_bt,
 }
-"""Prices of copies between L1 and UB."""
+"""Prices of copies on the chip."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Durations:
             "cce.load2d": self._load2d,
             "cce.load3d": self._load3d,
             "cce.mad": self._mad,
+            "cce.mad_bias": self._mad,
             "cce.mad_l1": self._mad_l1,
         }
         return rules.get(op.name, self._vector)(op)
@@ -104,6 +106,8 @@ class Durations:
         runs, instructions, run_bytes = _bursts(src, dst)
         path, machine = (src.space, dst.space), self._machine
         issue = self._issue(instructions)
+        if dst.space == "BT" and machine.mte1.bias is None:
+            fail(op, f"is illegal: {machine.name} has no bias table")
         if "GM" not in path:
             size = runs * run_bytes
             if path == ("UB", "UB"):

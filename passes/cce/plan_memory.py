@@ -43,7 +43,7 @@ from davinci.passes.analysis.bank_conflicts import BankConflicts
 from davinci.passes.analysis.kernels import kernels, seen_by
 from davinci.passes.analysis.lifetimes import AllocatedBuffer, alloc_bytes, lifetimes
 from davinci.passes.cce.placement import Cost, Free, GapSteps, PlacedPiece, place
-from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
 
 TRANSFERS = frozenset(["MTE1", "MTE2", "MTE3"])
@@ -105,7 +105,9 @@ def _plan(
     Args:
         spare: bytes at its end that stay free if all buffers fit in front of them.
     """
-    memory = machine.buffer(space)
+    memory = machine.buffers.of(space)
+    if memory is None:
+        fail(buffers[0].alloc, f"is in a memory that {machine.name} has not", found=space)
     planner = _Planner(kernel, buffers, machine, space)
     found = (planner.best(spare) if spare else None) or planner.best()
     if found is None:

@@ -8,7 +8,7 @@ from math import gcd
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import BufferView, buffer_of
-from davinci.dialects.cce.instructions import COPIES, FRACTAL_COPIES, NAMES
+from davinci.dialects.cce.instructions import COPIES, COPY_BYTES, FRACTAL_COPIES, NAMES
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Instruction
 from davinci.isa.strides import SharedDim, merge_dims, split_run
@@ -27,8 +27,8 @@ FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 
 @lowering("copy", "copy_l1")
 def lower_copy(emitter: Emitter, op: Op) -> None:
-    """Units are 32-byte blocks; a run that is not whole blocks is moved up to one (round_up), or to
-    the byte (exact)."""
+    """Units are 32-byte blocks, into BT two of them; a run that is no whole unit is moved up to one
+    (round_up), or to the byte (exact)."""
     src, dst = op.operands
     if attribute(op, "exact", False):
         emit_exact(emitter, op, src, dst)
@@ -39,8 +39,7 @@ def lower_copy(emitter: Emitter, op: Op) -> None:
 
 
 def emit_copy(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> None:
-    """The bursts by which an operation copies whole blocks of 32 bytes, or loads of a run of whole
-    fractals."""
+    """The bursts by which an operation copies whole blocks, or loads of a run of whole fractals."""
     src, dst = buffer_of(source), buffer_of(target)
     if dst.space in FRACTAL_COPIES:
         emit_fractals(emitter, op, source, target)
@@ -48,9 +47,9 @@ def emit_copy(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> N
     record = emitter.record(op, COPIES[src.space, dst.space].name)
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     in_bytes = [SharedDim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
-    run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
-    units = (BLOCK_BYTES, BLOCK_BYTES)
-    emit_bursts(emitter, record, [source, target], in_bytes, run_bytes, units)
+    unit = COPY_BYTES.get(dst.space, BLOCK_BYTES)
+    run_bytes = round_up(run * src.itemsize, unit)
+    emit_bursts(emitter, record, [source, target], in_bytes, run_bytes, (unit, unit))
 
 
 def emit_exact(emitter: Emitter, op: Op, source: ir.Value, target: ir.Value) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import BufferView, buffer_of
@@ -87,14 +87,38 @@ def load_image(emitter: Emitter, op: Op, src: BufferView) -> None:
 def lower_mad(emitter: Emitter, op: Op) -> None:
     """One instruction; `init` is a field if it is known, else computed into it."""
     a, b, c, init = list(op.operands)
-    left, right, result = buffer_of(a), buffer_of(b), buffer_of(c)
-    inputs = left.dtype if left.dtype == right.dtype else left.dtype + right.dtype
-    record = emitter.record(op, "mad", f"{inputs}2{result.dtype}")
     known, i64 = is_constant(init), ir.IntegerType.get_signless(64)
-    fields = {
+    began = arith.ExtUIOp(i64, init).result if known is None else int(bool(known))
+    emit_mad(emitter, op, "mad", [c, a, b], {"init": began})
+
+
+@lowering("mad_bias")
+def lower_mad_bias(emitter: Emitter, op: Op) -> None:
+    """One instruction."""
+    a, b, bias, c = list(op.operands)
+    emit_mad(emitter, op, "mad_bias", [c, a, b, bias], {})
+
+
+def emit_mad(
+    emitter: Emitter,
+    op: Op,
+    name: str,
+    operands: Sequence[ir.Value],
+    fields: Mapping[str, int | ir.Value],
+) -> None:
+    """The instruction of a product.
+
+    Args:
+        name: of the instruction.
+        operands: C, A, B and what else it takes.
+        fields: besides its sizes.
+    """
+    result, left, right = (buffer_of(value) for value in operands[:3])
+    inputs = left.dtype if left.dtype == right.dtype else left.dtype + right.dtype
+    record = emitter.record(op, name, f"{inputs}2{result.dtype}")
+    sizes = {
         "m": left.shape[0] * left.shape[2],
         "k": left.shape[1] * left.block,
         "n": right.shape[1] * SIDE,
-        "init": arith.ExtUIOp(i64, init).result if known is None else int(bool(known)),
     }
-    emitter.instruction(record, [emitter.addresses.of(v) for v in (c, a, b)], fields)
+    emitter.instruction(record, [emitter.addresses.of(v) for v in operands], {**sizes, **fields})

@@ -83,6 +83,13 @@ class Emitter:
         """Builds one instruction; a field is an int or an i64 value."""
         for operand, address in zip(record.operands, addresses, strict=True):
             role = f"address of operand {operand.name} of {record.mnemonic}"
+            space = operand.space
+            if space is not Space.GM and self.machine.buffers.of(space.name) is None:
+                raise CompileError(
+                    f"{role} is in a memory that {self.machine.name} has not",
+                    where=location_text(ir.Location.current),
+                    found=space.name,
+                )
             self.require_aligned(role, address, align_bytes(self.machine, operand))
         pointers = [self.pointer(address) for address in addresses]
         hivm.build(record.name, record.type, pointers, fields)

@@ -143,9 +143,9 @@ def load_scales(machine: Machine, size_bytes: float, instructions: float = 1) ->
     return _load_small(machine.mte1.scales, size_bytes, instructions)
 
 
-def l1_to_bt(machine: Machine, size_bytes: float) -> float:
+def l1_to_bt(machine: Machine, size_bytes: float, instructions: float = 1) -> float:
     """MTE1, numbers from L1 to the bias table."""
-    return _load_small(machine.mte1.bias, size_bytes, 1)
+    return _load_small(machine.mte1.bias, size_bytes, instructions)
 
 
 def _load_small(unit: LoadScales | None, size_bytes: float, instructions: float) -> float:

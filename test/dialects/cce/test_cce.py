@@ -22,6 +22,7 @@ from davinci.dialects.cce.ops import Cce
 from davinci.isa import BY_NAME
 from davinci.mlir import MLIRError, ext, ir, make_context
 from legal_operations import (
+    BIAS,
     BLOCKS,
     CCE,
     DEQUANTIZED,
@@ -40,6 +41,7 @@ from legal_operations import (
     ub,
 )
 from meeting_operations import MEETINGS_THAT_ARE_NONE
+from product_operations import PRODUCTS_THAT_ARE_NONE
 
 INDICES = ["index", "index"]
 NAMES = {"f16": "f16", "f32": "f32", "s8": "i8", "u8": "ui8", "s16": "i16", "s32": "i32"}
@@ -116,6 +118,7 @@ def test_builder_builds_what_the_text_says(name: str, types: list[str], attribut
 INCCE = [
     ("copy", [memref("8", "f32"), ub("16")], "", "shapes differ; found [8]; expected [16]"),
     ("copy", [memref("8", "f32"), ub("8", "i32")], "", "element types differ"),
+    ("copy", [memref("8", "f32", "L1"), memref("8", "f32", "BT")], "", "a multiple of 64 bytes"),
     ("copy", [memref("8", "f32"), memref("8", "f32", "L0C")], "", "no copy between these memories"),
     ("copy", [memref("256", "f32"), memref("256", "f32", "L0A")], "", "source has the wrong elem"),
     ("copy", [memref("128", "f16"), memref("128", "f16", "L0B")], "", "no run of whole fractals"),
@@ -264,34 +267,6 @@ INCCE = [
         "kernel elements beyond the source; found 13; expected at most 12",
     ),
     ("load3d", [IMAGE, "i64", "index", L0A], WINDOWS, "type of first; found i64; expected index"),
-    ("mad", [NZ_B, NZ_B, NZ_C, "i1"], "", "A is in the wrong memory"),
-    ("mad", [NZ_A, NZ_B, memref("2x4x16x16", "f32", "L0C"), "i1"], "", "shape of C"),
-    (
-        "mad",
-        [NZ_A, memref("2x4x16x16", "f16", "L0B"), NZ_C, "i1"],
-        "",
-        "inner sizes differ; found 2; expected 3",
-    ),
-    ("mad", [NZ_A, NZ_B, memref("4x2x16x16", "i32", "L0C"), "i1"], "", "f16 x f16 to s32"),
-    ("mad", [NZ_A, NZ_B, NZ_C, "i8"], "", "type of init; found i8; expected i1"),
-    ("mad_l1", [NZ_A, IN_L1_B, NZ_C, "i1"], "", "A is in the wrong memory"),
-    ("mad_l1", [IN_L1_A, IN_L1_A, NZ_C, "i1"], "", "inner sizes differ; found 2; expected 3"),
-    ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], "a_transpose", "inner sizes differ; found 3"),
-    ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], "b_transpose", "inner sizes differ; found 4"),
-    ("mad_l1", [IN_L1_A, IN_L1_B, memref("2x4x16x16", "f32", "L0C"), "i1"], "", "shape of C"),
-    ("mad_l1", [IN_L1_A, IN_L1_B, memref("4x2x16x16", "f16", "L0C"), "i1"], "", "f16 x f16 to f16"),
-    (
-        "mad_l1",
-        [
-            memref("2x3x16x32", "i8", "L1"),
-            memref("4x2x16x32", "i8", "L1"),
-            memref("4x3x16x16", "i32", "L0C"),
-            "i1",
-        ],
-        "",
-        "bytes transposed; found (False, False); expected B alone",
-    ),
-    ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i8"], "", "type of init; found i8; expected i1"),
     ("vadd", [ub("8"), ub("8"), ub("16")], "", "shape of source 0; found [8]; expected [16]"),
     ("vadd", [ub("8"), ub("8"), memref("8", "f32")], "", "destination is in the wrong memory"),
     ("vadd", [ub("8"), ub("8", "f16"), ub("8")], "", "element type of source 1"),
@@ -428,7 +403,7 @@ INCCE = [
     ("set_core_flag", [], 'pipe = "FIX", flag = 16 : i64', "attribute flag; found 16"),
     ("wait_core_flag", [], "flag = -1 : i64", "attribute flag; found -1"),
 ]
-INCCE += MEETINGS_THAT_ARE_NONE
+INCCE += [*MEETINGS_THAT_ARE_NONE, *PRODUCTS_THAT_ARE_NONE]
 
 
 @pytest.mark.parametrize(("name", "types", "attributes", "message"), INCCE)
@@ -455,6 +430,7 @@ def test_facts_of_the_instructions() -> None:
         ("UB", "GM"): "MTE3",
         ("UB", "L1"): "MTE3",
         ("L1", "UB"): "MTE1",
+        ("L1", "BT"): "MTE1",
         ("UB", "UB"): "V",
     }
 
@@ -465,7 +441,7 @@ def test_every_operation_has_an_instruction() -> None:
     names -= {name.removeprefix("cce.") for name in MEETINGS}
     assert {instructions.NAMES.get(name, name) for name in names} <= set(BY_NAME)
     pipes = {name: pipe_of(name) for name in names}
-    assert {name for name, pipe in pipes.items() if pipe == "M"} == {"mad", "mad_l1"}
+    assert {name for name, pipe in pipes.items() if pipe == "M"} == {"mad", "mad_bias", "mad_l1"}
     assert {name for name, pipe in pipes.items() if pipe == "MTE1"} == {"load2d", "load3d"}
 
 
@@ -478,6 +454,8 @@ def test_every_operation_has_an_instruction() -> None:
         ("load2d", [L1, L0A], "MTE1", 1, 1),
         ("load3d", [IMAGE, *INDICES, L0A], "MTE1", 1, 1),
         ("mad", [NZ_A, NZ_B, NZ_C, "i1"], "M", 3, 1),
+        ("mad_bias", [NZ_A, NZ_B, BIAS, NZ_C], "M", 3, 1),
+        ("copy", [memref("4x16", "f32", "L1"), BIAS], "MTE1", 1, 1),
         ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i1"], "M", 3, 1),
         ("copy_l0c", [L0C, UB4], "V", 1, 1),
         ("dequantize_l0c", DEQUANTIZED, "V", 2, 1),

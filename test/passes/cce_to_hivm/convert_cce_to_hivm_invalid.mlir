@@ -70,3 +70,13 @@ func.func @misaligned_rows() attributes {ascend.kernel} {
   "cce.vnchwconv"(%u, %v) : (memref<16x1x16xf16, #cce.space<"UB">>, memref<16x1x16xf16, #cce.space<"UB">>) -> ()
   return
 }
+
+// -----
+
+func.func @no_bias_table() attributes {ascend.kernel} {
+  %l = memref.alloc() {cce.address = 0 : i64} : memref<1x16xf32, #cce.space<"L1">>
+  %t = memref.alloc() {cce.address = 0 : i64} : memref<1x16xf32, #cce.space<"BT">>
+  // expected-error@below {{address of operand dst of copy_cbuf_to_bt is in a memory that ascend910 has not; found BT}}
+  "cce.copy"(%l, %t) : (memref<1x16xf32, #cce.space<"L1">>, memref<1x16xf32, #cce.space<"BT">>) -> ()
+  return
+}
