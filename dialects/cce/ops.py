@@ -216,13 +216,18 @@ class FixpipeOp(Cce.Operation, name="fixpipe"):
         require_columns("destination", dst)
 
 
+WORDS = (2, 4)
+"""Bytes of the elements that go to L1 in blocks."""
+
+
 class Nd2nzOp(Cce.Operation, name="nd2nz"):
     """Moves rows from global memory to L1, where they are columns of blocks; behind the last column
     the last block is filled with zeros.
 
-    C1 source in GM, [rows, columns], rows contiguous; elements of 16 bits.
-    C2 destination in L1, [blocks, rows, 16], of the source's type, blocks for all columns.
-    C3 rows of a block are contiguous, its other strides positive multiples of 16.
+    C1 source in GM, [rows, columns], rows contiguous; elements of 16 or 32 bits.
+    C2 destination in L1, [blocks, rows, elements of 32 bytes], of the source's type, blocks for all
+       columns.
+    C3 rows of a block are contiguous, its other strides positive multiples of 32 bytes.
     """
 
     src: Operand[Any]
@@ -233,27 +238,29 @@ class Nd2nzOp(Cce.Operation, name="nd2nz"):
         src, dst = buffer_of(self.src), buffer_of(self.dst)
         require_space("source", src, "GM")
         require_space("destination", dst, "L1")
-        require(src.itemsize == 2, "bytes of elements", src.itemsize, 2)
+        require(src.itemsize in WORDS, "bytes of elements", src.itemsize, "2 or 4")
         require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
         require(len(src.shape) == 2, "rank of source", len(src.shape), 2)
         rows, columns = src.shape
         contiguous = columns == 1 or src.strides[1] == 1
         require(contiguous, "rows are not contiguous", src.strides[1], 1)
-        expected = [ceil_div(columns, SIDE), rows, SIDE]
+        expected = [ceil_div(columns, src.block), rows, src.block]
         require(list(dst.shape) == expected, "shape of destination", list(dst.shape), expected)
         *others, last = dst.strides
         whole = all(
-            size == 1 or (stride > 0 and stride % SIDE == 0)
+            size == 1 or (stride > 0 and stride % src.block == 0)
             for size, stride in zip(dst.shape, others, strict=False)
         )
         legal = last == 1 and whole
-        require(legal, "strides of destination", list(dst.strides), f"multiples of {SIDE}, and 1")
+        require(
+            legal, "strides of destination", list(dst.strides), f"multiples of {src.block}, and 1"
+        )
 
 
 class ClearL1Op(Cce.Operation, name="clear_l1"):
-    """Fills runs in L1 with zeros, or with the 16 bits of `bits` in each element.
+    """Fills runs in L1 with zeros, or elements of 16 bits with `bits`.
 
-    C1 destination in L1, [runs, elements] of 16 bits.
+    C1 destination in L1, [runs, elements] of 16 or 32 bits.
     C2 runs are contiguous and whole blocks, and begin whole blocks apart.
     """
 
@@ -264,13 +271,15 @@ class ClearL1Op(Cce.Operation, name="clear_l1"):
     def verify_invariants(self) -> None:
         dst = buffer_of(self.dst)
         require_space("destination", dst, "L1")
-        require(dst.itemsize == 2, "bytes of elements", dst.itemsize, 2)
+        words = WORDS[:1] if attribute(self, "bits") else WORDS
+        expected = " or ".join(map(str, words))
+        require(dst.itemsize in words, "bytes of elements", dst.itemsize, expected)
         require(len(dst.shape) == 2, "rank of destination", len(dst.shape), 2)
         (runs, size), (stride, step) = dst.shape, dst.strides
-        whole = step == 1 and size % SIDE == 0
-        whole = whole and (runs == 1 or (stride >= size and stride % SIDE == 0))
+        whole = step == 1 and size % dst.block == 0
+        whole = whole and (runs == 1 or (stride >= size and stride % dst.block == 0))
         found = f"{list(dst.shape)} by {list(dst.strides)}"
-        require(whole, "runs", found, f"multiples of {SIDE}, and contiguous")
+        require(whole, "runs", found, f"multiples of {dst.block}, and contiguous")
 
 
 class Flag(Cce.Operation):

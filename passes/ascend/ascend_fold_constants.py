@@ -12,7 +12,9 @@ keys of positions that no input changes, are weights. Results that are much larg
 constants they come from (a broadcast, a padding) are left to the device above a size, which is
 small for rows that elementwise operators combine others with: kernels read these again for nothing.
 Not so on machines whose cube cores have no vector unit: there a row that is repeated over fractals
-with padding, which stays zero, would be a kernel of its own behind each product, and is folded.
+with padding, which stays zero, would be a kernel of its own, and is folded. On machines with a bias
+table a row that is added to the result of a product is left whatever its size, and a constant of
+rows that are alike becomes one: mads begin with it. `ascend-fuse` folds what no product takes in.
 What such a result leads to may be folded nevertheless: a weight divided by its norm is no larger
 than the weight. A chain is computed in one go, and originals that nobody uses any more are dropped,
 so that memory stays bounded.
@@ -34,13 +36,15 @@ from davinci.element_types import DTYPES
 from davinci.elements import Array
 from davinci.isa.halves import is_limitless
 from davinci.mlir import Op, ir, location_text, owner_of
-from davinci.operators import OPERATORS
+from davinci.operators import OPERATORS, Tensor
 from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
+from davinci.passes.ascend.layout_support import spreads_row
 from davinci.passes.ascend.tensor_ops import (
     CONSTANT,
     CONSTANTS,
     CONVOLUTION,
+    ON_CUBE,
     PRODUCTS,
     REPEATED_BYTES,
     TensorOps,
@@ -88,25 +92,45 @@ class AscendFoldConstantsPass(Pass):
 
     NAME = "ascend-fold-constants"
 
-    machine: str = option("ascend910", "machine file: do cube cores have a vector unit")
+    machine: str = option("ascend910", "machine file: have cube cores a vector unit, a bias table")
 
     def run(self, op: Op) -> None:
         lost: LostByPlace = {}
-        count, split = 0, machines.load(self.machine).split
+        count, chip = 0, machines.load(self.machine)
+        begun = chip.buffers.BT is not None
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             numbers_of_splats(block)
             fold_numbers(block)
-            foldable = mark_foldable(block, split)
-            count += len(foldable)
-            for operation in list(block.operations):
-                if is_final(operation.operation, foldable):
-                    replace(operation.operation, lost)
+            count += fold(block, mark_foldable(block, begun, chip.split), lost)
             for operation in list(block.operations):
                 select(operation.operation)
+                if begun:
+                    spread_row(operation.operation)
             erase_unused(block)
         note_lost(op, lost)
         note(op, "fold-constants", count)
+
+
+def fold_padded_rows(root: Op, block: ir.Block) -> None:
+    """Computes now what is left of rows that are repeated over fractals with padding."""
+    lost: LostByPlace = {}
+    if fold(block, mark_foldable(block, padded=True), lost):
+        erase_unused(block)
+        note_lost(root, lost)
+
+
+def fold(block: ir.Block, foldable: set[ir.Value], lost: LostByPlace) -> int:
+    """Replaces results that are foldable and needed at run time by constants; how many are
+    foldable.
+
+    Args:
+        lost: where what conversions to f16 lose is noted.
+    """
+    for operation in list(block.operations):
+        if is_final(operation.operation, foldable):
+            replace(operation.operation, lost)
+    return len(foldable)
 
 
 def numbers_of_splats(block: ir.Block) -> None:
@@ -123,16 +147,16 @@ def numbers_of_splats(block: ir.Block) -> None:
     erase_unused(block)
 
 
-def mark_foldable(block: ir.Block, split: bool = False) -> set[ir.Value]:
+def mark_foldable(block: ir.Block, begun: bool = False, padded: bool = False) -> set[ir.Value]:
     """Results of operations that are computed now, and with each all that it comes from: what is
     left to the device may be computed on the way as well.
 
     Args:
-        split: as of `FoldedBlock`.
+        begun, padded: as of `FoldedBlock`.
     """
     staying: set[ir.Value] = set()
     while True:
-        known = FoldedBlock(staying, split)
+        known = FoldedBlock(staying, begun, padded)
         for operation in block.operations:
             known.add(operation.operation)
         found = known.at_run_time()
@@ -149,17 +173,19 @@ class FoldedBlock:
         grown: those results that are much larger than their roots, in order.
     """
 
-    def __init__(self, staying: set[ir.Value], split: bool) -> None:
+    def __init__(self, staying: set[ir.Value], begun: bool, padded: bool) -> None:
         """Knows nothing yet.
 
         Args:
             staying: results that are left to the device.
-            split: whether rows repeated over fractals with padding are kernels of their own, as
-                where cube cores have no vector unit.
+            begun: whether mads may begin with rows, so that those are left which are added to
+                products.
+            padded: whether rows repeated over fractals with padding are kernels of their own, so
+                that they are computed now if that is no more than other results may be.
         """
         self.roots: dict[ir.Value, frozenset[ir.Value]] = {}
         self.grown: dict[ir.Value, None] = {}
-        self._staying, self._split = staying, split
+        self._staying, self._begun, self._padded = staying, begun, padded
 
     def add(self, op: Op) -> None:
         """Takes the next operation of the block."""
@@ -191,7 +217,9 @@ class FoldedBlock:
     def _grows(self, op: Op, roots: frozenset[ir.Value]) -> bool:
         """Whether the result is large, and larger than the constants it comes from."""
         result = tensor_of(op.result.type)
-        padded = self._split and result.count < math.prod(result.stored_shape)
+        if self._begun and begins_products(op):
+            return True
+        padded = self._padded and result.count < math.prod(result.stored_shape)
         repeats = op.name == BROADCAST and is_read_in_place(op) and not padded
         again = repeats or any(v in self.grown for v in op.operands)
         if size_bytes(result) <= (REPEATED_BYTES if again else GROWN_BYTES):
@@ -213,6 +241,47 @@ class FoldedBlock:
             ):
                 found.add(value)
         return found
+
+
+def spread_row(op: Op) -> None:
+    """Replaces a constant whose rows are alike by its row, repeated, if it is added to products."""
+    if op.name != CONSTANT or not has_array(op.result) or not is_added_to_products(op):
+        return
+    kind = tensor_of(op.result.type)
+    if kind.rank < 2 or not kind.count or kind.shape[-1] == kind.count:
+        return
+    if size_bytes(kind) > GROWN_BYTES:
+        return
+    rows = constant_array(op).reshape(-1, kind.shape[-1])
+    if not np.array_equal(
+        rows.view(np.uint8), np.broadcast_to(rows[:1], rows.shape).view(np.uint8)
+    ):
+        return
+    with op.location, ir.InsertionPoint(op):
+        row = TensorOps().array(rows[0], Tensor(kind.shape[-1:], kind.element))
+        dims = builder.as_attribute([kind.rank - 1])
+        made = builder.op(BROADCAST, [row], [op.result.type], dims=dims)
+    op.result.replace_all_uses_with(made.result)
+
+
+def begins_products(op: Op) -> bool:
+    """Whether an operator repeats a row that is added to results of products."""
+    return op.name == BROADCAST and spreads_row(op) and is_added_to_products(op)
+
+
+def is_added_to_products(op: Op) -> bool:
+    """Whether all that reads a result adds it to results of products."""
+    users = users_of(op)
+    return bool(users) and all(map(adds_to_product, users))
+
+
+def adds_to_product(op: Op) -> bool:
+    """Whether an operator adds to the result of a product that nothing else reads."""
+    owners = [defining_op(value) for value in op.operands]
+    return op.name == "ascend.add" and any(
+        owner is not None and owner.name in ON_CUBE and len(users_of(owner)) == 1
+        for owner in owners
+    )
 
 
 def element_count(root: ir.Value) -> int:
@@ -309,11 +378,12 @@ def losses(source: Array, half: Array) -> tuple[int, int, int]:
 
 
 def note_lost(module: Op, lost: LostByPlace) -> None:
-    """Writes what constants lost to `ascend.lost`: [place, overflows, underflows, values], ..."""
+    """Adds what constants lost to `ascend.lost`: [place, overflows, underflows, values], ..."""
     rows = [[place, *map(sum, zip(*found, strict=True))] for place, found in lost.items()]
     if rows := [row for row in rows if any(row[1:3])]:
         with module.context:
-            module.attributes["ascend.lost"] = builder.as_attribute(rows)
+            known = attribute(module, "ascend.lost", [])
+            module.attributes["ascend.lost"] = builder.as_attribute([*known, *rows])
 
 
 def lost_constants(module: Op) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ from davinci.errors import shipped
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
+from davinci.passes.ascend.ascend_fold_constants import fold_padded_rows
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_bands import expand_bands
 from davinci.passes.ascend.attention_grouping import attention_groups
@@ -115,6 +116,8 @@ class AscendFusePass(Pass):
             for ops in product_groups(block, behind, apart, self.cores or chip.cores):
                 outliner.outline(FusedGroup(ops))
                 counts["product-epilogues"] += len(ops) > 1
+            if chip.split:
+                fold_padded_rows(op, block)
             if (
                 not chip.split
                 and "sums-by-cube" in names

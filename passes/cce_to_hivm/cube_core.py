@@ -21,7 +21,7 @@ from davinci.units import FRACTAL_SIDE as SIDE
 def lower_nd2nz(emitter: Emitter, op: Op) -> None:
     """One instruction; one for each row where rows of GM lie too far apart."""
     src, dst = (buffer_of(value) for value in op.operands)
-    record = emitter.record(op, NAMES["nd2nz"], "b16")
+    record = emitter.record(op, NAMES["nd2nz"], f"b{8 * dst.itemsize}")
     most = {field.name: field.limit for field in record.fields}
     rows, columns = src.shape
     apart = src.strides[0] if rows > 1 else columns
@@ -30,15 +30,15 @@ def lower_nd2nz(emitter: Emitter, op: Op) -> None:
     start = [emitter.addresses.of(value) for value in op.operands]
     sizes = (src.itemsize, dst.itemsize)
     block = BLOCK_BYTES // dst.itemsize
-    for first, width in cut(columns, most["d_value"] // SIDE * SIDE):
-        shifts = (first * src.itemsize, first // SIDE * dst.strides[0] * dst.itemsize)
+    for first, width in cut(columns, most["d_value"] // block * block):
+        shifts = (first * src.itemsize, first // block * dst.strides[0] * dst.itemsize)
         fields = {
             "nd_num": 1,
             "n_value": together,
             "d_value": width,
             "src_nd_matrix_stride": 0,
             "src_d_value": apart if together > 1 else min(apart, most["src_d_value"]),
-            "dst_nz_c0_stride": dst.strides[0] // block if columns > SIDE else 1,
+            "dst_nz_c0_stride": dst.strides[0] // block if columns > block else 1,
             "dst_nz_n_stride": dst.strides[1] // block if together > 1 else 1,
             "dst_nz_matrix_stride": 0,
         }
@@ -56,7 +56,7 @@ def lower_clear_l1(emitter: Emitter, op: Op) -> None:
     """One instruction, whose bursts are the runs."""
     (target,) = op.operands
     dst = buffer_of(target)
-    record = emitter.record(op, NAMES["clear_l1"], "b16")
+    record = emitter.record(op, NAMES["clear_l1"], f"b{8 * dst.itemsize}")
     block = BLOCK_BYTES // dst.itemsize
     runs, size = dst.shape
     fields = {

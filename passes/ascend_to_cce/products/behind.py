@@ -14,7 +14,7 @@ from davinci.mlir import Op, func, ir
 from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.attention.split.steps import choose
-from davinci.passes.ascend_to_cce.products.group import matrices_in
+from davinci.passes.ascend_to_cce.products.group import extras_of, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.ring import AHEAD, MADE, TAKEN, PartRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
@@ -27,7 +27,7 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.products.behind import plan_of_parts
 from davinci.schedule.products.estimate import shares_of
 from davinci.schedule.products.events import Event, Leave
-from davinci.schedule.products.group import ProductGroup, is_product
+from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.products.rolls import EventLine, RolledLoop, leaves_of
 from davinci.schedule.vector.schedule import VectorPlan
@@ -57,7 +57,7 @@ def build_followed(
     wide, tall = (size * SIDE for size in schedule.part)
     rows, columns = min(product.m, tall), min(product.n, wide)
     plan = plan_of_parts(behind, target.adders, rows, columns)
-    sums = next(node.result for node in graph.nodes if is_product(node))
+    sums = behind.made
     blocks = min(target.cores, shares_of(product, schedule))
     element = ir.Type.parse(graph.arrays[sums].element)
     ring = ir.MemRefType.get([blocks, AHEAD, rows, columns], element)
@@ -71,7 +71,8 @@ def build_followed(
         return PartRing(matrices_in(buffers, graph, sums, product.batch) if kept else place)
 
     a, b = (matrices_in(gm, graph, number, product.batch) for number in group.factors)
-    arrays, made = ProductArrays(a, b, [own.arguments[-1]], []), parts(gm, own.arguments[-1])
+    extras = extras_of(group, graph, gm)
+    arrays, made = ProductArrays(a, b, [own.arguments[-1]], extras), parts(gm, own.arguments[-1])
     multiplies = ProductKernel(product, schedule, arrays, group.members, made)
     units = share_blocks(multiplies.parts(), target)
     for _ in range(AHEAD):

@@ -236,13 +236,6 @@ class Extras:
                 fill_zeros(restride(buffer, rest, [pitch, 1], width))
             reader.come(rows, target, self._scratch)
 
-    def _matrix(self, extra: Extra, batch: IndexLike) -> IndexLike:
-        """The row of a matrix: matrices take those that there are in turn."""
-        rows = ir.MemRefType(self._gm[extra.value].type).shape[0]
-        if rows == 1 or rows == self._batch:
-            return batch if extra.batch else 0
-        return remainder(batch, rows)
-
     def _came(self, extra: Extra, event: Leave) -> ir.Value | None:
         """Where the columns of a tile of a row of C come to; None of what comes otherwise."""
         if extra.column and isinstance(self.column, RowColumn):
@@ -258,9 +251,23 @@ class Extras:
         count = min(columns * SIDE, part.columns_of_tile)
         if count < columns * SIDE:
             fill_zeros(came)
-        batch, first = self._matrix(extra, part.place.batch), mul(part.column_of_tile, SIDE)
-        row = subview(self._gm[extra.value], [batch, first], [1, count], drop=[0])
+        gm, first = self._gm[extra.value], mul(part.column_of_tile, SIDE)
+        number = row_number(gm, extra, part.place.batch, self._batch)
+        row = subview(gm, [number, first], [1, count], drop=[0])
         copy_rounded(row, restride(came, [count], [1]), BLOCK_BYTES)
+
+
+def row_number(gm: ir.Value, extra: Extra, matrix: IndexLike, batch: int) -> IndexLike:
+    """Which row of an extra, [rows][columns], a matrix takes: they take those that there are in
+    turn.
+
+    Args:
+        batch: matrices that there are.
+    """
+    rows = ir.MemRefType(gm.type).shape[0]
+    if rows == 1 or rows == batch:
+        return matrix if extra.batch else 0
+    return remainder(matrix, rows)
 
 
 def repeat_row(row: ir.Value, result: ir.Value, columns: int, lanes: int) -> None:

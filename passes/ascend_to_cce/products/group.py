@@ -73,7 +73,21 @@ def build_product(
         shape = [batch, math.prod(outer) * columns // batch, rows, height, lanes // WORD_BYTES]
         return reshaped(words_of(gm[number]), shape)
 
-    extras = []
+    a = factors.get("a") or factor(group.factors[0], product.batch)
+    b = factors.get("b") or factor(group.factors[1], product.matrices or product.batch)
+    outputs = [matrices(number) for number in group.outputs]
+    buffers = ProductArrays(a, b, outputs, extras_of(group, graph, gm))
+    kernel = ProductKernel(product, schedule, buffers, group.members)
+    return share_blocks(kernel.parts(), target)
+
+
+def extras_of(group: ProductGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> list[ir.Value]:
+    """The buffers of what a product is combined with: rows as [rows][columns of C].
+
+    Args:
+        gm: buffers of the group's inputs, by number.
+    """
+    product, extras = group.product, []
     for number, extra in zip(group.extras, product.end.extras, strict=True):
         if extra.digits:
             extras.append(gm[number])
@@ -82,12 +96,8 @@ def build_product(
             rows = graph.arrays[number].count // product.n if extra.batch else 1
             extras.append(reshaped(gm[number], [rows, product.n]))
         else:
-            extras.append(matrices(number))
-    a = factors.get("a") or factor(group.factors[0], product.batch)
-    b = factors.get("b") or factor(group.factors[1], product.matrices or product.batch)
-    buffers = ProductArrays(a, b, [matrices(number) for number in group.outputs], extras)
-    kernel = ProductKernel(product, schedule, buffers, group.members)
-    return share_blocks(kernel.parts(), target)
+            extras.append(matrices_in(gm, graph, number, product.batch))
+    return extras
 
 
 def matrices_in(gm: Mapping[int, ir.Value], graph: Graph, number: int, batch: int) -> ir.Value:

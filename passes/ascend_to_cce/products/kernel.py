@@ -5,7 +5,7 @@ A core takes shares of C; what it does for one stands in `davinci.schedule.produ
 
     Fill   a piece of A or B from GM to L1                               `feed`
     Load   a block from L1 to L0A (Zz) or L0B (Zn), fractals turned where k runs along stored rows
-    Mad    C (+)= A B, in L0C
+    Mad    C (+)= A B, in L0C; C may begin with a row                    `bias`
     Leave  a part of C from L0C to UB, to rows if C is not Nz, to GM     `leave`
 """
 
@@ -18,6 +18,7 @@ from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import arith, ir
 from davinci.passes.analysis.lifetimes import alloc_bytes
+from davinci.passes.ascend_to_cce.products.bias import BiasRows
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.direct import DirectExit, ZeroRows
 from davinci.passes.ascend_to_cce.products.feed import Feed, StagingBuffers
@@ -37,7 +38,7 @@ from davinci.passes.builder import (
     viewed,
 )
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad, TurnRows
+from davinci.schedule.products.events import Add, Ask, Event, Fill, Leave, Load, Mad, TurnRows
 from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -88,6 +89,7 @@ class ProductKernel(ShareWalk):
         size = tile.n * tile.m * FRACTAL
         self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
         self.exit: Exit | DirectExit
+        self.bias = None if product.end.bias is None else BiasRows(gm.extras[0], product, schedule)
         if product.direct:
             spaces = ("L0A", "L0B") if product.cleared else ()
             zeros = ZeroRows.of(*(self.factors(1, space) for space in spaces)) if spaces else None
@@ -112,7 +114,8 @@ class ProductKernel(ShareWalk):
         taken: Counter[str] = Counter()
         l1 = [buffer for feed in self.feeds.values() for buffer in feed.l1]
         l0 = [views.words for name in "ab" for views in self.l0[name]]
-        for buffer in (*l1, *l0, *self.l0c):
+        bias = (*self.bias.l1, *self.bias.tables) if self.bias is not None else ()
+        for buffer in (*l1, *l0, *self.l0c, *bias):
             space = space_name(buffer.type)
             buffer.owner.attributes["cce.address"] = as_attribute(taken[space])
             taken[space] += alloc_bytes(buffer.owner)
@@ -131,6 +134,12 @@ class ProductKernel(ShareWalk):
                 self.mad(event)
         elif isinstance(event, Leave):
             self.leave(event, corner)
+        elif self.bias is not None:
+            assert not isinstance(event, Add), "the cube adds no more than that row"
+            if isinstance(event, Ask):
+                self.bias.bring(event, self.part_of_c(event.part, corner))
+            else:
+                self.bias.turn(event)
         else:
             assert isinstance(self.exit, Exit), "nothing is combined with what leaves directly"
             if isinstance(event, Ask):
@@ -149,15 +158,17 @@ class ProductKernel(ShareWalk):
         self.feeds[event.operand].load(event.held, event.block, l0, event.operand == "b")
 
     def mad(self, event: Mad) -> None:
-        """C = A B for the first of k, C += A B for the others."""
+        """C = A B, perhaps plus a row, for the first of k, C += A B for the others."""
         m, k, n = event.tile.m.size, event.k.size, event.tile.n.size
-        a, b = self.l0["a"][event.a], self.l0["b"][event.b]
-        cce.mad(
-            reshaped(a.elements, [m, k, SIDE, a.lanes]),
-            reshaped(b.elements, [k, n, SIDE, b.lanes]),
-            reshaped(self.l0c[event.tile.slot], [n, m, SIDE, SIDE]),
-            flag(event.first),
-        )
+        left, right = self.l0["a"][event.a], self.l0["b"][event.b]
+        a = reshaped(left.elements, [m, k, SIDE, left.lanes])
+        b = reshaped(right.elements, [k, n, SIDE, right.lanes])
+        c = reshaped(self.l0c[event.tile.slot], [n, m, SIDE, SIDE])
+        if event.bias is None:
+            cce.mad(a, b, c, flag(event.first))
+        else:
+            assert self.bias is not None, "a row of a product that begins with none"
+            cce.mad_bias(a, b, self.bias.row(event.bias, n), c)
 
     def skip(self) -> None:
         cce.wait_core_flag(flag=TAKEN)

@@ -26,7 +26,7 @@ from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, mark_meeting, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
-from davinci.passes.ascend_to_cce.products.group import build_product, matrices_in
+from davinci.passes.ascend_to_cce.products.group import build_product, extras_of, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.products.rows import Crossing, MatrixRows, RowRing
@@ -128,7 +128,7 @@ def build_beside(
     kinds = [ir.MemRefType.get([layers, LANES], i32), ir.MemRefType.get(made_shape, f16)]
     other = vector_program(kernel, kinds)
     a, b = (matrices_in(gm, graph, number, 1) for number in group.factors)
-    c = matrices_in(gm, graph, group.outputs[0], 1)
+    c, extras = matrices_in(gm, graph, group.outputs[0], 1), extras_of(group, graph, gm)
     made = kernel.regions[0].blocks[0].arguments[-1]
     parts: list[tuple[Product, ir.Value, int]] = [(laid_out.product, made, 0)]
     if first is not None:
@@ -143,7 +143,7 @@ def build_beside(
                 rows_in(a, int(part.a.k_rows), start, part.m),
                 factor,
                 [rows_in(c, 0, start, part.m)],
-                [],
+                extras,
             )
             own = replace(target, cores=count, blocks=LaunchBlocks(index, count))
             multiplies = ProductKernel(part, schedule, arrays, group.members)

@@ -130,3 +130,30 @@ def test_rows_over_fractals_with_padding(rows: int) -> None:
     found = array.reshape(-1, COLUMNS)
     assert (found[:1] == ROW).all()
     assert rows == ROWS or (found[rows:] == 0).all()
+
+
+ALIKE = np.broadcast_to(ROW, (ROWS + 1, COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("machine", "rows", "left"),
+    [
+        ("ascend910b", ALIKE, ["matmul", "constant", "broadcast", "add", "func.return"]),
+        ("ascend910", ALIKE, ["matmul", "constant", "add", "func.return"]),
+        ("ascend910b", ALIKE + np.eye(*ALIKE.shape), ["matmul", "constant", "add", "func.return"]),
+    ],
+)
+def test_rows_added_to_products(machine: str, rows: Array, left: list[str]) -> None:
+    """Mads begin with a row where there is a bias table, also where it came as a constant."""
+    height, rows = ROWS + 1, rows.astype(np.float32)
+    kind, a, b = f"tensor<{height}x16xf32>", f"tensor<{height}x8xf16>", "tensor<8x16xf16>"
+    text = f"""func.func @main(%a: {a}, %b: {b}) -> {kind} {{
+      %x = "ascend.matmul"(%a, %b) : ({a}, {b}) -> {kind}
+      %r = "ascend.constant"() {{value = dense<"0x{rows.tobytes().hex()}"> : {kind}}}
+        : () -> {kind}
+      %y = "ascend.add"(%x, %r) : ({kind}, {kind}) -> {kind}
+      return %y : {kind}
+    }}"""
+    names, (array,) = operations_of(text, f"{{machine={machine}}}")
+    assert names == left
+    assert np.array_equal(array, ROW if "broadcast" in left else rows)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from davinci.schedule.products.ends import Ends, Mads, Timed, after_tiles
+from davinci.schedule.products.ends import Ends, Mads, Timed, after_tiles, before_tiles
 from davinci.schedule.products.events import (
     MATRIX,
     PART,
@@ -122,3 +122,27 @@ def test_digits_are_added_behind_the_first_mad_of_a_tile() -> None:
     company = Company(rows=True, added=True, digits=True)
     adds = [at for at, event in flow(company) if isinstance(event, Add)]
     assert adds == [STEPS, *(number * STEPS + 1 for number in range(1, 6))]
+
+
+@pytest.mark.parametrize("tables", [1, 2])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_mads_begin_with_rows_that_are_there(tables: int, rows: int) -> None:
+    """A tile's first mad has its columns of the row in its buffer of the bias table, and what comes
+    to L1 overwrites nothing that has still to go there."""
+    own, company = tiles(4, rows), Company(tables=tables)
+    mads = mads_of(len(own))
+    found, places = before_tiles(own, mads, Ends((8, 8), 2, 3, company))
+    assert [at for at, _ in found] == sorted(at for at, _ in found)
+    assert found[0][0] == -1
+    came, held = dict[int, FractalSpan](), dict[int, FractalSpan]()
+    for number, tile in enumerate(own):
+        while found and found[0][0] <= mads[number].first:
+            _, event = found.pop(0)
+            if isinstance(event, Ask):
+                assert event.part.turn not in came
+                came[event.part.turn] = event.part.tile.n
+            else:
+                assert isinstance(event, TurnRows)
+                held[event.part.turn % tables] = came.pop(event.part.turn)
+        assert held[places[tile]] == tile.n
+    assert not found

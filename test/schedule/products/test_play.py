@@ -15,7 +15,8 @@ from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.epilogue import Epilogue, Extra
 from davinci.schedule.products.estimate import estimate, tiles_of, traffic_of
 from davinci.schedule.products.order import order
-from davinci.schedule.products.play import CERTAIN, PieceFlags, Player, by_play, fastest, played
+from davinci.schedule.products.play import CERTAIN, Player, by_play, fastest, played
+from davinci.schedule.products.played_buffers import PieceFlags
 from davinci.schedule.products.product import Pieces, Product, ProductOperand, ProductResult
 
 ASCEND910 = machine.load("ascend910")

@@ -49,13 +49,15 @@ class Behind:
     """The operators of a group that follow its product.
 
     Attributes:
-        graph: its first input is the result of the product, its outputs those of the group but for
+        graph: its first input is what the product makes, its outputs those of the group but for
             that.
         inputs: of the group's inputs, those that it takes behind the first.
+        made: what the product makes, by number in the group: its result, or that and a row.
     """
 
     graph: Graph
     inputs: tuple[int, ...]
+    made: int
 
 
 def add_followers(made: Graph, graph: Graph, known: dict[int, int]) -> tuple[int, ...]:
@@ -81,16 +83,16 @@ def add_followers(made: Graph, graph: Graph, known: dict[int, int]) -> tuple[int
     return inputs
 
 
-def behind_of(graph: Graph, node: Node) -> Behind:
-    """What follows the product `node` of a group, to be done part by part.
+def behind_of(graph: Graph, number: int) -> Behind:
+    """What follows the value `number` of a group, which its product makes, to be done part by part.
 
     Raises:
         NoSpace: its parts are no rows of whole blocks, or several cores would need one.
     """
     made = Graph(lanes_apart=True)
-    c = made.add(graph.arrays[node.result])
+    c = made.add(graph.arrays[number])
     made.inputs = [c]
-    inputs = add_followers(made, graph, {node.result: c})
+    inputs = add_followers(made, graph, {number: c})
     made.outputs = [value for value in made.outputs if value != c]
     stored = [made.arrays[value] for value in (*made.inputs, *made.outputs)]
     if any(array.layout or array.element not in ELEMENTS for array in stored):
@@ -101,7 +103,7 @@ def behind_of(graph: Graph, node: Node) -> Behind:
     whole = [space.order[value] for value in (c, *made.outputs)]
     if len(space.axes) != 2 or any(order != (0, 1) for order in whole):
         raise NoSpace("what follows a product of other axes than its rows and columns")
-    return Behind(made, inputs)
+    return Behind(made, inputs, number)
 
 
 def plan_of_parts(behind: Behind, machine: Machine, rows: int, columns: int) -> VectorPlan:

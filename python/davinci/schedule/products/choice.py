@@ -218,6 +218,9 @@ def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileEr
         most = machine.buffer(memory).bytes // item
         if size * SIDE * SIDE > most:
             broken = broken or f"{name} <= {most}"
+    bias = product.end.bias
+    if bias is not None and wanted.n > bias.table:
+        broken = broken or f"n <= {bias.table * SIDE}, of which the bias table holds a row"
     if wanted == Wanted():
         rooms = {name: machine.buffer(name).bytes for name in ("L1", "L0A", "L0B", "L0C", "UB")}
         return CompileError(

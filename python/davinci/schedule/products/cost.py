@@ -252,10 +252,15 @@ class ProductCosts:
         return prices.l0c_to_ub(self.machine, columns * rows * SUM_BYTES, instructions)
 
     def beside(self, schedule: ProductSchedule, tile: Tile) -> Busy:
-        """The rows that a tile is combined with: they come, and are repeated or become columns,
-        which the cube adds."""
+        """The rows that a tile is combined with: they come, and are repeated, become columns, which
+        the cube adds, or go to the bias table."""
         end, found = self.product.end_of(schedule), Busy()
         for extra in end.extras:
+            if extra.table:
+                size = end.row_bytes(tile.n)
+                found.mte1 += prices.l1_to_bt(self.machine, size)
+                found.mte2 += prices.nd2nz(self.machine, 1, size)
+                continue
             if extra.digits:
                 found += self._digits(tile, extra.blocks)
             elif extra.column:

@@ -1,4 +1,5 @@
-"""What follows the mads of tiles: the cube adds to their sums, parts of them leave L0C.
+"""What stands around the mads of tiles: rows that they begin with come to the bias table, the cube
+adds to their sums, parts of them leave L0C.
 
 What these are combined with comes ahead of that.
 
@@ -11,6 +12,9 @@ What these are combined with comes ahead of that.
             they are others than the tile before has, once the last tile but one has left; what has
             C's shape so many parts ahead as there are buffers
     Turn    rows with the last part of the tile before
+
+Rows that mads begin with are asked for that many mads before the tile that has others than the one
+before it, as soon as their buffer in L1 is free, and turn to the bias table before its first mad.
 """
 
 from __future__ import annotations
@@ -118,6 +122,28 @@ def after_tiles(tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends) -> l
     if company.early:
         found = _with_digits(found, tiles, mads, list(zip(asked, turns, strict=False)))
     return _with_asks(found, begin, ends.loads) if company.apart else found
+
+
+def before_tiles(
+    tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends
+) -> tuple[list[Timed], dict[TileOfC, int]]:
+    """The events by which rows that mads begin with come, in the order of issue, and the buffer of
+    the bias table from which each tile begins; what has place -1 comes before all other events."""
+    company = ends.company
+    turns = _turns(tiles, company)
+    changes = [n for n in range(len(tiles)) if n == 0 or turns[n] != turns[n - 1]]
+    found: list[tuple[int, int, Event]] = []
+    for number, change in enumerate(changes):
+        tile, first = tiles[change], mads[change].first
+        everything = FractalSpan(0, tile.n.size), FractalSpan(0, tile.m.size)
+        whole = Leave(tile, *everything, 0, turns[change])
+        free = mads[changes[number - BUFFERS]].first if number >= BUFFERS else -1
+        # A buffer is asked for again behind the turn of what it has.
+        found.append((max(free, first - ends.ahead, -1), 1, Ask(whole, ROWS)))
+        found.append((first, 0, TurnRows(whole)))
+    found.sort(key=lambda each: each[:2])
+    places = {tile: turn % company.tables for tile, turn in zip(tiles, turns, strict=True)}
+    return [(at, event) for at, _, event in found], places
 
 
 def _turns(tiles: Sequence[TileOfC], company: Company) -> list[int]:

@@ -120,11 +120,16 @@ class Epilogue:
             program = replace(program, steps=steps, outputs=outputs)
         return Epilogue(program, sums, tuple(extras), nz, unmoved)
 
-    def rectify(self) -> Epilogue:
-        """The same with negative sums made 0 on their way out of L0C, in fractals, where that is
-        what is done with them first."""
+    def rectify(self, rows: bool = False) -> Epilogue:
+        """The same with negative sums made 0 on their way out of L0C where that is what is done
+        with them first.
+
+        Args:
+            rows: whether that may be on the way to rows as well, not to fractals alone.
+        """
         step = only_user(self.sums, self.program)
-        if step is None or step.name != "vrelu" or not self.nz or self.scale is not None:
+        legal = (self.nz or rows) and self.scale is None
+        if step is None or step.name != "vrelu" or not legal:
             return self
         made = Epilogue.of(begun(self.program, step), step.result, self.extras, self.nz)
         return replace(made, rectified=True)
@@ -132,7 +137,8 @@ class Epilogue:
     @property
     def changes(self) -> bool:
         """Whether sums that are 0 may leave as something else."""
-        return bool(self.program.steps) or self.rectified or self.columns + self.matrices > 0
+        added = self.columns + self.matrices > 0 or self.bias is not None
+        return bool(self.program.steps) or self.rectified or added
 
     def dense(self, width: int) -> Epilogue:
         """The epilogue of parts whose rows of `width` elements follow each other without gaps."""
@@ -316,19 +322,30 @@ class Epilogue:
         return next((extra for extra in self.extras if extra.scale), None)
 
     @cached_property
+    def bias(self) -> Extra | None:
+        """The row that mads begin with, if there is one."""
+        return next((extra for extra in self.extras if extra.table), None)
+
+    def tables(self, columns: int) -> int:
+        """Rows of tiles of so many fractals that the bias table holds, which take turns; 0 where
+        mads begin with none."""
+        return 0 if self.bias is None else min(BUFFERS, self.bias.table // columns)
+
+    @cached_property
     def matrices(self) -> int:
         """How many matrices the cube adds."""
         return sum(extra.matrix for extra in self.extras)
 
-    def company(self, rows: int) -> Company:
-        """What tiles of so many rows of fractals are combined with."""
+    def company(self, rows: int, columns: int) -> Company:
+        """What tiles of so many rows and columns of fractals are combined with."""
         return Company(
             apart=any(extra.apart for extra in self.extras),
-            rows=any(extra.row for extra in self.extras),
+            rows=any(extra.row and not extra.table for extra in self.extras),
             batch=any(extra.row and extra.batch for extra in self.extras),
             added=self.columns > 0,
             digits=any(extra.digits for extra in self.extras),
             columns=self.matrix_columns(rows),
+            tables=self.tables(columns),
         )
 
     def matrix_columns(self, rows: int) -> int:
@@ -337,14 +354,19 @@ class Epilogue:
 
     def taken(self, memory: str, m: int, n: int) -> int:
         """Fractals of L1, L0A or L0B that what the cube adds to a tile of m x n fractals takes."""
-        if not (self.columns or self.matrices):
+        if not (self.columns or self.matrices or self.bias):
             return 0
+        rows = 0 if self.bias is None else BUFFERS * ceil_div(self.row_bytes(n), FRACTAL_BYTES)
         fractals = {
-            "L1": self.columns * (2 * n + 1) + self.matrices * (2 * m * n + 1),
+            "L1": self.columns * (2 * n + 1) + self.matrices * (2 * m * n + 1) + rows,
             "L0A": (self.columns + BUFFERS * self.matrix_columns(m)) * m,
             "L0B": self.columns * n + self.matrices,
         }
         return fractals[memory]
+
+    def row_bytes(self, columns: int) -> int:
+        """Bytes of so many fractals of the row that mads begin with."""
+        return 0 if self.bias is None else columns * SIDE * DTYPES[self.bias.value.dtype].itemsize
 
     def column_bytes(self, columns: int) -> int:
         """Bytes of UB in which a row of a tile of so many fractal columns becomes a column, and
@@ -412,9 +434,13 @@ class Epilogue:
         return any(extra.row and extra.value == value for extra in self.extras)
 
 
-def plain(dtype: str, nz: bool) -> Epilogue:
-    """Nothing is done: sums leave as they are, rounded to `dtype`."""
+def plain(dtype: str, nz: bool, extras: Sequence[Extra] = ()) -> Epilogue:
+    """Nothing is done: sums leave as they are, rounded to `dtype`.
+
+    Args:
+        extras: what the cube adds to them.
+    """
     program = VectorProgram()
     sums = program.input(dtype)
     program.output(sums)
-    return Epilogue.of(program, sums, (), nz)
+    return Epilogue.of(program, sums, extras, nz)

@@ -4,7 +4,7 @@
     Load   a block goes from L1 to L0A or L0B
     Mad    C += A B
     Ask    what a tile of C, or a part of it, is combined with comes from GM
-    Turn   rows that came are made what they are needed as
+    Turn   rows that came are made what they are needed as, or go from L1 to the bias table
     Add    the cube adds what it can to columns of a complete tile
     Leave  a part of C goes from L0C to GM
 
@@ -83,13 +83,15 @@ class Load(NamedTuple):
 
 
 class Mad(NamedTuple):
-    """C += A B, or C = A B if `first`; `a` and `b` are buffers of L0A and L0B."""
+    """C += A B, or C = A B if `first`; `a` and `b` are buffers of L0A and L0B, `bias` is one of the
+    bias table, with whose row C begins; None if it begins with none."""
 
     tile: TileOfC
     k: FractalSpan
     first: bool
     a: int
     b: int
+    bias: int | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -131,7 +133,7 @@ class Ask(NamedTuple):
 
 
 class TurnRows(NamedTuple):
-    """Rows that came for a whole tile become repeats, or columns."""
+    """Rows that came for a whole tile become repeats, or columns, or go to the bias table."""
 
     part: Leave
 

@@ -29,6 +29,7 @@ class Company:
         added: whether the cube adds a row.
         digits: whether that is a row of digits, which are added as they come.
         columns: of a matrix that the cube adds at once; 0 if none.
+        tables: rows of tiles that the bias table holds, where mads begin with them; else 0.
     """
 
     apart: bool = False
@@ -37,6 +38,7 @@ class Company:
     added: bool = False
     digits: bool = False
     columns: int = 0
+    tables: int = 0
 
     @property
     def early(self) -> bool:
@@ -59,6 +61,8 @@ class Extra:
         finite: whether it has no infinities, or sums are lost anyway where it has.
         matrix: whether the cube adds it to sums, as `column` says of a row: f16 of C's shape, times
             ones on a diagonal, which would spread infinities.
+        table: fractals of a row for which the bias table has room, if mads begin with the row from
+            there; else 0.
         members: of the group that it is for.
     """
 
@@ -70,6 +74,7 @@ class Extra:
     blocks: int = 1
     finite: bool = False
     matrix: bool = False
+    table: int = 0
     members: tuple[int, ...] = ()
 
     @property
@@ -80,7 +85,7 @@ class Extra:
     @property
     def beside(self) -> bool:
         """Whether it is a row that the program reads."""
-        return self.row and not self.column and not self.scale
+        return self.row and not self.column and not self.scale and not self.table
 
     @property
     def digits(self) -> bool:
@@ -125,3 +130,24 @@ def may_be_added(extra: Extra, nz: bool) -> bool:
     if extra.row:
         return extra.value.dtype == "f32"
     return nz and extra.finite and extra.value.dtype == "f16"
+
+
+def begun_with_row(
+    program: VectorProgram, sums: Value, extras: Sequence[Extra], fractals: int
+) -> tuple[VectorProgram, list[Extra], Value] | None:
+    """The program without the addition of a row of the type of sums, if that is all that is done
+    with these: mads begin with the row; extras that say so, and the value that sums then are.
+
+    Args:
+        fractals: of a row for which the bias table has room.
+    """
+    step = only_user(sums, program)
+    if step is None or step.name != "vadd":
+        return None
+    (other,) = (value for value in step.sources if value != sums)
+    found = next((x for x in extras if x.value == other and x.row), None)
+    if found is None or other.dtype != sums.dtype or only_user(other, program) != step:
+        return None
+    marked = replace(found, table=fractals, members=step.members)
+    changed = [marked if extra is found else extra for extra in extras]
+    return without(program, [step], step.result, sums), changed, step.result

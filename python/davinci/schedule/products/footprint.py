@@ -30,11 +30,13 @@ class Footprint:
     L0B: int
     L0C: int
     UB: int
+    BT: int = 0
 
     def excess(self, machine: Machine) -> str:
         """The first memory that is too small for this, "" if none."""
-        for name in ("L0A", "L0B", "L0C", "L1", "UB"):
-            if getattr(self, name) > machine.buffer(name).bytes:
+        for name in ("L0A", "L0B", "L0C", "L1", "UB", "BT"):
+            size = getattr(self, name)
+            if size and size > machine.buffer(name).bytes:
                 return name
         return ""
 
@@ -90,4 +92,5 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
         (schedule.l0b * tile.k * tile.n + l0b) * FRACTAL_BYTES,
         schedule.l0c * tile.m * tile.n * SUM_BYTES,
         inbox * schedule.inbox + crossing * schedule.crossing + leaving,
+        end.row_bytes(tile.n),
     )

@@ -24,12 +24,14 @@ from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.behind import Behind, behind_of
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue, plain
+from davinci.schedule.products.extras import begun_with_row
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.one_row import faster_way_round
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.products.product import ProductOperand as Factor
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
 
 CONVOLUTION = "conv"
 
@@ -149,6 +151,8 @@ class _ProductReader(Followers):
             len(users) > 1 or self.sums in self.program.outputs
         ):
             raise NoSpace("sums that are scaled on their way, and needed as they are")
+        if machine is not None and machine.cubes_apart:
+            return self._apart(factors, outputs, machine)
         extras = list(self.extras.values())
         epilogue = Epilogue.of(self.program, self.sums, extras, nz)
         product = self._product(factors[0], factors[1], epilogue)
@@ -157,8 +161,6 @@ class _ProductReader(Followers):
             adding = Epilogue.of(self.program, self.sums, extras, nz, cube=True)
             if machine is None or _has_room(adding, machine):
                 product = replace(product, epilogue=adding)
-        if machine is not None and machine.cubes_apart:
-            return self._apart(product, factors, outputs)
         product = replace(product, epilogue=product.end.rectify())
         numbers = tuple(number for number, _ in self.extras)
         own = self.node.members
@@ -167,23 +169,33 @@ class _ProductReader(Followers):
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs, members)
 
     def _apart(
-        self, product: Product, factors: tuple[int, ...], outputs: tuple[int, ...]
+        self, factors: tuple[int, ...], outputs: tuple[int, ...], machine: Machine
     ) -> ProductGroup:
-        """The group on cores without a vector unit: sums leave as they are, or rounded, negative
-        ones perhaps as 0. What else follows is left to vector cores beside them."""
-        end, behind = product.end.rectify(), None
-        alone = not end.extras and end.unmoved.outputs == [end.sums]
+        """The group on cores without a vector unit: sums begin with a row from the bias table, if
+        that is added to them first, and leave as they are, or rounded, negative ones perhaps as 0.
+        What else follows is left to vector cores beside them."""
+        program, extras, start = self.program, list(self.extras.values()), self.node.result
+        table = self._table(machine)
+        begun = begun_with_row(program, self.sums, extras, table) if table else None
+        if begun is not None:
+            program, extras, made = begun
+            start = next(number for number, value in self.known.items() if value == made)
+        rows = [extra for extra in extras if extra.table]
+        end = Epilogue.of(program, self.sums, extras, self.c.layout == NZ).rectify(rows=True)
+        alone = len(rows) == len(extras) and end.unmoved.outputs == [end.sums]
+        product, behind = self._product(factors[0], factors[1], end), None
         if end.unmoved.steps or not alone:
             sizes = product.batch, product.m, product.k, product.n
             if product.image is not None or not all(sizes):
                 raise NoSpace("what follows a product on a core without a vector unit")
-            behind = behind_of(self.graph, self.node)
-            end = plain(DTYPE_OF[self.c.element], nz=False)
-            size = DTYPES[DTYPE_OF[self.c.element]].itemsize
-            product = replace(product, c=ProductResult(nz=False, itemsize=size))
+            behind = behind_of(self.graph, start)
+            element = DTYPE_OF[self.graph.arrays[start].element]
+            end = plain(element, nz=False, extras=rows)
+            result = ProductResult(nz=False, itemsize=DTYPES[element].itemsize)
+            product = replace(product, c=result)
         if (product.a.itemsize, product.b.itemsize) != (2, 2):
             raise NoSpace("factors that become others on a core without a vector unit")
-        apart = replace(end, program=end.unmoved)
+        apart = replace(end, program=end.unmoved, extras=tuple(rows))
         product = replace(
             product,
             a=replace(product.a, direct=True),
@@ -191,8 +203,19 @@ class _ProductReader(Followers):
             epilogue=apart,
         )
         own = self.node.members
-        numbers = (factors[0], factors[1])
-        return ProductGroup(product, numbers, (), outputs, (own, own, own), behind)
+        taken = zip(self.extras, extras, strict=True)
+        numbers = tuple(number for (number, _), extra in taken if extra.table)
+        pair = (factors[0], factors[1])
+        return ProductGroup(product, pair, numbers, outputs, (own, own, own), behind)
+
+    def _table(self, machine: Machine) -> int:
+        """Fractals of a row of sums for which the bias table has room; 0 of a machine without one,
+        or whose mads take none of these types from it."""
+        factor = DTYPE_OF[self.graph.arrays[self.node.values[0]].element]
+        types, sums = machine.intrinsics.get("mad_bias", ()), self.sums.dtype
+        if f"{factor}2{sums}" not in types:
+            return 0
+        return machine.buffer("BT").bytes // (SIDE * DTYPES[sums].itemsize)
 
     def _require_turned(self, factors: Sequence[int]) -> None:
         """Bytes lie in fractals along whose rows k runs: no load turns fractals of them."""

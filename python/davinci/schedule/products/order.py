@@ -20,7 +20,7 @@ from functools import cache, cached_property, lru_cache, partial
 from itertools import count
 from typing import NamedTuple
 
-from davinci.schedule.products.ends import Ends, Mads, Timed, after_tiles
+from davinci.schedule.products.ends import Ends, Mads, Timed, after_tiles, before_tiles
 from davinci.schedule.products.events import (
     Block,
     Event,
@@ -189,7 +189,7 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> IssueOrd
     Schedules that differ in nothing that an order follows from have the same one; what comes of an
     operand is planned once for all that differ in the other one only.
     """
-    company = product.end_of(schedule).company(schedule.tile.m)
+    company = product.end_of(schedule).company(schedule.tile.m, schedule.tile.n)
     plain = replace(
         schedule,
         a=_ANY,
@@ -352,10 +352,11 @@ class _Plan:
     def __init__(self, steps: Sequence[MadStep], feeds: Sequence[_Feed]) -> None:
         self.steps, self.feeds = steps, feeds
         self._ends: Sequence[Timed] = ()
+        self._tables: dict[TileOfC, int] = {}
 
     def leave(self, tiles: Sequence[TileOfC], l0c: int, ends: Ends) -> None:
-        """Plans what follows the mads of tiles: before the one that needs the buffer in L0C again
-        it is done."""
+        """Plans what tiles begin with, and what follows their mads: before the one that needs the
+        buffer in L0C again it is done."""
         last = {step.tile: number for number, step in enumerate(self.steps)}
         first = {step.tile: number for number, step in reversed(list(enumerate(self.steps)))}
         again = [*tiles[l0c:], *[None] * l0c]
@@ -364,6 +365,9 @@ class _Plan:
             for tile, other in zip(tiles, again, strict=False)
         ]
         self._ends = after_tiles(tiles, mads, ends)
+        if ends.company.tables:
+            begun, self._tables = before_tiles(tiles, mads, ends)
+            self._ends = [*begun, *self._ends]
 
     @cached_property
     def leaves(self) -> list[Leave]:
@@ -392,7 +396,7 @@ class _Plan:
         leaving: dict[int, list[Event]] = {}
         for at, event in self._ends:
             leaving.setdefault(at, []).append(event)
-        found: list[list[Event]] = [list(bring(-1))]
+        found: list[list[Event]] = [[*leaving.get(-1, []), *bring(-1)]]
         begun: set[TileOfC] = set()
         for number, step in enumerate(self.steps):
             loads = self.loads(number)
@@ -400,6 +404,7 @@ class _Plan:
             a, b = (feed.buffers[number] for feed in self.feeds)
             begins = step.tile not in begun
             begun.add(step.tile)
-            mad = Mad(step.tile, step.k, begins, a, b)
+            table = self._tables.get(step.tile) if begins else None
+            mad = Mad(step.tile, step.k, begins, a, b, table)
             found.append([*leaving.get(number, []), *loads, *bring(number), mad])
         return [*found, list(leaving.get(len(self.steps), []))]

@@ -31,6 +31,7 @@ from davinci.schedule.products.events import (
 )
 from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.order import IssueOrder, order
+from davinci.schedule.products.played_buffers import PieceFlags, Place, PlayedRing
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
 
@@ -106,62 +107,6 @@ def _least(now: float, ahead: float, after: float) -> float:
     """When all is done at the earliest that follows what a pipe still has to do; what else it does
     may have nothing behind it."""
     return now + ahead + after if ahead > LITTLE else now
-
-
-Place = tuple[str, int]
-"""A buffer of A or B or of what C is combined with, by a name and number."""
-
-
-class PlayedRing:
-    """Buffers that take turns, each with when it is free."""
-
-    def __init__(self, count: int) -> None:
-        self._free, self._turn = [0.0] * count, 0
-
-    @property
-    def next(self) -> float:
-        """When the buffer that is next is free."""
-        return self._free[self._turn]
-
-    def take(self, until: float) -> None:
-        """Takes it until then."""
-        self._free[self._turn] = until
-        self._turn = (self._turn + 1) % len(self._free)
-
-
-class PieceFlags:
-    """Flags from a pipe that fills L1 to MTE1, of which there are few event ids.
-
-    A flag is set when the pipe knows that so many flags before it are clear: it knows of those that
-    were waited for before the load that made room for one of its fills.
-    """
-
-    def __init__(self, machine: Machine) -> None:
-        self._ids = machine.sync.event_ids
-        self._flags = self._waited = self._clear = 0
-        self._loads: dict[Place, int] = {}
-        self._fills: list[tuple[int, float]] = []
-
-    def fill(self, place: Place, begin: float) -> int:
-        """The number of a fill of that place that begins then."""
-        self._clear = max(self._clear, self._loads.get(place, 0))
-        self._fills.append((self._clear, begin))
-        return len(self._fills)
-
-    def load(self, place: Place, fill: int) -> float | None:
-        """When the flag can be set, at the earliest, of a load that needs a fill; None if not
-        before MTE1 tells the pipe what it has waited for."""
-        found: float | None = 0.0
-        if fill > self._waited:
-            needed = self._flags + 1 - self._ids
-            if self._fills[fill - 1][0] < needed:
-                found = next((at for clear, at in self._fills[fill:] if clear >= needed), None)
-            self._waited = fill
-            self._flags += 1
-            if found is None:
-                self._clear, self._waited = self._flags, len(self._fills)
-        self._loads[place] = self._flags
-        return found
 
 
 class Filled(NamedTuple):
@@ -421,11 +366,15 @@ class Player:
         begin = max(self.m, self.l0["a", event.a], self.l0["b", event.b])
         if event.first:
             begin = max(begin, self.left.get(tile.slot, 0.0))
+        if event.bias is not None:
+            begin = max(begin, self.there["table", event.bias])
         cycles = self._mad(*event.shape)
         self.ahead.m -= cycles
         self.m = begin + cycles
         free = self.m + self.drain + self.flag
         self.used["a", event.a] = self.used["b", event.b] = free
+        if event.bias is not None:
+            self.used["table", event.bias] = free
         self.sums[tile.slot] = free
 
     def ask(self, event: Ask) -> None:
@@ -433,7 +382,8 @@ class Player:
         if event.kind == ROWS:
             cycles, place = self._beside(tile.m.size, tile.n.size).mte2, ("rows", part.turn)
             _, came = self.read(self.used.get(place, 0.0), cycles, 0) if cycles else (0.0, 0.0)
-            self.there[place] = came + self.read_latency + self.flag if cycles else 0.0
+            latency = 0 if self.product.direct else self.read_latency  # see `fill`
+            self.there[place] = came + latency + self.flag if cycles else 0.0
         elif event.kind == MATRIX:
             cycles, place = self._matrix(tile.m.size, tile.n.size).mte2, ("matrix", part.slot)
             size = tile.m.size * tile.n.size * FRACTAL_BYTES
@@ -445,9 +395,14 @@ class Player:
             self.asked[part.slot] = came + self.read_latency + self.flag
 
     def turn(self, event: TurnRows) -> None:
-        """Rows become repeats, or columns in L1."""
+        """Rows become repeats, or columns in L1, or go to the bias table."""
         tile, place = event.part.tile, ("rows", event.part.turn)
         cost, came = self._beside(tile.m.size, tile.n.size), self.there[place]
+        if tables := self.end_of.tables(self.schedule.tile.n):
+            table = "table", event.part.turn % tables
+            self.mte1 = max(self.mte1, came, self.used.get(table, 0.0)) + cost.mte1
+            self.used[place] = self.there[table] = self.mte1 + self.flag
+            return
         if cost.v:
             self.v = max(self.v, came) + cost.v
             came = self.used[place] = self.v + self.flag

@@ -157,7 +157,7 @@ def form(event: Event, edges: Edges) -> tuple[object, ...]:
     if isinstance(event, Mad):
         tile = event.tile
         sizes = tile.m.size, event.k.size, tile.n.size
-        return "mad", tile.slot, event.a, event.b, event.first, *sizes
+        return "mad", tile.slot, event.a, event.b, event.first, event.bias, *sizes
     if isinstance(event, Add):
         tile = event.tile
         sizes = tile.m.size, tile.n.size, tile.slot
