@@ -1,13 +1,12 @@
 """Parts of C on their way from L0C straight to GM, from cores without a vector unit.
 
 Behind the last windows of images, fractals hold what loads of windows make of pixels in which other
-windows are; the rows of C there must be zeros, and no vector unit clears them. The cube makes such
-rows in the place of a part that has left, and they leave after it.
+windows are, or a row that mads begin with; the rows of C there must be zeros, and no vector unit
+clears them. The cube makes a row of fractals of zeros once, in L0C, which leaves behind each part
+that has such rows.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
@@ -21,33 +20,22 @@ from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
 
 
-@dataclass(frozen=True)
-class ZeroRows:
+def make_zeros(a: FactorViews, b: FactorViews, sums: ir.Value, columns: int) -> None:
     """Makes a row of fractals of C that are zeros.
 
     Args:
-        a, b: a fractal of zeros in L0A and one in L0B.
+        a, b: buffers of a fractal in L0A and in L0B, which get zeros.
+        sums: buffer of so many fractals in L0C.
     """
-
-    a: FactorViews
-    b: FactorViews
-
-    @staticmethod
-    def of(a: FactorViews, b: FactorViews) -> ZeroRows:
-        """With buffers of a fractal each, which get their zeros here."""
-        fractal = alloc([FRACTAL], ir.F16Type.get(), "L1")
-        cce.clear_l1(restride(fractal, [1, FRACTAL], [FRACTAL, 1]))
-        for held in (a, b):
-            cce.load2d(*(reshaped(words, [1, 1, SIDE, SIDE]) for words in (fractal, held.words)))
-        return ZeroRows(a, b)
-
-    def make(self, sums: ir.Value, columns: int) -> None:
-        """Zeros as [columns][1] fractals of `sums`, a buffer of L0C."""
-        begins = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
-        a, b = (reshaped(held.elements, [1, 1, SIDE, held.lanes]) for held in (self.a, self.b))
-        for column in range(columns):
-            shape = [1, 1, SIDE, SIDE]
-            cce.mad(a, b, restride(sums, shape, row_major(shape), column * FRACTAL), begins)
+    fractal = alloc([FRACTAL], ir.F16Type.get(), "L1")
+    cce.clear_l1(restride(fractal, [1, FRACTAL], [FRACTAL, 1]))
+    for held in (a, b):
+        cce.load2d(*(reshaped(words, [1, 1, SIDE, SIDE]) for words in (fractal, held.words)))
+    begins = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+    left, right = (reshaped(held.elements, [1, 1, SIDE, held.lanes]) for held in (a, b))
+    shape = [1, 1, SIDE, SIDE]
+    for column in range(columns):
+        cce.mad(left, right, restride(sums, shape, row_major(shape), column * FRACTAL), begins)
 
 
 class DirectExit:
@@ -57,7 +45,8 @@ class DirectExit:
         output: C in GM: [batch][rows][columns], or [batch][columns][rows][16][16].
         members: the product, by number in its kernel.
         rectified: whether negative sums leave as 0.
-        zeros: what pads the last rows of fractals; None where factors have zeros there.
+        zeros: fractals of zeros in L0C, as many as a tile has columns, which pad the last rows of
+            fractals; None where sums are zeros there.
         ring: where parts of C in rows go from which vector cores take them; None if none do.
     """
 
@@ -66,7 +55,7 @@ class DirectExit:
         output: ir.Value,
         members: tuple[int, ...],
         rectified: bool = False,
-        zeros: ZeroRows | None = None,
+        zeros: ir.Value | None = None,
         ring: PartRing | None = None,
     ) -> None:
         self.output, self.members, self.rectified = output, members, rectified
@@ -80,12 +69,8 @@ class DirectExit:
             shape = [batch, columns, rows * SIDE, SIDE]
             self.lines = restride(output, shape, [*strides[:2], SIDE, 1], offset)
 
-    def leave(self, event: Leave, source: ir.Value, part: PartOfC, sums: ir.Value) -> None:
-        """A part of C, [n][m][16][16] in L0C, to its place.
-
-        Args:
-            sums: the buffer of L0C whose last part this is.
-        """
+    def leave(self, event: Leave, source: ir.Value, part: PartOfC) -> None:
+        """A part of C, [n][m][16][16] in L0C, to its place."""
         place, n, m = part.place, part.n.size, part.m.size
         with serving(*self.members):
             if self.ring is not None:
@@ -105,7 +90,6 @@ class DirectExit:
             target = subview(self.lines, at, shape, drop=[0])
             cce.fixpipe(source, target, relu=self.rectified)
             if self.zeros is not None and rest:
-                self.zeros.make(sums, n)
                 at[2], shape[2] = add(row, place.rows), rest
-                made = reshaped(sums, [n, 1, SIDE, SIDE])
+                made = reshaped(self.zeros, [n, 1, SIDE, SIDE])
                 cce.fixpipe(made, subview(self.lines, at, shape, drop=[0]))

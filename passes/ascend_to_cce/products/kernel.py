@@ -20,7 +20,7 @@ from davinci.mlir import arith, ir
 from davinci.passes.analysis.lifetimes import alloc_bytes
 from davinci.passes.ascend_to_cce.products.bias import BiasRows
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
-from davinci.passes.ascend_to_cce.products.direct import DirectExit, ZeroRows
+from davinci.passes.ascend_to_cce.products.direct import DirectExit, make_zeros
 from davinci.passes.ascend_to_cce.products.feed import Feed, StagingBuffers
 from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
@@ -89,11 +89,14 @@ class ProductKernel(ShareWalk):
         size = tile.n * tile.m * FRACTAL
         self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
         self.exit: Exit | DirectExit
+        self.zeros: ir.Value | None = None
         self.bias = None if product.end.bias is None else BiasRows(gm.extras[0], product, schedule)
         if product.direct:
-            spaces = ("L0A", "L0B") if product.cleared else ()
-            zeros = ZeroRows.of(*(self.factors(1, space) for space in spaces)) if spaces else None
-            self.exit = DirectExit(gm.outputs[0], own, product.end.rectified, zeros, ring)
+            if product.cleared:
+                self.zeros = alloc([tile.n * FRACTAL], element_type(sums), "L0C")
+                a, b = (self.factors(1, space) for space in ("L0A", "L0B"))
+                make_zeros(a, b, self.zeros, tile.n)
+            self.exit = DirectExit(gm.outputs[0], own, product.end.rectified, self.zeros, ring)
         else:
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
@@ -182,10 +185,7 @@ class ProductKernel(ShareWalk):
         offset = (event.n.start * tile.m.size + event.m.start) * FRACTAL
         source = restride(self.l0c[tile.slot], shape, strides, offset)
         part = self.part_of_c(event, corner)
-        if isinstance(self.exit, DirectExit):
-            self.exit.leave(event, source, part, self.l0c[tile.slot])
-        else:
-            self.exit.leave(event, source, part)
+        self.exit.leave(event, source, part)
 
 
 def flag(value: bool) -> ir.Value:

@@ -205,8 +205,9 @@ class Candidates:
         for m in rows:
             for n in columns:
                 tiles = ceil_div(share.m, m) * ceil_div(share.n, n) * share.batch
-                twice = m * n * min(2, tiles) <= self.sums
-                if not twice and (not self.product.direct or m * n > self.sums):
+                sums = self.sums - n * self.product.cleared
+                twice = m * n * min(2, tiles) <= sums
+                if not twice and (not self.product.direct or m * n > sums):
                     continue
                 ways = self.beside(share, m, n)
                 for depth in self.depths(m, n):
@@ -363,7 +364,8 @@ class Candidates:
         l0a = self.blocks("L0A", tile.m, tile.k)
         l0b = self.blocks("L0B", tile.n, tile.k)
         together = math.prod(beside)
-        room = self.sums // (tile.m * tile.n) if product.direct else tiles
+        sums = self.sums - tile.n * product.cleared
+        room = sums // (tile.m * tile.n) if product.direct else tiles
         key = tile, share.n, a, b, ragged  # the rest of what a part follows from is the product's
         made = ProductSchedule(
             share,

@@ -85,12 +85,13 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
 
 def others_of(product: Product, ways: list[ProductSchedule], count: int) -> list[ProductSchedule]:
     """Schedules behind the first `count` that are played as well, on cores whose C leaves L0C for
-    memory: the first ones with tiles that are beside each other in another way. A tile that has
-    all of L0C, and those that take turns in it, are estimated to take about the same, and what
-    one of them waits for is known only when it is played."""
+    memory: the first ones with tiles that are beside each other in another way, or have all of L0C
+    where others leave room for the next one. A tile that has all of L0C, and those that take turns
+    in it, are estimated to take about the same, and what one of them waits for is known only when
+    it is played."""
     if not product.direct:
         return []
-    first = {schedule.beside: schedule for schedule in reversed(ways)}
+    first = {(schedule.beside, schedule.l0c == 1): schedule for schedule in reversed(ways)}
     return [first[way] for way in first if first[way] not in ways[:count]]
 
 
@@ -139,7 +140,9 @@ def quick_schedule(
         # None of the few fits, as where L1 is very small.
         ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED)
     best, least = ways[0], math.inf
-    for schedule in ways[:QUICKLY_PLAYED]:
+    others = others_of(product, ways, QUICKLY_PLAYED)
+    alone = [schedule for schedule in others if schedule.beside == (1, 1)]
+    for schedule in (*ways[:QUICKLY_PLAYED], *alone):
         cycles = played(product, schedule, machine, cores, least, costs)
         if cycles < least:
             best, least = schedule, cycles

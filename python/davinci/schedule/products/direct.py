@@ -6,7 +6,7 @@ import math
 
 from davinci.machine import Machine, prices
 from davinci.schedule.products.product import Product
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -30,7 +30,7 @@ def comes(
 
 
 def leaves(product: Product, machine: Machine, columns: int, rows: int) -> float:
-    """FIX, a part of C of so many fractals from L0C to GM."""
+    """FIX, a part of C of so many fractals from L0C to GM, and zeros that pad the last ones."""
     height, width = min(rows * SIDE, product.m), min(columns * SIDE, product.n)
     run, pitch = width * product.c.itemsize, product.n * product.c.itemsize
     if not product.c.nz and run < pitch:
@@ -38,4 +38,8 @@ def leaves(product: Product, machine: Machine, columns: int, rows: int) -> float
         line = machine.gm.line_bytes
         run += line - math.gcd(run, pitch, line)
     busy, _ = prices.fixpipe(machine, height * width, height * run)
+    if product.cleared:
+        rest = -product.m % SIDE
+        zeros, _ = prices.fixpipe(machine, rest * width, rest * run)
+        busy += zeros / ceil_div(product.fractals.m, rows)
     return busy

@@ -90,7 +90,7 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
         (a.fractals * a.slots + b.fractals * b.slots + l1) * FRACTAL_BYTES,
         (schedule.l0a * tile.k * tile.m + l0a) * FRACTAL_BYTES,
         (schedule.l0b * tile.k * tile.n + l0b) * FRACTAL_BYTES,
-        schedule.l0c * tile.m * tile.n * SUM_BYTES,
+        (schedule.l0c * tile.m + product.cleared) * tile.n * SUM_BYTES,
         inbox * schedule.inbox + crossing * schedule.crossing + leaving,
         end.row_bytes(tile.n),
     )

@@ -94,9 +94,9 @@ class Product:
 
     @cached_property
     def cleared(self) -> bool:
-        """Whether the cube makes the zeros that pad the last rows of C, with a fractal of zeros in
-        L1, L0A and L0B: those rows of A are windows of an image that are none, or mads begin with a
-        row there too, and no vector unit clears C."""
+        """Whether the cube makes the zeros that pad the last rows of C, a row of fractals of a tile
+        in L0C, with a fractal of zeros in L1, L0A and L0B: those rows of A are windows of an image
+        that are none, or mads begin with a row there too, and no vector unit clears C."""
         others = self.image is not None or self.end.bias is not None
         return self.direct and others and self.c.nz and self.m % SIDE != 0
 
