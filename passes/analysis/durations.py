@@ -10,11 +10,14 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
+from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import BufferView, buffer_of
+from davinci.dialects.cce.columns import ColumnsOfFractals
 from davinci.dialects.cce.windows import LoadedWindows
 from davinci.isa.core import Pipe
 from davinci.isa.strides import merge_dims, split_run
 from davinci.machine import Machine, Vector, prices
+from davinci.machine.views import loads_rectangles
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of, rows_together
 from davinci.passes.pipeline.base import fail
@@ -49,6 +52,11 @@ class Duration:
     of_memory: int = 0
 
 
+def transposes(load: Op) -> bool:
+    """Whether a `cce.load2d` transposes each fractal."""
+    return bool(attribute(load, "transpose", False))
+
+
 class Durations:
     """Durations of the operations of a kernel, remembered by name and types.
 
@@ -67,6 +75,8 @@ class Durations:
         key: tuple[Hashable, ...] = (op.name, *(value.type for value in op.operands))
         if op.name == "cce.load3d":
             key = (*key, LoadedWindows.of(op))
+        if op.name == "cce.load2d":
+            key = (*key, transposes(op))
         if key not in self._known:
             self._known[key] = self._find(op, pipe)
         return self._known[key]
@@ -161,6 +171,9 @@ class Durations:
         src, dst = (buffer_of(value) for value in op.operands)
         outer = merge_dims(src.shape[:2], [src.strides[:2], dst.strides[:2]])[:-1]
         instructions = math.prod(dim.size for dim in outer)
+        image = ColumnsOfFractals.of(src, dst, transposes(op))
+        if image is not None and loads_rectangles(self._machine, image.space, image.dtype):
+            instructions = 1
         size = dst.size * dst.itemsize
         busy = math.ceil(prices.load2d(self._machine, dst.space, size, instructions))
         return Duration(busy, busy, self._issue(instructions))

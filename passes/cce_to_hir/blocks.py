@@ -14,6 +14,7 @@ from davinci.passes import builder
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
 from davinci.units import FRACTAL_BYTES as SQUARE_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
 
 MOST_SQUARES = 32
 """Squares that are transposed one by one at most."""
@@ -117,11 +118,11 @@ class RowsOfSquares:
         at = self.rows[0] + square * self.step
         return builder.restride(self.words, [rows, columns], [self.row, 1], at)
 
-    def line(self, number: int, squares: range) -> ir.Value:
-        """A row in squares one after the other, or in one of them."""
-        at = self.rows[number] + squares[0] * self.step
-        step = self.step if len(squares) > 1 else SIDE
-        return builder.restride(self.words, [len(squares), SIDE], [step, 1], at)
+    def lines(self, numbers: Sequence[int], squares: range) -> ir.Value:
+        """Rows that are equally far apart, in squares one after the other, or in one of them."""
+        at = self.rows[numbers[0]] + squares[0] * self.step
+        apart = self.rows[numbers[1]] - self.rows[numbers[0]] if len(numbers) > 1 else 0
+        return rows_of_squares(self.words, at, (len(numbers), apart), (len(squares), self.step))
 
     def kept(self, squares: range) -> Iterator[tuple[int, range]]:
         """Rows, and squares in which nothing that is stored behind them takes their place."""
@@ -132,6 +133,41 @@ class RowsOfSquares:
             for _, run in groupby(enumerate(mine), key=lambda pair: pair[1] - pair[0]):
                 together = [square for _, square in run]
                 yield number, range(together[0], together[-1] + 1)
+
+
+def rows_of_squares(
+    words: ir.Value, at: int, rows: tuple[int, int], squares: tuple[int, int]
+) -> ir.Value:
+    """Rows in several squares, without dimensions of one.
+
+    Args:
+        at: the first word.
+        rows, squares: how many, and words from one to the next.
+    """
+    dims = [dim for dim in (rows, squares) if dim[0] > 1]
+    shape, strides = [*(count for count, _ in dims), SIDE], [*(step for _, step in dims), 1]
+    return builder.restride(words, shape, strides, at)
+
+
+def evenly_apart_parts(numbers: Sequence[int], places: Sequence[int]) -> list[Sequence[int]]:
+    """Rows in as few parts of one length as can be in each of which numbers and places grow evenly:
+    parts one after the other, or each one of every so many rows."""
+    for count in range(1, len(numbers)):
+        length = ceil_div(len(numbers), count)
+        blocks = [numbers[first : first + length] for first in range(0, len(numbers), length)]
+        for parts in (blocks, [numbers[first::count] for first in range(count)]):
+            if all(
+                grows_evenly(part) and grows_evenly([places[number] for number in part])
+                for part in parts
+            ):
+                return parts
+    return [[number] for number in numbers]
+
+
+def grows_evenly(numbers: Sequence[int]) -> bool:
+    """Whether numbers are equally far apart, each more than the one before."""
+    apart = {after - before for before, after in pairwise(numbers)}
+    return not apart or (len(apart) == 1 and min(apart) > 0)
 
 
 def in_words(buffer: ir.Value) -> ir.Value:
@@ -190,21 +226,33 @@ def transpose_copies(
     count = len(squares)
     size = count * SIDE * SIDE
     wait_for_vectors()
-    for number in range(SIDE):
-        row = builder.restride(words, [count, SIDE], [SIDE, 1], number * count * SIDE)
-        if source.step or count == 1:
-            build("copy", {}, [source.line(number, squares), row])
-        else:
-            one = source.line(number, squares[:1])
+    width = count * SIDE
+    if source.step or count == 1:
+        for part in evenly_apart_parts(range(SIDE), source.rows):
+            apart = (part[1] - part[0]) * width if len(part) > 1 else 0
+            rows = rows_of_squares(words, part[0] * width, (len(part), apart), (count, SIDE))
+            build("copy", {}, [source.lines(part, squares), rows])
+    else:
+        for number in range(SIDE):
+            at = source.rows[number]
+            one = builder.restride(source.words, [1, SIDE], [SIDE, 1], at)
+            row = builder.restride(words, [count, SIDE], [SIDE, 1], number * width)
             build("vbrc", {"broadcast_dims": "array<i64: 0>"}, [one, row])
     wait_for_vectors()
-    given = builder.restride(words, [SIDE, count * SIDE], [count * SIDE, 1], 0)
-    transpose(given, builder.restride(words, [count * SIDE, SIDE], [SIDE, 1], size))
+    given = builder.restride(words, [SIDE, width], [width, 1], 0)
+    transpose(given, builder.restride(words, [width, SIDE], [SIDE, 1], size))
     wait_for_vectors()
-    for number, kept in target.kept(squares):
-        at = size + (kept[0] - squares[0]) * SIDE * SIDE + number * SIDE
-        row = builder.restride(words, [len(kept), SIDE], [SIDE * SIDE, 1], at)
-        build("copy", {}, [row, target.line(number, kept)])
+    kept: dict[range, list[int]] = {}
+    for number, together in target.kept(squares):
+        kept.setdefault(together, []).append(number)
+    for together, numbers in kept.items():
+        first = size + (together[0] - squares[0]) * SIDE * SIDE
+        for part in evenly_apart_parts(numbers, target.rows):
+            apart = (part[1] - part[0]) * SIDE if len(part) > 1 else 0
+            rows = rows_of_squares(
+                words, first + part[0] * SIDE, (len(part), apart), (len(together), SIDE * SIDE)
+            )
+            build("copy", {}, [rows, target.lines(part, together)])
 
 
 def transpose(given: ir.Value, target: ir.Value) -> None:

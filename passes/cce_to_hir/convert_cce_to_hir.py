@@ -110,6 +110,7 @@ def convert(kernel: Op, machine: str) -> None:
     for op in reversed(operations(kernel, *VIEWS, "memref.cast")):
         if not list(op.results[0].uses):
             op.erase()
+    cube.hand_halves_over(kernel)
     for block in kernel.regions[0]:
         last = list(block.operations)[-1].operation
         with ir.InsertionPoint(last), last.location:

@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
-from davinci.mlir import Op, arith, ir, memref
+from davinci.mlir import Op, arith, ir, memref, operations
 from davinci.passes import builder
 from davinci.passes.cce_to_hir.operations import NoCounterpart, build
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
 EVENTS = 7
-"""Flags that a product may take over from the program around it; it takes none."""
+"""Flags that a product may take over from the program around it, and whose turn it is."""
 
 NO_EVENT = -1
+PRODUCT = "hir.mmadL1"
+HALVES = 0, 1
+"""Halves of L0A and L0B, which are events: set where the cube has read what is in a half."""
 
 ROWS = 2
 """Dimensions of rows; fractals have more."""
@@ -77,7 +80,55 @@ def mad_l1(op: Op, operands: Sequence[ir.Value]) -> None:
     for name in ("a_transpose", "b_transpose"):
         if attribute(op, name, False):
             attributes[name] = "unit"
-    build("mmadL1", attributes, [a, b, init, *sizes, c, *[none] * EVENTS])
+    factors = [without_gaps(factor) for factor in (a, b)]
+    build("mmadL1", attributes, [*factors, init, *sizes, c, *[none] * EVENTS])
+
+
+def hand_halves_over(kernel: Op) -> None:
+    """Has products begin with either half of L0A and L0B in turn, so that loads of one run beside
+    the one before. The program says at its beginning that both are free and waits for both at its
+    end, where else each product would."""
+    products = operations(kernel, PRODUCT)
+    if not products:
+        return
+    pipes = {"set_pipe": "#hir.pipe<PIPE_M>", "wait_pipe": "#hir.pipe<PIPE_MTE1>"}
+    (block,) = kernel.regions[0]
+    first, *_, last = [view.operation for view in block.operations]
+    for name, place in (("set_flag", first), ("wait_flag", last)):
+        with ir.InsertionPoint(place), place.location:
+            for half in HALVES:
+                event = {"static_event_id": f"#hir.event<EVENT_ID{half}>"}
+                build(name, {**pipes, **event}, [])
+    for number, product in enumerate(products):
+        with ir.InsertionPoint(product), product.location:
+            i64 = ir.IntegerType.get_signless(64)
+            given = [
+                arith.ConstantOp(i64, ir.IntegerAttr.get(i64, value)).result
+                for value in (number % len(HALVES), *HALVES)
+            ]
+        numbers = range(len(product.operands) - len(given), len(product.operands))
+        for operand, value in zip(numbers, given, strict=True):
+            product.operands[operand] = value
+
+
+def without_gaps(factor: ir.Value) -> ir.Value:
+    """The fractals of a factor [outer, inner, 16, lanes] with as many in a column as lie from one
+    column to the next: AscendNPU-IR's library sees sizes and no strides, and the product says how
+    many of k there are, its result how many of the other dimension.
+
+    Raises:
+        NoCounterpart: fractals of a column lie apart, or columns in each other.
+    """
+    view = buffer_of(factor)
+    (outer, inner, rows, lanes), (column, fractal) = view.shape, view.strides[:2]
+    size = rows * lanes
+    pitch, rest = divmod(column, size) if outer > 1 else (inner, 0)
+    if rest or pitch < inner or (inner > 1 and fractal != size):
+        raise NoCounterpart(f"cce.mad_l1 of fractals {column} and {fractal} elements apart")
+    shape, strides = [outer, pitch, rows, lanes], [pitch * size, size, lanes, 1]
+    if (list(view.shape), list(view.strides)) == (shape, strides):
+        return factor
+    return seen_with(factor, shape, strides)
 
 
 def fixpipe(op: Op, operands: Sequence[ir.Value]) -> None:

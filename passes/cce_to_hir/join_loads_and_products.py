@@ -23,10 +23,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.cce.effects import effects_of
+from davinci.machine import Machine
 from davinci.mlir import Op, arith, ir, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels, launched_programs
@@ -39,7 +41,8 @@ from davinci.passes.cce_to_hir.loaded_fractals import (
     viewed_buffer,
     written,
 )
-from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.cce_to_hir.whole_fills import fill_in_front
+from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import FRACTAL_SIDE as SIDE
 
 TURNED = ("a_transpose", "b_transpose")
@@ -54,15 +57,17 @@ class JoinLoadsAndProductsPass(Pass):
 
     NAME = "join-loads-and-products"
 
+    machine: str = option("ascend910b", "machine file that gives what fills of L1 take")
+
     def run(self, op: Op) -> None:
         found = {symbol_name(kernel): kernel for kernel in kernels(op)}
         launches = launched_programs(op).values()
         for name, kernel in found.items():
             names = next((each for each in launches if name in each), [name])
-            join(kernel, [found[each] for each in names])
+            join(kernel, [found[each] for each in names], machines.load(self.machine))
 
 
-def join(kernel: Op, programs: Sequence[Op]) -> None:
+def join(kernel: Op, programs: Sequence[Op], machine: Machine) -> None:
     """Joins the products of a kernel with their loads, if all of them can be.
 
     Args:
@@ -90,6 +95,7 @@ def join(kernel: Op, programs: Sequence[Op]) -> None:
     for load in operations(kernel, *LOADS):
         load.erase()
     lengthen(kernel)
+    fill_in_front(kernel, machine)
     for op in reversed(operations(kernel, *VIEWS, "memref.alloc")):
         if not list(op.results[0].uses):
             op.erase()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import BufferView, buffer_of
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.columns import ColumnsOfFractals
 from davinci.dialects.cce.instructions import LOADS, RECTANGLE_LOADS
 from davinci.isa.strides import SharedDim, merge_dims
-from davinci.machine import Machine
+from davinci.machine.views import loads_rectangles
 from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
@@ -17,20 +18,19 @@ from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant, move
 from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE as SIDE
 
-FRACTAL = SIDE * SIDE
-"""Elements of a fractal of f16."""
-
 
 @lowering("load2d")
 def lower_load2d(emitter: Emitter, op: Op) -> None:
     """The repeat walks one dimension of fractals, a loop the other; one instruction if they merge.
 
     The destination is contiguous, so only the innermost dimension can be the repeat. Columns of
-    fractals to L0A are one instruction where loads of windows take rectangles.
+    fractals to L0A, and to L0B if they are transposed, are one instruction where loads of windows
+    take rectangles.
     """
     src, dst = (buffer_of(v) for v in op.operands)
-    if is_image(emitter.machine, src, dst) and not attribute(op, "transpose", False):
-        load_image(emitter, op, src)
+    image = ColumnsOfFractals.of(src, dst, bool(attribute(op, "transpose", False)))
+    if image is not None and loads_rectangles(emitter.machine, image.space, image.dtype):
+        load_image(emitter, op, image)
         return
     record = emitter.record(op, LOADS[dst.space], src.dtype)
     fractal = SIDE * src.block
@@ -59,27 +59,16 @@ def lower_load2d(emitter: Emitter, op: Op) -> None:
         emitter.loops(dims, sizes, at, body)
 
 
-def is_image(machine: Machine, src: BufferView, dst: BufferView) -> bool:
-    """Whether fractals for L0A, [rows][columns], are an image of one row of pixels: fractals of a
-    column follow each other, and each column is a block of channels."""
-    (rows, columns), (down, across) = src.shape[:2], src.strides[:2]
-    return (
-        dst.space == "L0A"
-        and src.dtype in machine.intrinsics.get(RECTANGLE_LOADS["L0A"], ())
-        and min(rows, columns) > 1
-        and down == FRACTAL
-        and across >= rows * FRACTAL
-    )
-
-
-def load_image(emitter: Emitter, op: Op, src: BufferView) -> None:
-    """Windows of one pixel each, so many as rows, of the channels of all columns."""
-    record = emitter.record(op, RECTANGLE_LOADS["L0A"], src.dtype)
+def load_image(emitter: Emitter, op: Op, image: ColumnsOfFractals) -> None:
+    """Windows of one pixel each, all of them, of the channels of all columns."""
+    record = emitter.record(op, RECTANGLE_LOADS[image.space], image.dtype)
     source, target = (emitter.addresses.of(value) for value in op.operands)
     pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 0)
-    emitter.set_image({"l1_w": src.strides[1] // SIDE, "l1_h": 1, **pads})
+    emitter.set_image({"l1_w": image.pitch * SIDE, "l1_h": 1, **pads})
     fields = {field.name: field.minimum for field in record.fields}
-    fields |= {"m_extension": src.shape[0] * SIDE, "k_extension": src.shape[1] * SIDE}
+    fields |= {"m_extension": image.pixels * SIDE, "k_extension": image.channels * SIDE}
+    if image.space == "L0A":
+        fields["transpose"] = int(image.transpose)
     emitter.instruction(record, [target, source], fields)
 
 

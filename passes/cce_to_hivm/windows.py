@@ -14,6 +14,7 @@ from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.dialects.cce.instructions import RECTANGLE_LOADS, WINDOW_LOADS
 from davinci.dialects.cce.windows import LoadedWindows
 from davinci.isa.img2col import CHANNELS, PLACE_BITS, encoded
+from davinci.machine.views import loads_rectangles
 from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift, constant_i64
@@ -38,7 +39,8 @@ def lower_load3d(emitter: Emitter, op: Op) -> None:
     windows = LoadedWindows.of(op)
     if (padding := attribute(op, "padding")) is not None:
         emitter.set_padding(padding)
-    if src.dtype in emitter.machine.intrinsics.get(RECTANGLE_LOADS[dst.space], ()):
+    # To L0B rectangles are transposed.
+    if dst.space == "L0A" and loads_rectangles(emitter.machine, dst.space, src.dtype):
         load_rectangles(emitter, op, windows, src, dst)
         return
     record = emitter.record(op, WINDOW_LOADS[dst.space], src.dtype)

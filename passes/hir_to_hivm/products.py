@@ -1,13 +1,15 @@
 """Products: rows into fractals in L1, products of what is in L1, and results out of L0C.
 
 `mmadL1` cuts k into parts that fit half of L0A and L0B, loads the parts in turn into both halves,
-and orders loads and products by flags, as AscendNPU-IR's library does. Parts are loaded row of
-fractals by row of fractals here, where the library has one instruction for all of them; f32 that is
-transposed on its way takes that one instruction, for no other one transposes f32.
+and orders loads and products by flags, as AscendNPU-IR's library does. As there, a part of A, and
+of B where that is transposed on its way, is one load3dv2 of an image of height 1, and a part of B
+that is not transposed one load2d; bytes of A are a load2d a row of fractals. What it passes over is
+strides: fractals of a factor follow each other, and its sizes say how far apart the columns are.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from davinci.dialects.base import attribute
@@ -142,11 +144,11 @@ def columns_of_fractals(dst: MemrefView) -> dict[str, IndexLike]:
 
 @dataclass(frozen=True)
 class FactorInL1:
-    """A factor in L1 as fractals of 16 rows of 32 bytes, and where its parts go.
+    """A factor in L1 as fractals of 16 rows of 32 bytes without gaps, and where its parts go.
 
     Attributes:
         view: the fractals, by blocks of the outer and of the inner dimension.
-        turned: whether fractals are transposed on their way.
+        turned: whether fractals are transposed.
         k_first: whether the blocks of k are the outer dimension in L1, whose elements are columns
             of fractals.
     """
@@ -154,6 +156,22 @@ class FactorInL1:
     view: MemrefView
     turned: bool
     k_first: bool
+
+    @staticmethod
+    def of(view: MemrefView, turned: bool, k_first: bool) -> FactorInL1:
+        """The factor that a view is.
+
+        Raises:
+            Unsupported: its sizes are not known, or its fractals lie apart, which AscendNPU-IR's
+                library does not see.
+        """
+        if not view.static:
+            raise Unsupported("mmadL1 of a size that the program computes")
+        (outer, inner), steps = view.shape[:2], view.steps[:2]
+        fractal = math.prod(view.shape[2:])
+        if (outer > 1 and steps[0] != inner * fractal) or (inner > 1 and steps[1] != fractal):
+            raise Unsupported(f"mmadL1 of fractals {steps} elements apart")
+        return FactorInL1(view, turned, k_first)
 
     @property
     def lanes(self) -> int:
@@ -190,7 +208,7 @@ class FactorInL1:
 
     def stride(self, along_k: bool) -> int:
         """Fractals from one block to the next."""
-        return self.view.steps[0 if along_k == self.k_first else 1] // (SIDE * self.lanes)
+        return self.view.shape[1] if along_k == self.k_first else 1
 
 
 class L1Product:
@@ -203,29 +221,24 @@ class L1Product:
             raise Unsupported("mmadL1 with a bias or unit flags")
         self.translator, self.init = translator, init
         self.c = translator.view(op, c)
+        rows = self.c.sizes[1]
+        if not isinstance(rows, int):
+            raise Unsupported("mmadL1 into a result whose size the program computes")
+        self.rows = rows
         left, right = translator.view(op, a), translator.view(op, b)
         kind = left.kind
-        if kind not in PRODUCTS or not (left.static and right.static):
-            raise Unsupported(f"mmadL1 of {kind}, or of a size that the program computes")
+        if kind not in PRODUCTS:
+            raise Unsupported(f"mmadL1 of {kind}")
         if "enable_HF32" in op.attributes:
             raise Unsupported("mmadL1 that rounds f32 to HF32")
         self.record = translator.record("mad", PRODUCTS[kind])
         a_turned, b_turned = "a_transpose" in op.attributes, "b_transpose" in op.attributes
-        self.a = FactorInL1(left, a_turned, k_first=not a_turned)
+        self.a = FactorInL1.of(left, a_turned, k_first=not a_turned)
         # L0B has fractals of [n, k], L1 those of [k, n] unless B is transposed.
-        self.b = FactorInL1(right, not b_turned, k_first=b_turned)
+        self.b = FactorInL1.of(right, not b_turned, k_first=b_turned)
         if kind == "s8" and (self.a.turned or self.b.turned):
             raise Unsupported("mmadL1 that transposes bytes")
-        bits = kind if kind in ("f32", "s8") else "f16"
-        squares = bits == "f32"
-        names = {
-            Space.L0A: ("ca", squares and self.a.turned),
-            Space.L0B: ("cb", squares and self.b.turned),
-        }
-        self.loads = {
-            space: translator.record(f"{'img2colv2' if whole else 'load'}_cbuf_to_{place}", bits)
-            for space, (place, whole) in names.items()
-        }
+        self.bits = kind if kind in ("f32", "s8") else "f16"
         self.m, self.k, self.n = (folded(value) for value in (m, k, n))
         given = [folded(value) for value in events] + [NO_EVENT] * (7 - len(events))
         self.wait_a, self.wait_b, self.free_a, self.free_b, self.turn, *self.back = given
@@ -271,9 +284,9 @@ class L1Product:
             at = Address(space, None, self.half(side, half))
             blocks = builder.divided(builder.add(size, factor.k_unit - 1), factor.k_unit)
             begin = number * most // factor.k_unit
-            if factor.turned and factor.view.itemsize == 4:
-                self.load_squares(factor, at, begin, blocks)
-            elif space is Space.L0A:
+            if factor.turned or (factor is self.a and self.bits != "s8"):
+                self.load_image(factor, at, begin, blocks)
+            elif factor is self.a:
                 self.load_left(factor, at, begin, blocks)
             else:
                 self.load_right(factor, at, begin, blocks)
@@ -318,73 +331,62 @@ class L1Product:
             return Shift(side * size)
         return Shift(0, arith.MulIOp(side, constant_i64(size)).result)
 
-    def load_squares(self, side: FactorInL1, at: Address, begin: int, blocks: IndexLike) -> None:
-        """f32 that is transposed: an image of height 1 whose pixels are 8 elements of a row of k.
-
-        Its channels, the other dimension, become rows of fractals.
-        """
-        rows = side.stride(along_k=False) * SIDE
+    def load_image(self, side: FactorInL1, at: Address, begin: int, blocks: IndexLike) -> None:
+        """A factor as an image of height 1: a pixel is a row of fractals, its channels are their
+        columns. Where fractals are turned, pixels are k and channels become rows of L0A or L0B."""
+        if side is self.a:
+            of_other = self.rows * SIDE
+        else:
+            known = self.n if isinstance(self.n, int) else side.elements[1]
+            of_other = ceil_div(known, side.other_unit) * side.other_unit
+        extents: list[IndexLike] = [builder.mul(blocks, side.k_unit), of_other]
+        pixels, channels = extents if side.turned else reversed(extents)
         pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 0)
+        width = SIDE * side.view.shape[1]
         fmatrix = self.translator.record("set_fmatrix")
-        self.translator.instruction(fmatrix, [], l1_w=rows, l1_h=1, **pads)
-        record, taken = self.loads[at.space], side.elements[1]
-        if side is self.b and isinstance(self.n, int):
-            taken = min(taken, ceil_div(self.n, side.lanes) * side.lanes)
-        fields = {
-            f.name: 1 for f in record.fields if f.name.startswith(("stride", "filter", "dil"))
-        }
+        self.translator.instruction(fmatrix, [], l1_w=width, l1_h=1, **pads)
+        place = "ca" if at.space is Space.L0A else "cb"
+        record = self.translator.record(f"img2colv2_cbuf_to_{place}", self.bits)
+        fields: dict[str, IndexLike] = {f.name: f.minimum for f in record.fields}
+        fields |= {"k_extension": field(channels), "m_extension": field(pixels)}
         if at.space is Space.L0A:
-            fields["transpose"] = 1
-        self.translator.instruction(
-            record,
-            [at, side.view.address],
-            k_extension=taken,
-            m_extension=field(builder.mul(blocks, SIDE)),
-            k_start=0,
-            m_start=begin * SIDE,
-            **fields,
-        )
+            fields["transpose"] = int(side.turned)
+        source = side.view.at(side.fractal(begin, 0)).address
+        self.translator.instruction(record, [at, source], **fields)
 
     def load_left(self, side: FactorInL1, at: Address, begin: int, blocks: IndexLike) -> None:
-        """A as rows of fractals: one instruction for each 16 rows."""
+        """Bytes of A as rows of fractals: one instruction for each 16 rows."""
+        record = self.translator.record("load_cbuf_to_ca", self.bits)
+        fields = {"start_index": 0, "src_stride": side.stride(along_k=True), "transpose": 0}
         for row in range(side.blocks[1]):
-            pitch = builder.mul(blocks, row)
-            target = at.plus(fractals(pitch))
+            target = at.plus(fractals(builder.mul(blocks, row)))
             source = side.view.at(side.fractal(begin, row)).address
-            fields = {"src_stride": side.stride(along_k=True), "transpose": int(side.turned)}
-            self.translator.instruction(
-                self.loads[Space.L0A],
-                [target, source],
-                start_index=0,
-                repeat=field(blocks),
-                **fields,
-            )
+            self.translator.instruction(record, [target, source], repeat=field(blocks), **fields)
 
     def load_right(self, side: FactorInL1, at: Address, begin: int, blocks: IndexLike) -> None:
-        """B as rows of fractals of [n, k]: an instruction for each block of k."""
+        """B as rows of fractals of [n, k]: one instruction, or one for each block of k where fewer
+        columns are multiplied than lie in L1."""
         wide = ceil_div(self.n, SIDE) if isinstance(self.n, int) else side.blocks[1]
         wide = min(wide, side.blocks[1])
-        fields = {"src_stride": side.stride(along_k=False), "transpose": int(side.turned)}
+        record = self.translator.record("load_cbuf_to_cb", self.bits)
+        fields = {"start_index": 0, "src_stride": 1, "transpose": 0}
 
-        def row(k: IndexLike) -> None:
+        def load(k: IndexLike, repeat: IndexLike) -> None:
             target = at.plus(fractals(builder.mul(k, wide)))
             source = side.view.at(side.fractal(builder.add(k, begin), 0)).address
-            self.translator.instruction(
-                self.loads[Space.L0B], [target, source], start_index=0, repeat=wide, **fields
-            )
+            self.translator.instruction(record, [target, source], repeat=field(repeat), **fields)
 
-        if isinstance(blocks, int):
+        if wide == side.blocks[1]:
+            load(0, builder.mul(blocks, wide))
+        elif isinstance(blocks, int):
             for number in range(blocks):
-                row(number)
-            return
-        with builder.for_loop(0, blocks) as k, self.translator.emitter.block():
-            row(k)
+                load(number, wide)
+        else:
+            with builder.for_loop(0, blocks) as k, self.translator.emitter.block():
+                load(k, wide)
 
     def multiply(self, size: IndexLike, first: bool, side: IndexLike, half: int) -> None:
         """C += A B of a part, or C = A B."""
-        rows = self.c.sizes[1]
-        if not isinstance(rows, int):
-            raise Unsupported("mmadL1 into a result whose size the program computes")
         wide = self.n if isinstance(self.n, int) else self.b.elements[1]
         init: IndexLike = 0
         if first:
@@ -396,11 +398,11 @@ class L1Product:
             Address(Space.L0A, None, self.half(side, half)),
             Address(Space.L0B, None, self.half(side, half)),
         ]
-        fields = {"m": rows * SIDE, "k": field(size), "n": wide, "init": init}
+        fields = {"m": self.rows * SIDE, "k": field(size), "n": wide, "init": init}
         if self.record.field_named("k_align"):
             fields["k_align"] = int(self.a.turned)
         self.translator.instruction(self.record, at, **fields)
-        if rows * ceil_div(wide, SIDE) < FEW_FRACTALS:
+        if self.rows * ceil_div(wide, SIDE) < FEW_FRACTALS:
             self.translator.barrier(Pipe.M)
 
 

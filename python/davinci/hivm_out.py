@@ -137,9 +137,10 @@ def stage_text(stage: str, options: pipelines.Options, joined: bool = True) -> s
     """A stage as text, with the pass that is added to it."""
     passes = pipelines.PIPELINES[stage](options)
     behind, added = ADDED.get(stage, ("", ""))
-    if added and (joined or added != JoinLoadsAndProductsPass.NAME):
+    joins = added == JoinLoadsAndProductsPass.NAME
+    if added and (joined or not joins):
         at = next(i for i, name in enumerate(passes) if name.startswith(behind))
-        passes.insert(at, added)
+        passes.insert(at, f"{added}{{machine={options.machine}}}" if joins else added)
     if joined:
         spare = f" spare-bytes={SPARE_BYTES}}}"
         passes = [p.removesuffix("}") + spare if p.startswith(PLAN) else p for p in passes]

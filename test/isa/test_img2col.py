@@ -154,14 +154,16 @@ def test_block_of_windows_and_elements(make_bench, name, space, data):
         for k in range(deep):
             block, at = divmod(k_start // 16 + k, elements)
             i, j = divmod(at, fields["filter_w"])
+            fractal = np.full((16, 16), 7, np.uint16)
             for window in range(16):
                 row, column = divmod(m_start + 16 * m + window, wide)
                 y = row * fields["stride_h"] - top + i * fields["dilation_h"]
                 x = column * fields["stride_w"] - left + j * fields["dilation_w"]
-                inside = 0 <= y < height and 0 <= x < width
-                pixel = image[block, y, x] if inside else np.full(16, 7, np.uint16)
-                after[place : place + 32] = np.ascontiguousarray(pixel).view(np.uint8)
-                place += 32
+                if 0 <= y < height and 0 <= x < width:
+                    fractal[window] = image[block, y, x]
+            rows = fractal if name == "ca" else fractal.T  # L0B has channels as rows, always
+            after[place : place + 512] = np.ascontiguousarray(rows).reshape(-1).view(np.uint8)
+            place += 512
     sides = {"pad_left": left, "pad_right": right, "pad_top": top, "pad_bottom": bottom}
     bench.run("set_fmatrix", l1_w=width, l1_h=height, **sides)
     bench.run("set_padding", bits=7)
@@ -174,7 +176,8 @@ def test_block_of_windows_and_elements(make_bench, name, space, data):
 @pytest.mark.parametrize("field", ["k_extension", "m_extension", "k_start", "m_start"])
 def test_blocks_are_whole_fractals(field):
     record = INSTRUCTIONS["img2colv2_cbuf_to_ca.f16"]
-    values = {"dst": 0, "src": 0} | {f.name: max(f.minimum, 16) for f in record.fields}
+    sizes = {f.name: max(f.minimum, 16) for f in record.fields if f.limit > 1}
+    values = {"dst": 0, "src": 0} | sizes
     with pytest.raises(InputError, match=f"{field}: found 17, expected a multiple of 16"):
         record.encode(values | {field: 17})
 
@@ -182,13 +185,20 @@ def test_blocks_are_whole_fractals(field):
 @pytest.mark.parametrize(
     ("name", "space", "transpose"), [("ca", "L0A", 0), ("ca", "L0A", 1), ("cb", "L0B", None)]
 )
-@pytest.mark.parametrize(("rows", "columns"), [(16, 8), (16, 16), (48, 24), (32, 40)])
-def test_f32_is_transposed(make_bench, name, space, transpose, rows, columns):
-    """Rows of f32 in L1, [columns / 8][rows][8], are an image of height 1: L0A takes them Zz or
-    their transpose Zz, L0B takes them Zn."""
+@pytest.mark.parametrize(
+    ("dtype", "rows", "columns"),
+    [
+        *((np.float16, *shape) for shape in ((16, 16), (48, 32), (32, 48))),
+        *((np.float32, *shape) for shape in ((16, 8), (16, 16), (48, 24), (32, 40))),
+    ],
+)
+def test_matrices_are_transposed(make_bench, name, space, transpose, dtype, rows, columns):
+    """Rows in L1, [columns / lanes][rows][lanes], are an image of height 1: L0A takes them Zz or
+    their transpose Zz, L0B takes them Zn. Of f32 half a square of 16 x 16 may be missing."""
+    lanes = 32 // dtype().itemsize
     bench = make_bench()
-    matrix = np.arange(1, rows * columns + 1, dtype=np.float32).reshape(rows, columns)
-    bench.put(Space.L1, SRC, matrix.reshape(rows, columns // 8, 8).swapaxes(0, 1))
+    matrix = np.arange(1, rows * columns + 1).astype(dtype).reshape(rows, columns)
+    bench.put(Space.L1, SRC, matrix.reshape(rows, columns // lanes, lanes).swapaxes(0, 1))
     ones = ("stride_w", "stride_h", "filter_w", "filter_h", "dilation_w", "dilation_h")
     fields = dict.fromkeys(ones, 1) | {"k_start": 0, "m_start": 0}
     fields |= {"k_extension": columns, "m_extension": rows}
@@ -196,14 +206,15 @@ def test_f32_is_transposed(make_bench, name, space, transpose, rows, columns):
         fields["transpose"] = transpose
     bench.run("set_fmatrix", l1_w=rows, l1_h=1, pad_left=0, pad_right=0, pad_top=0, pad_bottom=0)
     before = bench.memory[Space[space]].copy()
-    bench.run(f"img2colv2_cbuf_to_{name}.f32", dst=DST, src=SRC, **fields)
+    kind = np.dtype(dtype).name.replace("float", "f")
+    bench.run(f"img2colv2_cbuf_to_{name}.{kind}", dst=DST, src=SRC, **fields)
     if transpose == 0:
-        expected = matrix.reshape(rows // 16, 16, columns // 8, 8).transpose(0, 2, 1, 3)
+        expected = matrix.reshape(rows // 16, 16, columns // lanes, lanes).transpose(0, 2, 1, 3)
     else:
         wide = -(-columns // 16)
-        padded = np.zeros((rows, 16 * wide), np.float32)
+        padded = np.zeros((rows, 16 * wide), dtype)
         padded[:, :columns] = matrix
-        parts = padded.reshape(rows // 8, 8, wide, 16)
+        parts = padded.reshape(rows // lanes, lanes, wide, 16)
         expected = parts.transpose((2, 0, 3, 1) if name == "ca" else (0, 2, 3, 1))
     after = before.copy()
     after[DST : DST + expected.nbytes] = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)

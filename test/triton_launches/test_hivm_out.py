@@ -128,29 +128,29 @@ def test_the_same_bytes(name: str) -> None:
 
 
 PRODUCTS = {
-    "steps of k": ("[1] x [0]", "512x1024", "1024x256", "512x256", "f16", 1.3),
-    "sizes that are no fractals": ("[1] x [0]", "33x77", "77x50", "33x50", "f16", 1.15),
-    "tails on several cores": ("[1] x [0]", "200x300", "300x100", "200x100", "f32", 1.15),
-    "a last row of k alone": ("[1] x [0]", "257x257", "257x400", "257x400", "f16", 1.6),
-    "one row": ("[1] x [0]", "1x512", "512x300", "1x300", "f16", 1.15),
-    "columns of B": ("[1] x [1]", "64x96", "128x96", "64x128", "f16", 1.15),
-    "rows of A": ("[0] x [0]", "96x64", "96x130", "64x130", "f32", 1.15),
+    "steps of k": ("[1] x [0]", "512x1024", "1024x256", "512x256", "f16", 1.1),
+    "sizes that are no fractals": ("[1] x [0]", "33x77", "77x50", "33x50", "f16", 1.1),
+    "tails on several cores": ("[1] x [0]", "200x300", "300x100", "200x100", "f32", 1.1),
+    "a last row of k alone": ("[1] x [0]", "257x257", "257x400", "257x400", "f16", 1.1),
+    "one row": ("[1] x [0]", "1x512", "512x300", "1x300", "f16", 1.1),
+    "columns of B": ("[1] x [1]", "64x96", "128x96", "64x128", "f16", 1.1),
+    "rows of A": ("[0] x [0]", "96x64", "96x130", "64x130", "f32", 1.1),
     "parts of k, which vector cores add": (
         "[1] x [0]",
         "96x2100",
         "2100x500",
         "96x500",
         "f16",
-        1.15,
+        1.1,
     ),
-    "B that vector cores lay out": ("[1] x [0]", "96x700", "700x1000", "96x1000", "f16", 1.4),
-    "parts of k of a narrow product": ("[1] x [0]", "1000x1000", "1000x24", "1000x24", "f32", 1.15),
+    "B that vector cores lay out": ("[1] x [0]", "96x700", "700x1000", "96x1000", "f16", 1.1),
+    "parts of k of a narrow product": ("[1] x [0]", "1000x1000", "1000x24", "1000x24", "f32", 1.1),
 }
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_the_same_bytes_of_products(name: str) -> None:
-    """Products wait for the loads of each, so they take longer."""
+    """What ours keeps in L0A or L0B for several products is loaded again for each."""
     dims, a, b, c, result, most = PRODUCTS[name]
     types = f"tensor<{a}xf16>, tensor<{b}xf16>", f"tensor<{c}x{result}>"
     text = f"""func.func @main(%a: tensor<{a}xf16>, %b: tensor<{b}xf16>) -> {types[1]} {{
@@ -283,7 +283,7 @@ def test_layer_norms(kind: str) -> None:
 @pytest.mark.parametrize("text", SCATTERED.values(), ids=SCATTERED)
 def test_squares_whose_rows_lie_anywhere(text: str) -> None:
     """They go by way of a buffer, which takes longer."""
-    assert slower(text) < 7
+    assert slower(text) < 3
 
 
 def convolution(channels: int, pad: int) -> str:
@@ -388,7 +388,7 @@ def attention(heads: int, length: int, size: int) -> str:
 def test_attention() -> None:
     """Each product loads its factors again: keys, which stay in L0A of ours, and weights for both
     halves of their rows. The next keys, which ours loads while products run, come behind them."""
-    assert slower(attention(1, 300, 64)) < 4
+    assert slower(attention(1, 300, 64)) < 1.9
 
 
 def test_convolutions_are_products_of_unfolded_windows() -> None:

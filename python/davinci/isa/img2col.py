@@ -13,9 +13,9 @@ ends where windows would reach beyond the padding on the right; later rows begin
 the left. Windows below the image are padding.
 
 load3dv1 (910, 310) names a first window and one direction. load3dv2 (910B) takes a rectangle of
-windows and kernel elements, counted from the first window at the padding above and on the left. Of
-f32 it can turn the rectangle on its way, which makes it the transposing load of matrices whose rows
-lie in L1 as fractals of 16 x 8: an image of height 1 whose pixels are the rows.
+windows and kernel elements, counted from the first window at the padding above and on the left. To
+L0A it can turn the rectangle on its way, to L0B it always does, which makes it the transposing load
+of matrices whose rows lie in L1 as fractals: an image of height 1 whose pixels are the rows.
 """
 
 from __future__ import annotations
@@ -159,9 +159,6 @@ FIELDS = (
 CHANNELS = BLOCK_BYTES // 2
 """Channels of f16 of a pixel in a block."""
 
-SINGLES = BLOCK_BYTES // 4
-"""Channels of f32 of a pixel in a block."""
-
 BLOCK_FIELDS = (
     Field("k_extension", 0, 15, doc="channels of kernel elements that are taken; 0: no operation"),
     Field("m_extension", 16, 31, doc="windows that are taken; 0: no operation"),
@@ -171,7 +168,12 @@ BLOCK_FIELDS = (
 )
 
 TRANSPOSE = Field(
-    "transpose", 44, 44, word=1, doc="1: rows of L0A are channels, its columns are windows"
+    "transpose",
+    44,
+    44,
+    word=1,
+    doc="1: rows of L0A are channels, its columns are windows; 0 if not given",
+    optional=True,
 )
 
 PLACE_BITS = 16
@@ -323,19 +325,19 @@ def regions(dst: Space, dtype: str) -> Regions:
         place = values["src"] + first * BLOCK_BYTES
         read = Access(Space.L1, place, dims, lanes, element, taken[:, None])
         count = len(pixels.rows)
-        if turns(values, dst, lanes):
-            high = values["m_extension"] // SIDE
-            # A square of 16 x 16 takes two fractals, also where only one holds channels.
-            count = 2 * high * ceil_div(count, 2 * high) if high else 0
+        if turns(values, dst) and (high := values["m_extension"] // SIDE):
+            # A square of 16 x 16 of f32 takes two fractals, also where only one holds channels.
+            together = SIDE // lanes * high
+            count = together * ceil_div(count, together)
         steps = ((count, values.get("jump_stride", 1) * FRACTAL_BYTES),)
         return [read], [Access(dst, values["dst"], steps, SIDE * lanes, element)]
 
     return accesses
 
 
-def turns(values: Values, dst: Space, lanes: int) -> bool:
-    """Whether a load transposes: of f32 to L0B always, to L0A if it says so."""
-    return lanes == SINGLES and (dst is Space.L0B or bool(values["transpose"]))
+def turns(values: Values, dst: Space) -> bool:
+    """Whether a load3dv2 transposes: to L0B always, to L0A if it says so."""
+    return "k_extension" in values and (dst is Space.L0B or bool(values["transpose"]))
 
 
 def columns(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -351,24 +353,26 @@ def columns(values: Values, registers: Registers, arrays: Sequence[Array]) -> Se
 
 
 def turned(dst: Space) -> Compute:
-    """`compute` of loads of f32: fractals of the transposed matrix, Zz in L0A and Zn in L0B.
+    """`compute` of load3dv2: fractals of the transposed matrix, Zz in L0A and Zn in L0B, where the
+    load transposes.
 
-    Channels are the rows of fractals then, whose missing half is zeros where they are an odd
-    multiple of 8 (assumed: no result that is used depends on it).
+    Channels are the rows of fractals then. Of f32, which has 8 in a block, the missing half is
+    zeros where they are an odd number of blocks (assumed: no result that is used depends on it).
     """
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
         (found,) = columns(values, registers, arrays)
-        if not turns(values, dst, SINGLES) or not found.size:
+        if not turns(values, dst) or not found.size:
             return [found]
-        high = values["m_extension"] // SIDE
-        blocks = found.reshape(high, -1, SIDE, SINGLES)
-        deep = blocks.shape[1]
-        blocks = np.pad(blocks, ((0, 0), (0, deep % 2), (0, 0), (0, 0)))
-        # [windows / 8, 8][channels / 16, 16]
-        parts = blocks.transpose(0, 2, 1, 3).reshape(2 * high, SINGLES, -1, SIDE)
+        lanes = found.shape[1] // SIDE
+        high, blocks_of_square = values["m_extension"] // SIDE, SIDE // lanes
+        blocks = found.reshape(high, -1, SIDE, lanes)
+        missing = -blocks.shape[1] % blocks_of_square
+        blocks = np.pad(blocks, ((0, 0), (0, missing), (0, 0), (0, 0)))
+        # [windows / lanes, lanes][channels / 16, 16]
+        parts = blocks.transpose(0, 2, 1, 3).reshape(blocks_of_square * high, lanes, -1, SIDE)
         order = (2, 0, 3, 1) if dst is Space.L0A else (0, 2, 3, 1)
-        return [parts.transpose(order).reshape(-1, SIDE * SINGLES)]
+        return [parts.transpose(order).reshape(-1, SIDE * lanes)]
 
     return compute
 
@@ -396,47 +400,34 @@ for name, dst in [("img2col_cbuf_to_ca", Space.L0A), ("img2col_cbuf_to_cb", Spac
         )
 
 for name, dst in [("img2colv2_cbuf_to_ca", Space.L0A), ("img2colv2_cbuf_to_cb", Space.L0B)]:
-    define(
-        Instruction(
-            name=name,
-            type="f16",
-            pipe=Pipe.MTE1,
-            operands=(
-                Operand("dst", dst, True, "fractals of 16 windows x 16 channels"),
-                Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
-            ),
-            fields=BLOCK_FIELDS,
-            accesses=regions(dst, "f16"),
-            compute=columns,
-            timing="mte1_load3d",
-            doc=f"Makes fractals of windows of an image in L1 (load3dv2) in {dst.name}: of 16 "
-            "windows all kernel elements, then of the next 16. The image is as wide and as high "
-            "as set_fmatrix says, windows begin at the padding above and on the left of it. "
-            "Transposing and a second FMATRIX do not exist.",
-            source=SOURCE,
-            check=whole_fractals(CHANNELS),
+    for dtype in ("f16", "f32"):
+        to_left, lanes = dst is Space.L0A, BLOCK_BYTES // DTYPES[dtype].itemsize
+        rows = (
+            f"16 windows x {lanes} channels, or transposed"
+            if to_left
+            else f"16 channels x {lanes} windows"
         )
-    )
-    to_left = dst is Space.L0A
-    rows = "16 windows x 8 channels, or transposed" if to_left else "16 channels x 8 windows"
-    define(
-        Instruction(
-            name=name,
-            type="f32",
-            pipe=Pipe.MTE1,
-            operands=(
-                Operand("dst", dst, True, f"fractals of {rows}"),
-                Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
-            ),
-            fields=(*BLOCK_FIELDS, TRANSPOSE) if to_left else BLOCK_FIELDS,
-            accesses=regions(dst, "f32"),
-            compute=turned(dst),
-            timing="mte1_load3d",
-            doc=f"Makes fractals of windows of an image in L1 (load3dv2) in {dst.name}. "
-            + ("With `transpose` they are" if to_left else "They are")
-            + " those of the transposed matrix, so that channels are rows of fractals. The image "
-            "is as wide and as high as set_fmatrix says. A second FMATRIX does not exist.",
-            source="docs/hardware.md a3 (rates; transposing assumed to be as fast), c (load3dv2)",
-            check=whole_fractals(SINGLES),
+        define(
+            Instruction(
+                name=name,
+                type=dtype,
+                pipe=Pipe.MTE1,
+                operands=(
+                    Operand("dst", dst, True, f"fractals of {rows}"),
+                    Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
+                ),
+                fields=(*BLOCK_FIELDS, TRANSPOSE) if to_left else BLOCK_FIELDS,
+                accesses=regions(dst, dtype),
+                compute=turned(dst),
+                timing="mte1_load3d",
+                doc=f"Makes fractals of windows of an image in L1 (load3dv2) in {dst.name}: of 16 "
+                "windows all kernel elements, then of the next 16. "
+                + ("With `transpose` they are" if to_left else "They are")
+                + " those of the transposed matrix, so that channels are rows of fractals. The "
+                "image is as wide and as high as set_fmatrix says, windows begin at the padding "
+                "above and on the left of it. A second FMATRIX does not exist.",
+                source="docs/hardware.md a3 (rates; transposing assumed to be as fast), c "
+                "(load3dv2); layout of the words assumed",
+                check=whole_fractals(lanes),
+            )
         )
-    )

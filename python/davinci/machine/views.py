@@ -105,3 +105,13 @@ def legal_intrinsics(machine: Machine) -> dict[str, list[str]]:
 def copies_elements(machine: Machine) -> bool:
     """Whether copies between GM and UB end at any element, not only at whole blocks of 32 bytes."""
     return all({"b8", "b16", "b32"} <= {*machine.intrinsics.get(n, ())} for n in EXACT_COPIES)
+
+
+RECTANGLES = {"L0A": "img2colv2_cbuf_to_ca", "L0B": "img2colv2_cbuf_to_cb"}
+"""Instructions that load a rectangle of windows and elements of a kernel (load3dv2)."""
+
+
+def loads_rectangles(machine: Machine, space: str, dtype: str = "f16") -> bool:
+    """Whether one load brings all columns of fractals of a matrix from L1 to L0A, or transposed to
+    L0B: as an image of one row of pixels."""
+    return dtype in machine.intrinsics.get(RECTANGLES[space], ())

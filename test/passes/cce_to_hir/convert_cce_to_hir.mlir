@@ -71,8 +71,12 @@ func.func @adds() attributes {ascend.kernel, ascend.core = "aiv"} {
 }
 
 // On cube cores: loads of a product wait for what comes into L1, and it for them; rows become
-// columns of fractals, what is behind them is filled run by run, and results are rounded.
+// columns of fractals, what is behind them is filled run by run, and results are rounded. Products
+// begin with either half of L0A and L0B in turn, which are free at first and waited for at the end.
+// The second one takes 16 of k from columns of 32, which its sizes have.
 // CHECK: func.func @p(
+// CHECK: "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_M>, static_event_id = #hir.event<EVENT_ID0>, wait_pipe = #hir.pipe<PIPE_MTE1>}
+// CHECK: "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_M>, static_event_id = #hir.event<EVENT_ID1>, wait_pipe = #hir.pipe<PIPE_MTE1>}
 // CHECK: "hir.nd2nz"({{.*}}) {dst_continuous, init_out_buffer = false, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<12x32xf16, "gm">, memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, "cbuf">) -> ()
 // CHECK: memref.reinterpret_cast {{.*}} to offset: [192], sizes: [64], strides: [1]
 // CHECK: "hir.vbrc"
@@ -80,9 +84,18 @@ func.func @adds() attributes {ascend.kernel, ascend.core = "aiv"} {
 // CHECK: "hir.vbrc"
 // CHECK: "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_MTE2>, static_event_id = #hir.event<EVENT_ID0>, wait_pipe = #hir.pipe<PIPE_MTE1>}
 // CHECK: [[N:%.+]] = arith.constant -1 : i64
-// CHECK: "hir.mmadL1"({{.*}}, [[N]], [[N]], [[N]], [[N]], [[N]], [[N]], [[N]]) {b_transpose, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 7, 0, 0>}
+// CHECK: [[TURN:%.+]] = arith.constant 0 : i64
+// CHECK: [[FIRST:%.+]] = arith.constant 0 : i64
+// CHECK: [[SECOND:%.+]] = arith.constant 1 : i64
+// CHECK: "hir.mmadL1"({{.*}}, [[N]], [[N]], [[N]], [[N]], [[TURN]], [[FIRST]], [[SECOND]]) {b_transpose, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 7, 0, 0>}
+// CHECK: arith.constant 16 : index
+// CHECK-NEXT: [[K:%.+]] = arith.constant 16 : index
+// CHECK: [[TURN:%.+]] = arith.constant 1 : i64
+// CHECK: "hir.mmadL1"({{%[^,]+, %[^,]+, %[^,]+, %[^,]+}}, [[K]], {{.*}}, [[TURN]], {{%[^,]+, %[^,]+}}) {{.*}} : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 256>, "cbuf">, memref<2x2x16x16xf16, strided<[512, 256, 16, 1], offset: 256>, "cbuf">,
 // CHECK: "hir.set_flag"() {set_pipe = #hir.pipe<PIPE_M>, static_event_id = #hir.event<EVENT_ID1>, wait_pipe = #hir.pipe<PIPE_MTE2>}
 // CHECK: "hir.fixpipe"({{.*}}) {dma_mode = #hir.dma_mode<nz2nd>, operandSegmentSizes = array<i32: 1, 1, 0, 0>, pre_quant = #hir.fixpipe_pre_quant_mode<F322F16>, pre_relu = #hir.fixpipe_pre_relu_mode<NORMAL_RELU>}
+// CHECK: "hir.wait_flag"() {set_pipe = #hir.pipe<PIPE_M>, static_event_id = #hir.event<EVENT_ID0>, wait_pipe = #hir.pipe<PIPE_MTE1>}
+// CHECK: "hir.wait_flag"() {set_pipe = #hir.pipe<PIPE_M>, static_event_id = #hir.event<EVENT_ID1>, wait_pipe = #hir.pipe<PIPE_MTE1>}
 func.func @p(%x: memref<12x32xf16>, %y: memref<16x16xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
   %true = arith.constant true
   %l1 = memref.alloc() {cce.address = 0 : i64} : memref<512xf16, #cce.space<"L1">>
@@ -95,6 +108,11 @@ func.func @p(%x: memref<12x32xf16>, %y: memref<16x16xf16>) attributes {ascend.ke
   "cce.set_flag"() {src = "MTE2", dst = "M", event = 0 : i64} : () -> ()
   "cce.wait_flag"() {src = "MTE2", dst = "M", event = 0 : i64} : () -> ()
   "cce.mad_l1"(%a, %a, %c, %true) {b_transpose} : (memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  %l2 = memref.alloc() {cce.address = 1024 : i64} : memref<1024xf16, #cce.space<"L1">>
+  %c2 = memref.alloc() {cce.address = 1024 : i64} : memref<2x1x16x16xf32, #cce.space<"L0C">>
+  %second = memref.reinterpret_cast %l1 to offset: [256], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 256>, #cce.space<"L1">>
+  %half = memref.reinterpret_cast %l2 to offset: [256], sizes: [2, 1, 16, 16], strides: [512, 256, 16, 1] : memref<1024xf16, #cce.space<"L1">> to memref<2x1x16x16xf16, strided<[512, 256, 16, 1], offset: 256>, #cce.space<"L1">>
+  "cce.mad_l1"(%second, %half, %c2, %true) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 256>, #cce.space<"L1">>, memref<2x1x16x16xf16, strided<[512, 256, 16, 1], offset: 256>, #cce.space<"L1">>, memref<2x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
   "cce.set_flag"() {src = "M", dst = "MTE2", event = 1 : i64} : () -> ()
   "cce.wait_flag"() {src = "M", dst = "MTE2", event = 1 : i64} : () -> ()
   "cce.fixpipe"(%c, %y) {relu} : (memref<1x1x16x16xf32, #cce.space<"L0C">>, memref<16x16xf16>) -> ()
@@ -174,14 +192,14 @@ func.func @meets(%lines: memref<16x8xi32>) attributes {ascend.kernel, ascend.cor
   return
 }
 
-// A square whose rows are not equally far apart is copied into rows that are, behind all buffers;
-// of rows at one place only the last one is left.
+// A square whose rows are not equally far apart is copied into rows that are, behind all buffers,
+// by as few copies as have rows that are; of rows at one place only the last one is left.
 // CHECK: func.func @scattered(
-// CHECK-COUNT-16: "hir.copy"
+// CHECK-COUNT-2: "hir.copy"({{.*}}) : (memref<8x16xf16, {{.*}}, memref<8x16xf16,
 // CHECK-NEXT: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
 // CHECK: "hir.vtranspose"({{.*}}) {{{.*}}} : (memref<16x16xf16, strided<[16, 1]>, "ub">, memref<16x16xf16, strided<[16, 1], offset: 256>, "ub">)
 // CHECK: "hir.pipe_barrier"() {pipe = #hir.pipe<PIPE_V>}
-// CHECK-COUNT-8: "hir.copy"
+// CHECK: "hir.copy"({{.*}}) : (memref<8x16xf16, strided<[16, 1], offset: 384>, "ub">, memref<8x16xf16, strided<[16, 1]>, "ub">) -> ()
 // CHECK-NOT: "hir.copy"
 // CHECK: return
 func.func @scattered() attributes {ascend.kernel, ascend.core = "aiv"} {

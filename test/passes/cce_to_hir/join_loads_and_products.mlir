@@ -103,3 +103,36 @@ func.func @parts(%x: memref<32x16xf16>) attributes {ascend.kernel, ascend.core =
   "cce.mad"(%half, %b, %l0c, %true) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 256>, #cce.space<"L0A">>, memref<1x2x16x16xf16, strided<[512, 256, 16, 1]>, #cce.space<"L0B">>, memref<2x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
   return
 }
+
+// Rows that columns of fractals lack: a fill of each column, or where there are many one of the
+// whole buffer in front of the rows.
+// CHECK-LABEL: func.func @fills
+// CHECK: "cce.nd2nz"
+// CHECK-NEXT: "cce.clear_l1"({{.*}}) : (memref<2x128xf16,
+// CHECK: [[ALL:%.+]] = memref.reinterpret_cast %{{.*}} to offset: [512], sizes: [1, 16384], strides: [16384, 1]
+// CHECK-NEXT: "cce.clear_l1"([[ALL]])
+// CHECK-NEXT: "cce.nd2nz"
+// CHECK-NOT: "cce.clear_l1"
+// CHECK: return
+func.func @fills(%x: memref<8x1024xf16>, %y: memref<8x32xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %true = arith.constant true
+  %few = memref.alloc() : memref<512xf16, #cce.space<"L1">>
+  %many = memref.alloc() : memref<16896xf16, #cce.space<"L1">>
+  %l0a = memref.alloc() : memref<1x1x16x16xf16, #cce.space<"L0A">>
+  %l0b = memref.alloc() : memref<1x1x16x16xf16, #cce.space<"L0B">>
+  %l0c = memref.alloc() : memref<1x1x16x16xf32, #cce.space<"L0C">>
+  %few_rows = memref.reinterpret_cast %few to offset: [0], sizes: [2, 8, 16], strides: [256, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<2x8x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>
+  %few_rest = memref.reinterpret_cast %few to offset: [128], sizes: [2, 128], strides: [256, 1] : memref<512xf16, #cce.space<"L1">> to memref<2x128xf16, strided<[256, 1], offset: 128>, #cce.space<"L1">>
+  %many_rows = memref.reinterpret_cast %many to offset: [512], sizes: [64, 8, 16], strides: [256, 16, 1] : memref<16896xf16, #cce.space<"L1">> to memref<64x8x16xf16, strided<[256, 16, 1], offset: 512>, #cce.space<"L1">>
+  %many_rest = memref.reinterpret_cast %many to offset: [640], sizes: [64, 128], strides: [256, 1] : memref<16896xf16, #cce.space<"L1">> to memref<64x128xf16, strided<[256, 1], offset: 640>, #cce.space<"L1">>
+  %a = memref.reinterpret_cast %few to offset: [0], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  %b = memref.reinterpret_cast %many to offset: [512], sizes: [1, 1, 16, 16], strides: [256, 256, 16, 1] : memref<16896xf16, #cce.space<"L1">> to memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 512>, #cce.space<"L1">>
+  "cce.nd2nz"(%y, %few_rows) : (memref<8x32xf16>, memref<2x8x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.clear_l1"(%few_rest) : (memref<2x128xf16, strided<[256, 1], offset: 128>, #cce.space<"L1">>) -> ()
+  "cce.nd2nz"(%x, %many_rows) : (memref<8x1024xf16>, memref<64x8x16xf16, strided<[256, 16, 1], offset: 512>, #cce.space<"L1">>) -> ()
+  "cce.clear_l1"(%many_rest) : (memref<64x128xf16, strided<[256, 1], offset: 640>, #cce.space<"L1">>) -> ()
+  "cce.load2d"(%a, %l0a) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<1x1x16x16xf16, #cce.space<"L0A">>) -> ()
+  "cce.load2d"(%b, %l0b) : (memref<1x1x16x16xf16, strided<[256, 256, 16, 1], offset: 512>, #cce.space<"L1">>, memref<1x1x16x16xf16, #cce.space<"L0B">>) -> ()
+  "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<1x1x16x16xf16, #cce.space<"L0A">>, memref<1x1x16x16xf16, #cce.space<"L0B">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  return
+}

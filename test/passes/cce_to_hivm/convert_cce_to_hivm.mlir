@@ -169,6 +169,30 @@ func.func @rectangle() attributes {ascend.kernel, ascend.unit = "cube"} {
   return
 }
 
+// Transposed columns are one, too, where B is [n][k] in L1 or A is [m][k]; in L0B such a load
+// always transposes, so B that lies as [k][n] is loaded row by row.
+// B-LABEL: func.func @turned
+// B: "hivm.set_fmatrix"() {l1_h = 1 : i64, l1_w = 64 : i64
+// B: "hivm.img2colv2_cbuf_to_cb"{{.*}}k_extension = 32 : i64{{.*}}m_extension = 48 : i64{{((?!transpose).)*$}}
+// B: "hivm.img2colv2_cbuf_to_ca"{{.*}}k_extension = 32 : i64{{.*}}m_extension = 48 : i64{{.*}}transpose = 1 : i64
+// B-COUNT-3: "hivm.load_cbuf_to_cb"{{.*}}transpose = 0 : i64
+// CHECK-LABEL: func.func @turned
+// CHECK-COUNT-3: "hivm.load_cbuf_to_cb"{{.*}}transpose = 1 : i64
+// CHECK-COUNT-2: "hivm.load_cbuf_to_ca"{{.*}}transpose = 1 : i64
+func.func @turned() attributes {ascend.kernel, ascend.unit = "cube"} {
+  %l = memref.alloc() {cce.address = 0 : i64} : memref<2x4x16x16xf16, #cce.space<"L1">>
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<2x3x16x16xf16, #cce.space<"L0A">>
+  %b = memref.alloc() {cce.address = 0 : i64} : memref<3x2x16x16xf16, #cce.space<"L0B">>
+  %kn = memref.reinterpret_cast %l to offset: [0], sizes: [3, 2, 16, 16], strides: [256, 1024, 16, 1]
+    : memref<2x4x16x16xf16, #cce.space<"L1">> to memref<3x2x16x16xf16, strided<[256, 1024, 16, 1]>, #cce.space<"L1">>
+  %mk = memref.reinterpret_cast %l to offset: [0], sizes: [2, 3, 16, 16], strides: [1024, 256, 16, 1]
+    : memref<2x4x16x16xf16, #cce.space<"L1">> to memref<2x3x16x16xf16, strided<[1024, 256, 16, 1]>, #cce.space<"L1">>
+  "cce.load2d"(%kn, %b) {transpose} : (memref<3x2x16x16xf16, strided<[256, 1024, 16, 1]>, #cce.space<"L1">>, memref<3x2x16x16xf16, #cce.space<"L0B">>) -> ()
+  "cce.load2d"(%mk, %a) {transpose} : (memref<2x3x16x16xf16, strided<[1024, 256, 16, 1]>, #cce.space<"L1">>, memref<2x3x16x16xf16, #cce.space<"L0A">>) -> ()
+  "cce.load2d"(%kn, %b) : (memref<3x2x16x16xf16, strided<[256, 1024, 16, 1]>, #cce.space<"L1">>, memref<3x2x16x16xf16, #cce.space<"L0B">>) -> ()
+  return
+}
+
 // Windows: load3dv2 takes all elements of the kernel of all windows, and counts both from the first
 // ones: here from channel 16 of the second block on, with two rows of padding above the image.
 // B-LABEL: func.func @windows

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
+from davinci.machine.views import loads_rectangles
 from davinci.schedule.products.footprint import crossing_bytes, footprint, parting_buffers
-from davinci.schedule.products.image import RECTANGLES, windows_cycles
+from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.product import (
@@ -283,7 +284,7 @@ class Candidates:
         if self.lean:
             most = min(most, max(1, self.rooms["L1"] // (m + n) // 2))
         found = {ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d > 0}
-        if self.product.image is not None and RECTANGLES in self.machine.intrinsics:
+        if self.product.image is not None and loads_rectangles(self.machine, "L0A"):
             found |= self.product.image.whole_depths(most)
         return sorted(found, reverse=True)
 

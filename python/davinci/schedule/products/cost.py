@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, prices
+from davinci.machine.views import loads_rectangles
 from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.products import direct
 from davinci.schedule.products.dense_rows import (
@@ -162,13 +163,16 @@ class ProductCosts:
                 each = tile.k * (1 - whole) / parts
                 cycles += parts * windows_cycles(image, self.machine, tile.m, each, part=True)
             return Busy(mte1=cycles)
+        pieces, k_rows = schedule.pieces(operand), self.product.operand(operand).k_rows
         if operand == "a":
             other, space = tile.m, "L0A"
-            instructions, one = other, schedule.a.together == schedule.tile.k
-            one |= self.product.direct and schedule.a.together == 1
+            instructions, one = other, pieces.together == schedule.tile.k
         else:
             other, space = tile.n, "L0B"
-            instructions, one = tile.k, schedule.b.together == 1
+            instructions, one = tile.k, pieces.together == 1
+        if space == "L0A" or k_rows:
+            in_columns = pieces.together == (pieces.k if k_rows else 1)
+            one |= in_columns and loads_rectangles(self.machine, space)
         if one or 1 in (other, tile.k):
             instructions = 1
         size_bytes = tile.k * other * FRACTAL_BYTES

@@ -12,12 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from davinci.machine import Machine, prices
+from davinci.machine.views import loads_rectangles
 from davinci.operators.conv import Geometry
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
-
-RECTANGLES = "img2colv2_cbuf_to_ca"
-"""The load of a rectangle of windows and elements of the kernel, of machines that have it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,6 @@ def windows_cycles(image: Image, machine: Machine, m: int, k: float, part: bool 
     shape = image.geometry
     place = machine, "L0A", shape.strides[1], shape.windows[1]
     instructions = min(m, k)
-    if RECTANGLES in machine.intrinsics:
+    if loads_rectangles(machine, "L0A"):
         instructions = m if part else 1
     return prices.load3d_on_average(*place, m * k, instructions)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from davinci.machine import Machine
+from davinci.machine.views import loads_rectangles
 from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.dense_rows import scratch_bytes
 from davinci.schedule.products.footprint import parting
@@ -36,7 +37,7 @@ class PieceWays:
     """
 
     def __init__(self, product: Product, machine: Machine, staged: int) -> None:
-        self.product, self.staged = product, staged
+        self.product, self.machine, self.staged = product, machine, staged
         self.room = machine.buffer("L1").bytes // FRACTAL_BYTES
         self.parting = PARTING * staged
         self.costs = ProductCosts(product, machine, 0.5)
@@ -51,7 +52,10 @@ class PieceWays:
         as_loaded = tile.k if name == "a" else 1
         if operand.nz:
             rows = tile.k if operand.k_rows else other
-            for together in dict.fromkeys([as_loaded, tile.k if operand.k_rows else 1]):
+            in_columns = tile.k if operand.k_rows else 1
+            if loads_rectangles(self.machine, "L0A" if name == "a" else "L0B"):
+                as_loaded = in_columns
+            for together in dict.fromkeys([as_loaded, in_columns]):
                 yield Pieces(tile.k, other, together, rows, 1)
             return
         row = SIDE * SIDE * operand.itemsize
