@@ -245,6 +245,11 @@ class Pixels:
         first, taken = self.touched
         return np.where(self.inside, self.place - first, taken.size)
 
+    @cached_property
+    def whole(self) -> bool:
+        """Whether none of them is padding."""
+        return bool(self.inside.all())
+
 
 def pixels_of(values: Values, fmatrix: int, channels: int = CHANNELS) -> Pixels:
     """The pixels that an instruction takes, of the image that FMATRIX describes.
@@ -345,6 +350,8 @@ def columns(values: Values, registers: Registers, arrays: Sequence[Array]) -> Se
     (source,) = arrays
     lanes, kind = source.shape[1], source.dtype
     pixels = pixels_of(values, registers.fmatrix, lanes)
+    if pixels.whole:
+        return [source.take(pixels.sources, axis=0).reshape(-1, SIDE * lanes)]
     bits = registers.padding & ((1 << 8 * kind.itemsize) - 1)
     read: Array = np.empty((len(source) + 1, lanes), kind)
     read[:-1] = source
@@ -367,8 +374,8 @@ def turned(dst: Space) -> Compute:
         lanes = found.shape[1] // SIDE
         high, blocks_of_square = values["m_extension"] // SIDE, SIDE // lanes
         blocks = found.reshape(high, -1, SIDE, lanes)
-        missing = -blocks.shape[1] % blocks_of_square
-        blocks = np.pad(blocks, ((0, 0), (0, missing), (0, 0), (0, 0)))
+        if missing := -blocks.shape[1] % blocks_of_square:
+            blocks = np.pad(blocks, ((0, 0), (0, missing), (0, 0), (0, 0)))
         # [windows / lanes, lanes][channels / 16, 16]
         parts = blocks.transpose(0, 2, 1, 3).reshape(blocks_of_square * high, lanes, -1, SIDE)
         order = (2, 0, 3, 1) if dst is Space.L0A else (0, 2, 3, 1)
