@@ -13,7 +13,8 @@ Transfers move runs of whole blocks, and the vector unit squares of 16 x 16 word
 of an array. What needs several of these at a time, as transpositions that turn three dimensions
 round and pads between elements of several dimensions do, is taken apart into steps that need one
 each (`davinci.schedule.moves.move_steps`), where these with their launches take clearly less time:
-always where only the scalar unit could do all at once, but for a few elements.
+always where only the scalar unit could do all at once, but for a few elements. Broadcasts that
+repeat numbers along rows, and rows, do one after the other likewise (`repeated_rows`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from davinci.operators import Tensor
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.analysis.rewrite_counts import note
+from davinci.passes.ascend.repeated_rows import split_rows
 from davinci.passes.ascend.sums_of_exponentials import PAYS, Chip
 from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -62,17 +64,17 @@ class AscendSplitMovesPass(Pass):
         machine, cores = machines.for_vector(loaded), machines.vector_cores_for(loaded, self.cores)
         chip = Chip(machine, cores, joined=False)
         known: dict[Hashable, list[MoveStep]] = {}
+        blocks = [function.regions[0].blocks[0] for function in tensor_functions(op)]
         count = sum(
-            MoveSplitting(move, chip).split(known)
-            for function in tensor_functions(op)
-            for move in list(moves_of(function.regions[0].blocks[0]))
+            MoveSplitting(move, chip).split(known) for block in blocks for move in moves_of(block)
         )
+        count += sum(split_rows(block, chip) for block in blocks)
         note(op, "split-moves", count)
 
 
 def moves_of(block: ir.Block) -> Iterator[Op]:
     """The operators of a block that can be taken apart, on arrays in rows."""
-    for operation in block.operations:
+    for operation in list(block.operations):
         op = operation.operation
         name = op.name.removeprefix("ascend.")
         if name != "transpose" and name not in BOUNDS:

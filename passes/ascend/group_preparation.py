@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import ir, owner_of
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
-from davinci.passes.ascend.grouping import is_candidate, is_free
+from davinci.passes.ascend.grouping import BEGINS, is_candidate, is_free
 from davinci.passes.ascend.product_grouping import is_rounding
 from davinci.passes.ascend.tensor_ops import (
     ON_CUBE,
@@ -27,11 +27,14 @@ from davinci.schedule.vector.tile_program import decides
 
 
 def sink(block: ir.Block) -> None:
-    """Gives each user of a free operator one of its own, right in front of it."""
+    """Gives each user of a free operator one of its own, right in front of it; what is read by the
+    first operators of kernels is made once for all."""
     for op in reversed([o.operation for o in block.operations]):
         if not is_free(op):
             continue
         uses = [(use.owner.operation, use.operand_number) for use in op.result.uses]
+        if any(BEGINS in user.attributes for user, _ in uses):
+            continue
         for user, number in uses[1:]:
             with ir.InsertionPoint(user):
                 user.operands[number] = op.clone().operation.results[0]
@@ -56,6 +59,8 @@ def cast_before_broadcasts(block: ir.Block) -> None:
         with ir.InsertionPoint(cast), cast.location:
             converted = ops.cast(source, result.element)
             repeated = ops.broadcast(converted, result.shape, attribute(broadcast, "dims"))
+        if BEGINS in broadcast.attributes:
+            owner_of(repeated).attributes[BEGINS] = broadcast.attributes[BEGINS]
         cast.results[0].replace_all_uses_with(repeated)
     erase_unused(block)
 

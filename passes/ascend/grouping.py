@@ -330,11 +330,23 @@ class Grouping:
                 return False
         if cycles is None or (others and len(apart) > 1 and cycles > sum(apart)):
             return False
+        if self._repeats_apart(links, cycles - sum(apart)):
+            return False
         joined = FusedGroup(ops)
         self._weighed[joined] = cycles
         for member in ops:
             self._group[member] = joined
         return True
+
+    def _repeats_apart(self, links: list[FusedGroup], saved: int) -> bool:
+        """Whether what free operators repeat is made by kernels of their own in fewer cycles than a
+        group takes more with it: rows of a few numbers, each of which is repeated along the lanes,
+        take the vector unit as long as whole repeats."""
+        repeats = [group for group in links if group.ops[0].name == "ascend.broadcast"]
+        if not repeats or saved <= len(repeats) * self._judge.launch:
+            return False
+        made = [self._cycles_of(group) for group in repeats]
+        return None not in made and saved > sum(c for c in made if c is not None)
 
     def _close_a_circle(self, members: list[FusedGroup]) -> bool:
         """Whether something outside of groups needs one of them and is needed by another, so that

@@ -10,7 +10,7 @@ from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import alloc, op, restride, subview
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.row_tables import TableKind, doubling
+from davinci.schedule.vector.row_tables import doubling
 from davinci.schedule.vector.steps import RESULT, BufferSteps, View
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 
@@ -75,29 +75,19 @@ def fill_lanes(dtype: str, rows: ir.Value, first: int, last: int, number: float)
         start += most
 
 
-def build_table(dtype: str, row: ir.Value, held: ir.Value, kind: TableKind) -> None:
+def build_table(dtype: str, row: ir.Value, held: ir.Value) -> None:
     """A row of GM to all rows of a buffer; lanes behind its last whole block become 0.
 
     Args:
         row: [n] in GM, the whole of an argument if n is not whole blocks.
-        held: [rows, lanes] in UB, contiguous; one row if the table is read directly.
+        held: [rows, lanes] in UB, contiguous.
     """
     (length,) = ir.MemRefType(row.type).shape
     rows, lanes = ir.MemRefType(held.type).shape
-    element = element_type(dtype)
     block = block_lanes(dtype)
     width = math.ceil(length / block) * block
-    if kind is TableKind.MOVED:
-        staged = alloc([width], element, "L1")
-        op("cce.copy", [row, restride(staged, [length], [1])], round_up=True)
-        repeated = restride(staged, [rows, width], [0, 1])
-        op("cce.copy", [repeated, subview(held, [0, 0], [rows, width])])
-        if width < lanes:
-            fill_lanes(dtype, held, width, lanes, 0)
-        return
     first = subview(held, [0, 0], [1, length], drop=[0])
     op("cce.copy", [row, first], round_up=True)
     if width < lanes:
         fill_lanes(dtype, subview(held, [0, 0], [1, lanes]), width, lanes, 0)
-    if kind is TableKind.DOUBLED:
-        build_steps(doubling(rows, lanes, dtype), {RESULT: held})
+    build_steps(doubling(rows, lanes, dtype), {RESULT: held})

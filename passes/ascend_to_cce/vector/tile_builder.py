@@ -14,7 +14,6 @@ import numpy as np
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
-from davinci.machine import prices
 from davinci.mlir import ir
 from davinci.operators.vector_program import JOIN, TileStep, Value, joined
 from davinci.passes.ascend_to_cce import Target
@@ -45,7 +44,6 @@ from davinci.passes.builder import (
 from davinci.schedule.moves.word_halves import HALVES
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_statistics import neutral
-from davinci.schedule.vector.row_tables import TableKind
 from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.steps import RESULT, SOURCE, BufferSteps, View, copy_of, copying
 from davinci.schedule.vector.tile_buffers import TileBuffer
@@ -160,9 +158,7 @@ class TileBuilder:
             return
         shape = self.layout.shape(value)
         rows = restride(self._held(value), [math.prod(shape[:-1]), shape[-1]], [shape[-1], 1])
-        moved = prices.has_l1_to_ub(self.target.machine)
-        kind = TableKind.MOVED if moved else TableKind.DOUBLED
-        build_table(value.dtype, self.arrays[number], rows, kind)
+        build_table(value.dtype, self.arrays[number], rows)
 
     def _store(self, number: int, starts: Sequence[IndexLike]) -> None:
         """Copies the tile of an output to GM."""

@@ -24,7 +24,6 @@ from davinci.passes.builder import alloc, op
 from davinci.passes.pipeline import runner
 from davinci.schedule.vector.row_places import RowPlaces, block_lanes, places_of, with_slot
 from davinci.schedule.vector.row_statistics import best_places, neutral, placing, reduction
-from davinci.schedule.vector.row_tables import TableKind, best_table
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
 from kernel_support import KernelRun, run_cce
@@ -326,20 +325,20 @@ def test_lanes_of_the_neutral_value(kind: str, dtype: str) -> None:
     check(kind, x[:, :first], found, (1,))
 
 
-@pytest.mark.parametrize("kind", list(TableKind))
-@pytest.mark.parametrize(("rows", "length", "lanes"), [(1, 64, 64), (8, 768, 768), (7, 100, 128)])
-@pytest.mark.parametrize("dtype", ["f32", "s32"])
-def test_table(kind: TableKind, rows: int, length: int, lanes: int, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("rows", "length", "lanes"), [(1, 64, 64), (8, 768, 768), (7, 100, 128), (130, 16, 16)]
+)
+@pytest.mark.parametrize("dtype", ["f32", "s32", "f16"])
+def test_table(rows: int, length: int, lanes: int, dtype: str) -> None:
     row = values((length,), dtype, "add")
-    count = 1 if kind is TableKind.DIRECT else rows
 
     def body(source: Any, result: Any) -> None:
-        held = alloc([count, lanes], element_type(dtype), "UB")
-        build_table(dtype, source, held, kind)
+        held = alloc([rows, lanes], element_type(dtype), "UB")
+        build_table(dtype, source, held)
         op("cce.copy", [held, result])
 
-    found = run_kernel(body, [row], [((count, lanes), dtype)]).outputs[0]
-    np.testing.assert_array_equal(found[:, :length], np.tile(row, (count, 1)))
+    found = run_kernel(body, [row], [((rows, lanes), dtype)]).outputs[0]
+    np.testing.assert_array_equal(found[:, :length], np.tile(row, (rows, 1)))
     assert (found[:, length:] == 0).all()
 
 
@@ -376,15 +375,6 @@ def test_choice_of_places() -> None:
     assert best(24, 64, 1 << 20) == RowPlaces(24)
     assert best(100, 16, 1 << 20) == RowPlaces(100, 1, unit=2)
     assert best(100, 16, 1 << 20, uses=4) == RowPlaces(100, 2, unit=1)
-
-
-def test_choice_of_tables() -> None:
-    def best(uses: int, room: int, hidden: int) -> TableKind:
-        return best_table(8, 768, "f32", MACHINE, uses=uses, room=room, hidden=hidden).kind
-
-    assert best(2, 1 << 20, 1000) is TableKind.MOVED
-    assert best(2, 1 << 20, 0) is TableKind.DOUBLED
-    assert best(2, 4096, 1000) is TableKind.DIRECT
 
 
 def record_pipe(mnemonic: str) -> str:

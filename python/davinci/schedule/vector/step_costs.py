@@ -162,12 +162,14 @@ def once_cycles(
     inputs: Iterable[int], outputs: Iterable[int], layout: TileLayout, cores: int, once: bool = True
 ) -> float:
     """Cycles of the transfers before the first tile and behind the last one, for which nothing is
-    computed meanwhile: of their bytes or of their number, whichever takes longer.
+    computed meanwhile: of their bytes or of their number, whichever takes longer; and those in
+    which rows that are the same for all tiles are repeated.
 
     Args:
         once: whether the values are those that are the same for all tiles, or the others.
     """
-    return sum(
+    repeated = (layout.table_cycles(v) for v in layout.tables if layout.once(v) == once)
+    return sum(repeated) + sum(
         max(
             moving_cycles(values, layout, cores, load, once),
             issuing_cycles(values, layout, load, once),

@@ -24,6 +24,7 @@ from davinci.schedule.vector.row_statistics import (
     reduction,
     spreads_lanes,
 )
+from davinci.schedule.vector.row_tables import doubling_cycles
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.steps import BufferSteps
 from davinci.schedule.vector.tile_buffers import TileBuffer, assigned
@@ -167,6 +168,11 @@ class TileLayout:
     def form(self, value: Value) -> Form:
         """The axes that the array of a value has: a table those of the rows it is combined with."""
         return tuple(range(self.lane + 1)) if value in self.tables else self.program.forms[value]
+
+    def table_cycles(self, value: Value) -> int:
+        """Cycles in which a value of a row comes to lie in UB once for each row of the tile."""
+        *rows, lanes = self.shape(value)
+        return doubling_cycles(math.prod(rows), lanes, value.dtype, self.machine)
 
     def once(self, value: Value) -> bool:
         """Whether a value is the same for all tiles."""
