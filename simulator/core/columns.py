@@ -69,7 +69,8 @@ class FormColumn(enum.IntEnum):
     WRITES = 12  # of the ports the last ones, on the vector pipe: what it writes
     FINDS = 13  # its data names more that it reads
     UNITS = 14  # word with the address in L0C of the units whose flags it obeys, 0 if none
-    COLUMNS = 15
+    LENGTH = 15  # words of its records, with the header; behind them lies what was there before
+    COLUMNS = 16
 
 
 ALIGNMENT, PORT, STRIDED, GM_PORT = 2, 4, 2, 5

@@ -174,10 +174,13 @@ class Tables:
         return any(self.scalar_accesses[step] for step in summaries)
 
     def without_gm(self, records: Records, steps: Ints) -> Records:
-        """A copy of records, executed as these steps, without addresses in global memory."""
-        places = self._forms[self._steps[steps, StepColumn.FORM], FormColumn.GM_WORD]
+        """A copy of records, executed as these steps, without addresses in global memory, and
+        without what lies behind their words, which other records have left there."""
+        forms = self._forms[self._steps[steps, StepColumn.FORM]]
+        places = forms[:, FormColumn.GM_WORD]
         rows = np.flatnonzero(places)
-        found = records.copy()
+        taken = np.arange(records.shape[1]) < forms[:, FormColumn.LENGTH, None]
+        found: Records = np.where(taken, records, 0)
         found[rows, places[rows]] = 0
         return found
 
@@ -295,6 +298,7 @@ class Tables:
         row[FormColumn.EFFECT] = EFFECTS.get(form.record.name, Effect.NONE)
         row[FormColumn.SUMMARY] = form.summary
         row[FormColumn.FINDS] = form.finds
+        row[FormColumn.LENGTH] = 1 + len(form.record.operands) + form.record.words
         row[FormColumn.UNITS] = form.l0c_word if form.units.flag else 0
         row[FormColumn.GM_WORD] = form.gm_word
         row[FormColumn.GM_OFFSET] = form.gm_offset

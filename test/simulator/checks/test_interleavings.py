@@ -142,7 +142,7 @@ REAL_SEND = Races.send
 @pytest.mark.parametrize(
     ("owner", "name", "weaker", "seed"),
     [
-        (Races, "send", all_pipes_are_done, 8),
+        (Races, "send", all_pipes_are_done, 9),
         (CoreRaces, "check_blocks", nothing_is_compared, 2),
         (CoreRaces, "check_all", nothing_is_compared, 1),
     ],
