@@ -18,6 +18,7 @@ from davinci.frontends.hivm import written
 from davinci.mlir import Op, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend.ascend_unfold_windows import AscendUnfoldWindowsPass
+from davinci.passes.cce.load_before_meetings import LoadBeforeMeetingsPass
 from davinci.passes.cce.plan_memory import PlanMemoryPass
 from davinci.passes.cce_to_hir.convert_cce_to_hir import convert
 from davinci.passes.cce_to_hir.join_loads_and_products import JoinLoadsAndProductsPass
@@ -94,16 +95,19 @@ def as_hivm(model: Any, *, machine: str = MACHINE, cores: int = 0) -> WrittenMod
     return WrittenModel(tuple(texts), refused)
 
 
-def lowered(model: Any, machine: str, cores: int, joined: bool = True) -> ir.Module:
+def lowered(
+    model: Any, machine: str, cores: int, joined: bool = True, chained: bool = True
+) -> ir.Module:
     """The model's kernels at the level of cce, with addresses and flags.
 
     Args:
         joined: whether products have their factors in L1, as only AscendNPU-IR has it.
+        chained: whether phases may be one kernel, as `load-before-meetings` makes of them.
     """
     module: ir.Module = frontends.load(model, make_context())
     options = pipelines.Options(machine=machine, cores=cores)
     for stage in STAGES:
-        text = stage_text(stage, options, joined)
+        text = stage_text(stage, options, joined, chained)
         runner.run(module.operation, text, runner.AT_THE_END)
     return module
 
@@ -133,9 +137,13 @@ SPARE_BYTES = 1 << 13
 operation that is one instruction of ours: transposes of 8 squares at a time."""
 
 
-def stage_text(stage: str, options: pipelines.Options, joined: bool = True) -> str:
-    """A stage as text, with the pass that is added to it."""
+def stage_text(
+    stage: str, options: pipelines.Options, joined: bool = True, chained: bool = True
+) -> str:
+    """A stage as text, with the pass that is added to it; see `lowered`."""
     passes = pipelines.PIPELINES[stage](options)
+    if not chained:
+        passes = [p for p in passes if not p.startswith(LoadBeforeMeetingsPass.NAME)]
     behind, added = ADDED.get(stage, ("", ""))
     joins = added == JoinLoadsAndProductsPass.NAME
     if added and (joined or not joins):
