@@ -101,8 +101,8 @@ class LayoutChoice:
         self._of_bytes = behind_products_of_bytes(block)
         self._ends = ends_of_products(block)
         attention = products_of_attention(block, machine) if machine.split else []
-        joined = filter(self._costs.joins_attention, attention)
-        self._attention = {product for products in joined for product in products}
+        self._scores = {first.results[0] for first, _ in attention}
+        self._weights = {(second, 0) for _, second in attention}
         for operation in reversed(list(block.operations)):
             self._visit(operation.operation)
         for value, uses in self._uses.items():
@@ -181,16 +181,19 @@ class LayoutChoice:
     def _visit_product(self, op: Op) -> None:
         """The cube takes and gives fractals; a kernel changes rows on their way, which costs.
 
-        Windows are taken of fractals only. Kernels of attention on split machines take and give
-        rows.
+        Windows are taken of fractals only. What is between the products of attention in one kernel
+        has no layout in memory: it counts as rows, which all its operators have.
         """
-        if op in self._attention:
-            self._visit_fixed(op)
-            return
         for number, operand in enumerate(op.operands):
+            if (op, number) in self._weights:
+                self._use(operand, IN_ROWS, op)
+                continue
             node = self._operands[op, number] = self._network.node()
             self._network.edge(IN_NZ, node, self._costs.crossing(op, operand))
             self._use(operand, node, op)
+        if op.results[0] in self._scores:
+            self._made[op.results[0]] = IN_ROWS
+            return
         node = self._joint[op] = self._made[op.results[0]] = self._network.node()
         self._network.edge(IN_NZ, node, self._costs.crossing(op, op.results[0]))
 

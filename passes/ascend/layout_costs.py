@@ -36,10 +36,6 @@ CROSSING_CYCLES = 500
 """How much longer it takes besides, whatever its size: its cubes wait for the first rows; measured
 on 128x768x3072 and 512x2304x768."""
 
-SCORE_PASSES = 4
-"""How often scores or weights pass the memory where attention is three kernels: out of the first
-product, into softmax and out of it, into the second product."""
-
 
 @dataclass(frozen=True)
 class LayoutCosts:
@@ -85,15 +81,6 @@ class LayoutCosts:
         factors, results = count * (m * k + k * n), count * m * n
         moved = self.moved(2 * factors + 4 * results)
         return self.launch + max(ceil_div(macs * UNIT, self.macs_per_cycle), moved)
-
-    def joins_attention(self, products: tuple[Op, Op]) -> bool:
-        """Whether attention in rows is worth changes of layout of Q, K, V and O: apart, two more
-        kernels write scores and weights and read them, padded to fractals."""
-        first, second = products
-        factors = (*first.operands, second.operands[1], second.results[0])
-        changes = sum(self.relayout(tensor_of(value.type)) for value in factors)
-        weights = replace(tensor_of(second.operands[0].type), layout=NZ)
-        return 2 * self.launch + self.moved(SCORE_PASSES * stored_bytes(weights)) > changes
 
     def padding(self, value: Tensor) -> int:
         """What an operator in nz moves more than one in rows: its result is read and written."""

@@ -104,14 +104,14 @@ class SplitHeads(torch.nn.Module):  # type: ignore[name-defined,misc]
         return found.transpose(1, 2).reshape(1, -1, 256)
 
 
-@pytest.mark.parametrize(("rows", "joined"), [(50, False), (1500, True)])
-def test_heads_split_on_a_split_machine(rows: int, joined: bool) -> None:
-    """One kernel where that is worth changes of layout."""
+@pytest.mark.parametrize("rows", [50, 256, 1500])
+def test_heads_split_on_a_split_machine(rows: int) -> None:
+    """A product and attention, between which heads are not moved."""
     x = torch.randn(1, rows, 256, generator=torch.Generator().manual_seed(1))
     model = SplitHeads().eval()
     made = davinci.compile(model, example_inputs=(x,), machine="ascend910b", precision="mixed")
     (found,) = made.run(x.numpy()).values()
     with torch.no_grad():
         np.testing.assert_allclose(found, model(x).numpy(), rtol=0, atol=2e-3)
-    labels = [kernel["label"] for kernel in made.profile["kernels"]]
-    assert any(label.startswith("attention") for label in labels) == joined
+    kinds = [kernel["label"].split()[0] for kernel in made.profile["kernels"]]
+    assert "attention" in kinds and "transpose" not in kinds, kinds

@@ -66,8 +66,8 @@ def test_what_no_schedule_has() -> None:
     given = attention(64, 64)
     for other, reason in (
         (replace(given, depth=40), "whole fractals"),
-        (replace(given, q=ProductOperand(True, 2, False)), "rows of f16"),
-        (replace(given, k=ProductOperand(False, 4, False)), "rows of f16"),
+        (replace(given, depth=40, q=ProductOperand(True, 2, False)), "whole fractals"),
+        (replace(given, k=ProductOperand(False, 4, False)), "matrices of f16"),
         (replace(given, scale=-1.0), "turns the order"),
         (replace(given, depth=4096), "no schedule fits"),
     ):
@@ -123,4 +123,4 @@ def test_buffers_fill_the_room_there_is(rows: int, keys: int, depth: int) -> Non
         scores = split.ways_of_scores(given, each, MACHINE)[0]
         held = 2 * each.rows * each.part // scores.cuts * scores.count
         assert held + 4 * each.rows * (sizes.columns + 1) <= room["L0C"]
-        assert 4 * each.parts * scores.cuts % scores.count != 1
+        assert each.quarters * each.parts * scores.cuts % scores.count != 1

@@ -1,6 +1,6 @@
 """The program of a cube core: scores of a tile, and its products with V.
 
-    Q, K, V   GM -> L1 by ND2NZ, or K in rows
+    Q, K, V   GM -> L1, fractals as they are, rows by ND2NZ, or rows of K as they are
     S^T       K in L0A, Q in L0B: a mad for each part of the keys and quarter of the rows -> GM
     P V       P in L0A, V and ones in L0B: a mad for each part, or cut of it, and quarter of the
               rows, summed up -> GM
@@ -15,6 +15,7 @@ vector cores make the other half meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
@@ -30,6 +31,7 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     choose,
     matrix_of,
 )
+from davinci.passes.ascend_to_cce.attention.split.sums import sums_layout
 from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion
 from davinci.passes.ascend_to_cce.products.kernel import flag
@@ -57,6 +59,7 @@ from davinci.schedule.attention.split import (
 from davinci.schedule.products.events import Block, Fill, FractalSpan, Held
 from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
 
 ONE = 0x3C00
 """1.0 in f16."""
@@ -89,14 +92,14 @@ class AttentionCubeCore:
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         self.depth, self.columns = sizes.depth, sizes.columns
 
-        def feed(source: ir.Value, k_rows: bool, pieces: Pieces) -> Feed:
-            return Feed(source, ProductOperand(False, 2, k_rows, direct=True), pieces, None)
+        def feed(source: ir.Value, operand: ProductOperand, pieces: Pieces) -> Feed:
+            return Feed(source, replace(operand, direct=True), pieces, None)
 
-        self.q = feed(gm.q, False, Pieces(self.depth, rows, 1, rows, schedule.quarters))
+        self.q = feed(gm.q, attention.q, Pieces(self.depth, rows, 1, rows, schedule.quarters))
         of_k = Pieces(self.depth, part, 1, part, parts)
-        operand = ProductOperand(False, 2, k_rows=False)
-        self.k = KeyRowsFeed(gm.k, operand, of_k) if schedule.windows else feed(gm.k, False, of_k)
-        self.v = feed(gm.v, True, Pieces(part, self.columns, part, part, parts))
+        rows_of_k = KeyRowsFeed(gm.k, attention.k, of_k) if schedule.windows else None
+        self.k = rows_of_k or feed(gm.k, attention.k, of_k)
+        self.v = feed(gm.v, attention.v, Pieces(part, self.columns, part, part, parts))
 
         def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
             return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
@@ -139,14 +142,30 @@ class AttentionCubeCore:
                 place = (k * wide + self.columns) * FRACTAL
                 for held in self.l0b_v:
                     cce.load2d(source, self.fractals(held, 1, 1, place))
-        if self.attention.fractals.rows % self.schedule.unit_rows or self.attention.rows % SIDE:
-            self.clear(self.q.l1)
-        if self.attention.keys % (self.schedule.tile * SIDE) and self.steps.may_begin_at_the_end:
-            self.clear(self.k.l1)
+        for quarter, there in enumerate(self.rows_of_last()):
+            self.clear(self.q.l1[quarter], self.depth, self.schedule.rows, there)
+        if self.steps.may_begin_at_the_end:
+            for part in range(self.schedule.parts):
+                _, left = self.keys_of(part)
+                lies = [self.depth, self.schedule.part, ceil_div(left, SIDE)]
+                if self.schedule.windows:
+                    lies = [1, self.depth * self.schedule.part, left * self.depth // SIDE]
+                self.clear(self.k.l1[part], *lies)
 
-    def clear(self, buffers: list[ir.Value]) -> None:
-        for buffer in buffers:
-            cce.clear_l1(reshaped(buffer, [1, *ir.MemRefType(buffer.type).shape]))
+    def rows_of_last(self) -> list[int]:
+        """Fractals of rows of each quarter of the last unit of a matrix."""
+        rows, last = self.schedule.rows, self.schedule.blocks_of_rows(self.attention) - 1
+        left = self.attention.fractals.rows - last * self.schedule.unit_rows
+        return [
+            max(0, min(rows, left - quarter * rows)) for quarter in range(self.schedule.quarters)
+        ]
+
+    def clear(self, buffer: ir.Value, columns: int, height: int, first: int) -> None:
+        """Zeros in a buffer [columns][height] of fractals, from fractal `first` of each column on.
+        Nothing may have been there before."""
+        if first < height:
+            shape, strides = [columns, (height - first) * FRACTAL], [height * FRACTAL, 1]
+            cce.clear_l1(restride(buffer, shape, strides, first * FRACTAL))
 
     def fractals(self, buffer: ir.Value, rows: int, columns: int, offset: int = 0) -> ir.Value:
         """Fractals of a buffer that follow each other."""
@@ -169,11 +188,13 @@ class AttentionCubeCore:
                 if there <= 0:
                     break
                 start = add(mul(place.block, unit), quarter * self.schedule.rows)
-                whole = Block(0, FractalSpan(0, self.depth), FractalSpan(0, self.schedule.rows))
+                depth = FractalSpan(0, self.depth)
+                whole = Block(0, depth, FractalSpan(0, self.schedule.rows))
+                block = Block(0, depth, FractalSpan(0, ceil_div(there, SIDE)))
                 region = ShareRegion(
                     matrix, Range(0, attention.depth, True), Range(start, there, True)
                 )
-                self.q.fill(Fill("", Held(whole, quarter), whole), region)
+                self.q.fill(Fill("", Held(whole, quarter), block), region)
 
         left = attention.rows - last * unit * SIDE
         with serving(*self.members.q):
@@ -204,14 +225,16 @@ class AttentionCubeCore:
     def bring_k(self, place: StepPlace, part: int) -> None:
         """A part of K of a step."""
         attention = self.attention
-        piece = Block(0, FractalSpan(0, self.depth), FractalSpan(0, self.schedule.part))
+        depth = FractalSpan(0, self.depth)
+        piece = Block(0, depth, FractalSpan(0, self.schedule.part))
         matrix = matrix_of(place, attention.of_k, attention.batch)
 
         def keys(count: int) -> None:
             if count:
+                block = Block(0, depth, FractalSpan(0, ceil_div(count, SIDE)))
                 other = Range(self.start_of(place, part), count, True)
                 region = ShareRegion(matrix, Range(0, attention.depth, True), other)
-                self.k.fill(Fill("", Held(piece, part), piece), region)
+                self.k.fill(Fill("", Held(piece, part), block), region)
 
         whole, left = self.keys_of(part)
         with serving(*self.members.k):
@@ -220,16 +243,18 @@ class AttentionCubeCore:
     def bring_v(self, place: StepPlace, part: int) -> None:
         """A part of V of a step; zeros behind the last key."""
         attention = self.attention
-        piece = Block(0, FractalSpan(0, self.schedule.part), FractalSpan(0, self.columns))
+        columns = FractalSpan(0, self.columns)
+        piece = Block(0, FractalSpan(0, self.schedule.part), columns)
         matrix = matrix_of(place, attention.of_v, attention.batch)
 
         def keys(count: int) -> None:
-            if count <= (self.schedule.part - 1) * SIDE:
-                self.clear([self.v.l1[part]])
+            height, first = self.schedule.part, ceil_div(count, SIDE)
+            self.clear(self.v.l1[part], self.columns, height, first)
             if count:
+                block = Block(0, FractalSpan(0, ceil_div(count, SIDE)), columns)
                 k = Range(self.start_of(place, part), count, True)
                 region = ShareRegion(matrix, k, Range(0, attention.columns, True))
-                self.v.fill(Fill("", Held(piece, part), piece), region)
+                self.v.fill(Fill("", Held(piece, part), block), region)
 
         whole, left = self.keys_of(part)
         with serving(*self.members.v):
@@ -358,25 +383,45 @@ class AttentionCubeCore:
 
     def results(self, step: IndexLike) -> None:
         """Products with V of a step, alone: weights of half of the rows are waited for when all
-        products of the other half are told."""
+        products of the other half are told, and V of their first product is in L0B."""
         run = self.products // self.schedule.subs
+        self.load_v(0)
         self.begin_products(step, run)
         for number in range(self.products):
-            self.result(step, number, run)
+            if number and number % run == 0:
+                self.load_v(number)
+                self.bring_first_p(step, number, run)
+            self.result(step, number, run, run_begun=True)
 
-    def result(self, step: IndexLike, number: int, run: int) -> None:
+    def result(self, step: IndexLike, number: int, run: int, run_begun: bool = False) -> None:
         """P V of half of the rows, and of a part of the keys or one of its cuts.
 
         Args:
             run: products of which all weights are there if those of the first are.
+            run_begun: whether V of the first product of a run is loaded.
         """
-        if number and number % run == 0:
-            self.bring_first_p(step, number, run)
         if number % run + len(self.p) - 1 < run:
             self.bring_p(step, number + len(self.p) - 1)
+        if number % run or not run_begun:
+            self.load_v(number)
         sub, part = divmod(number, self.schedule.parts * self.cuts)
         with serving(*self.members.product):
             self._result(step, number, sub, part)
+
+    def load_v(self, number: int) -> None:
+        """V of a product to L0B."""
+        keys, wide = self.own, self.columns + 1
+        v = self.l0b_v[number % len(self.l0b_v)]
+        part, first = divmod(number % (self.schedule.parts * self.cuts), self.cuts)
+        columns = FractalSpan(0, self.columns)
+        whole = Block(0, FractalSpan(0, self.schedule.part), columns)
+        with serving(*self.members.v):
+            for k in range(keys):
+                key = first * keys + k
+                row = Block(0, FractalSpan(key, key + 1), columns)
+                ((_, source),) = self.v.loads(Held(whole, part), row, k_first=True)
+                place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
+                cce.load2d(source, place, transpose=True)
 
     def _result(self, step: IndexLike, number: int, sub: int, cut: int) -> None:
         height, keys, wide = self.schedule.lanes * self.schedule.rows, self.own, self.columns + 1
@@ -385,14 +430,6 @@ class AttentionCubeCore:
         v = self.l0b_v[number % len(self.l0b_v)]
         cce.load2d(self.fractals(self.p[number % len(self.p)], height, keys), p, transpose=True)
         part, first = divmod(cut, self.cuts)
-        whole = Block(0, FractalSpan(0, self.schedule.part), FractalSpan(0, self.columns))
-        for k in range(keys):
-            row = Block(
-                0, FractalSpan(first * keys + k, first * keys + k + 1), FractalSpan(0, self.columns)
-            )
-            ((_, source),) = self.v.loads(Held(whole, part), row, k_first=True)
-            place = self.fractals(v, 1, self.columns, k * wide * FRACTAL)
-            cce.load2d(source, place, transpose=True)
         over = sub == self.schedule.subs - 1 and first == self.cuts - 1
         if over and part < self.late_v and not self.steps.only_one:
             self.bring_v(self.next_v, part)
@@ -404,9 +441,9 @@ class AttentionCubeCore:
             c = self.fractals(sums, wide, rows)
             cce.mad(own, self.fractals(v, keys, wide), c, flag(cut == 0))
             if last:
-                start = [self.block, self.steps.in_ring(step), sub, lane * rows * SIDE, 0]
-                shape = [1, 1, 1, rows * SIDE, wide * SIDE]
-                cce.fixpipe(c, subview(self.rings.results, start, shape, drop=[0, 1, 2]))
+                at = [self.block, self.steps.in_ring(step), sub * self.schedule.lanes + lane]
+                lies = sums_layout(self.attention, rows)
+                cce.fixpipe(c, lies.in_gm(self.rings.results, at, 0, lies.height))
         if last:
             cce.set_core_flag(pipe="FIX", flag=RESULTS)
 

@@ -2,7 +2,8 @@
 keys: vector core 0 has the rows.
 
 Vector core 1 answers flags and reads K and V ahead, so that the L2 has them: where rows become
-fractals on their way, those that the L2 has not are late one by one.
+fractals on their way, those that the L2 has not are late one by one. What lies in fractals comes in
+few long runs, and is not read ahead.
 
 Where a unit has a share of the keys, what it makes is kept in GM; then all vector cores meet, and
 each puts together the shares of some matrices:
@@ -23,7 +24,7 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     choose,
     matrix_of,
 )
-from davinci.passes.ascend_to_cce.attention.split.vector import F32_BLOCK, AttentionVectorCore
+from davinci.passes.ascend_to_cce.attention.split.vector import AttentionVectorCore
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import (
@@ -65,11 +66,12 @@ class FewRowsVectorCore(AttentionVectorCore):
         (rows,) = self.halves
 
         def read(step: IndexLike) -> None:
-            if not self.schedule.windows:
+            if not (self.schedule.windows or self.attention.k.nz):
                 later = self.steps.place(self.steps.following(self.steps.following(step)))
                 self.touch(self.gm.k, self.attention.of_k, later, self.attention.depth)
-            place = self.steps.place(step)
-            self.touch(self.gm.v, self.attention.of_v, place, self.attention.columns)
+            if not self.attention.v.nz:
+                place = self.steps.place(step)
+                self.touch(self.gm.v, self.attention.of_v, place, self.attention.columns)
 
         def both(ahead: IndexLike, behind: IndexLike) -> None:
             read(ahead)
@@ -127,11 +129,10 @@ class FewRowsVectorCore(AttentionVectorCore):
     def keep(self, place: StepPlace) -> None:
         """Stores what a unit has made of its share of the keys."""
         assert self.rings.sums is not None, "keys are shared"
-        rows, width = self.attention.rows, self.columns * SIDE
-        start = [place.matrix, place.share, 0, 0]
+        rows = self.attention.rows
         with serving(*self.members.product):
-            target = subview(self.rings.sums, start, [1, 1, rows, width], drop=[0, 1])
-            cce.copy(restride(self.sums[0], [rows, width], [width, 1]), target)
+            target = self.lies.in_gm(self.rings.sums, [place.matrix, place.share], 0, rows)
+            cce.copy(self.lies.rows(0, rows).of(self.sums[0]), target)
 
     def keep_lowest(self, place: StepPlace) -> None:
         """Stores minus the maxima of a share of the keys, whose last weights are made: those of the
@@ -139,7 +140,7 @@ class FewRowsVectorCore(AttentionVectorCore):
         assert self.rings.lowest is not None, "keys are shared"
         rows, height = self.schedule.rows, self.schedule.rows * SIDE
         lowest = restride(self.lowest[0], [rows, SIDE], [COPIES * self.wide, 1])
-        kept = restride(self.inverse, [rows, SIDE], [SIDE, 1])
+        kept = restride(self.exit.inverse, [rows, SIDE], [SIDE, 1])
         if self.dtype == "f32":
             cce.vadds(lowest, scalar("f32", 0.0), kept)
         else:
@@ -147,7 +148,7 @@ class FewRowsVectorCore(AttentionVectorCore):
         target = subview(
             self.rings.lowest, [place.matrix, place.share, 0], [1, 1, height], drop=[0, 1]
         )
-        cce.copy(restride(self.inverse, [height], [1]), target)
+        cce.copy(restride(self.exit.inverse, [height], [1]), target)
 
     def put_together(self) -> None:
         """O of all matrices, dealt to all vector cores: the sum of what shares of the keys made,
@@ -180,16 +181,16 @@ class FewRowsVectorCore(AttentionVectorCore):
     def add_share(self, matrix: IndexLike, share: int, weights: ir.Value) -> None:
         """Adds to O what a share of the keys made, each row times its weight among the shares."""
         assert self.rings.sums is not None, "keys are shared"
-        rows, width = self.attention.rows, self.columns * SIDE
-        there = self.pieces.next(rows * width, ir.F32Type.get())
-        source = subview(self.rings.sums, [matrix, share, 0, 0], [1, 1, rows, width], drop=[0, 1])
-        cce.copy(source, restride(there, [rows, width], [width, 1]))
+        rows, columns = self.attention.rows, self.lies.columns
+        there = self.pieces.next(self.lies.height * self.lies.width, ir.F32Type.get())
+        part = self.lies.rows(0, rows)
+        cce.copy(self.lies.in_gm(self.rings.sums, [matrix, share], 0, rows), part.of(there))
         shape = [SIDE // REPEAT_BLOCKS, REPEAT_BLOCKS]
         self.spread_out(restride(weights, shape, [REPEAT_BLOCKS, 1], share * SIDE))
-        wide, strides = [rows, width // F32_BLOCK, F32_BLOCK], [width, F32_BLOCK, 1]
-        factors = restride(self.spread, wide, [F32_BLOCK, 0, 1])
+        blocks = self.lies.blocks(0, rows, columns)
+        factors = self.lies.factors(0, rows, columns).of(self.spread)
         target = there if share else self.sums[0]
-        cce.vmul(restride(there, wide, strides), factors, restride(target, wide, strides))
+        cce.vmul(blocks.of(there), factors, blocks.of(target))
         if share:
-            flat = restride(self.sums[0], [rows * width], [1])
-            cce.vadd(flat, restride(there, [rows * width], [1]), flat)
+            sums = part.of(self.sums[0])
+            cce.vadd(sums, part.of(there), sums)

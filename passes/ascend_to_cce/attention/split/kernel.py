@@ -18,13 +18,14 @@ from davinci.passes.analysis.kernels import BLOCKS, MEETS
 from davinci.passes.ascend_to_cce.attention.split.cube import AttentionCubeCore
 from davinci.passes.ascend_to_cce.attention.split.few_rows import FewRowsVectorCore
 from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, ListedSteps, Rings
+from davinci.passes.ascend_to_cce.attention.split.sums import sums_layout
 from davinci.passes.ascend_to_cce.attention.split.vector import AttentionVectorCore
 from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
 from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import as_attribute
 from davinci.schedule.attention.attention import Attention
-from davinci.schedule.attention.dealing import dealt, masks_of, table_of, tiling
+from davinci.schedule.attention.dealing import dealt, masks_of, ring_places, table_of, tiling
 from davinci.schedule.attention.members import Members
 from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -34,16 +35,17 @@ def ring_types(
     attention: Attention, schedule: SplitAttentionSchedule, blocks: int
 ) -> list[ir.Type]:
     """Types of the rings, in the order of `Rings`."""
-    places, keys = [blocks, schedule.ring], schedule.tile * SIDE
+    places = [blocks, ring_places(attention, schedule, blocks)]
+    keys = schedule.tile * SIDE
     scores = [*places, schedule.quarters, schedule.rows, keys, SIDE]
-    columns = attention.fractals.columns + 1
-    results = [*places, schedule.subs, schedule.lanes * schedule.rows * SIDE, columns * SIDE]
+    lies = sums_layout(attention, schedule.rows)
+    results = [*places, schedule.quarters, *lies.shape(lies.height)]
     f16, f32 = ir.F16Type.get(), ir.F32Type.get()
     kind = element_type(schedule.dtype(attention))
     shared: list[list[int]] = []
     if schedule.shares > 1:
         each = [attention.batch, schedule.shares]
-        shared = [[*each, attention.rows, columns * SIDE], [*each, SIDE]]
+        shared = [[*each, *lies.shape(attention.rows)], [*each, SIDE]]
     return [
         ir.MemRefType.get(scores, kind),
         ir.MemRefType.get(scores, f16),

@@ -71,6 +71,7 @@ class ChunkMasks:
         self.attention, self.schedule, self.steps = attention, schedule, steps
         self.machine = machine
         self._whole: dict[Value, RowRing] = {}
+        self._asked: dict[Value, ir.Value] = {}
         self._raw: dict[Value, ir.Value] = {}
         self._spread: dict[Value, ir.Value] = {}
         self._gm = dict(zip((x.value for x in attention.chain.extras), gm, strict=True))
@@ -168,7 +169,20 @@ class ChunkMasks:
         block, keys = BLOCK_BYTES // item, self.schedule.tile * SIDE
         if not extra.whole:
             return self._spread[value], [0, block, 0, 1]
-        held = self._whole[value].next(rows * keys * SIDE, element_type(value.dtype))
+        held = self._asked.pop(value, None) or self._load(extra, place, start, rows)
+        return held, [keys * SIDE, SIDE, block, 1]
+
+    def ask(self, place: StepPlace, start: IndexLike, rows: int) -> None:
+        """Brings the numbers of the chunk whose operands are taken next, while its scores are
+        waited for; `start` as of `operand`."""
+        for extra in self.attention.chain.extras:
+            if extra.whole:
+                self._asked[extra.value] = self._load(extra, place, start, rows)
+
+    def _load(self, extra: ScoreOperand, place: StepPlace, start: IndexLike, rows: int) -> ir.Value:
+        """Brings the numbers of a mask with one for each score; `start` as of `operand`."""
+        keys, value = self.schedule.tile * SIDE, extra.value
+        held: ir.Value = self._whole[value].next(rows * keys * SIDE, element_type(value.dtype))
         matrix = matrix_of(place, extra.turn, self.attention.batch)
         last_row = constant_index(self.attention.fractals.rows - 1)
 
@@ -184,4 +198,4 @@ class ChunkMasks:
 
         left = self.attention.fractals.keys - (self.steps.tiles - 1) * self.schedule.tile
         self._whole_or_left(place, self.schedule.tile, left, load)
-        return held, [keys * SIDE, SIDE, block, 1]
+        return held

@@ -25,7 +25,7 @@ from davinci.passes.builder import (
 )
 from davinci.passes.cce.unroll import mark
 from davinci.schedule.attention.attention import Attention
-from davinci.schedule.attention.dealing import WIDTHS
+from davinci.schedule.attention.dealing import WIDTHS, ring_places
 from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.schedule.attention.turn import MatrixTurn
 from davinci.units import ceil_div
@@ -42,9 +42,9 @@ class Rings:
     Attributes:
         scores: [blocks][places][quarters][rows / 16][keys][16].
         weights: the same, of f16.
-        results: [blocks][places][halves of a unit][rows][columns + 16], of f32.
-        sums: of each share of keys P V of all of it, [matrices][shares][rows][columns + 16], of
-            f32, with those rows that there are; None where keys are not shared.
+        results: [blocks][places][quarters] of products with V, as `sums` says, of f32.
+        sums: of each share of keys P V of all of it, [matrices][shares] of the same, with those
+            rows that there are; None where keys are not shared.
         lowest: beside them minus the maxima, [matrices][shares][16].
         table: the steps of blocks, None where they are counted: see `dealing.table_of`.
         masks: of patterns of a band, None if there are none: see `dealing.masks_of`.
@@ -97,6 +97,7 @@ class BlockSteps:
     ) -> None:
         self.attention, self.schedule = attention, schedule
         self.blocks, self._block = blocks, block
+        self._places = ring_places(attention, schedule, blocks)
         self.tiles = schedule.tiles(attention)
         self._of_unit = self.tiles // schedule.shares
         self._of_matrix = schedule.blocks_of_rows(attention)
@@ -153,7 +154,8 @@ class BlockSteps:
         return arith.MinUIOp(as_value(add(step, 1)), last).result
 
     def in_ring(self, step: IndexLike) -> IndexLike:
-        return remainder(step, self.schedule.ring)
+        """The place of a step in the rings."""
+        return remainder(step, self._places)
 
     def skewed(
         self,

@@ -6,7 +6,7 @@ Of a chunk of rows, S^T as [rows / 16][keys][16]:
     S^T        times the factor plus that, f16, exp                                  -> GM
     change     exp(new - old), kept until the products with V of the tile come
 
-Of the rows of a quarter, P V as [rows][columns + 16]:
+Of the rows of a quarter, P V in rows or fractals, as O leaves (`sums`):
 
     O          times the change, spread to a block for each row, plus P V
     behind the last tile  O / its last columns                                       -> GM
@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.attention.split.leave import QuarterExit
 from davinci.passes.ascend_to_cce.attention.split.masks import ChunkMasks
 from davinci.passes.ascend_to_cce.attention.split.steps import (
     RESULTS,
@@ -34,6 +36,7 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     StepPlace,
     choose,
 )
+from davinci.passes.ascend_to_cce.attention.split.sums import F32_BLOCK, sums_layout
 from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
 from davinci.passes.ascend_to_cce.products.feed import expanded
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
@@ -48,6 +51,7 @@ from davinci.passes.builder import (
     mul,
     only_if,
     op,
+    remainder,
     restride,
     subview,
     viewed,
@@ -78,9 +82,6 @@ from davinci.schedule.attention.split import (
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 from davinci.units import FRACTAL_SIDE as SIDE
-
-F32_BLOCK = BLOCK_BYTES // 4
-"""Elements of f32 of a block."""
 
 
 class AttentionVectorCore:
@@ -116,7 +117,7 @@ class AttentionVectorCore:
         self.masks = ChunkMasks(attention, schedule, gm.extras, rings.masks, steps, machine)
         self.numbers = {value: self.number(value, n) for value, n in attention.chain.numbers}
         f32, item = ir.F32Type.get(), ir.FloatType(self.element).width // 8
-        rows, self.columns = schedule.rows, attention.fractals.columns + 1
+        rows, self.lies = schedule.rows, sums_layout(attention, schedule.rows)
         self.lanes, self.wide = result_lanes(self.dtype), repeat_lanes(self.dtype)
         self.scores = RowRing(score_slots(self.dtype), slot_bytes(schedule, item))
         first = scratch_bytes(schedule, item)
@@ -127,15 +128,15 @@ class AttentionVectorCore:
             else max(first, leaving_bytes(attention, schedule)),
         )
         self.first = first // item
-        subs, size = schedule.subs, self.columns * rows * FRACTAL
+        subs, size = schedule.subs, self.lies.columns * rows * FRACTAL
         self.sums = [alloc([size], f32, "UB") for _ in range(subs)]
-        self.pieces = RowRing(PIECE_SLOTS, schedule.piece * self.columns * FRACTAL * 4)
+        self.pieces = RowRing(PIECE_SLOTS, schedule.piece * self.lies.columns * FRACTAL * 4)
         apart = COPIES * self.wide
         self.lowest = [alloc([rows * apart], self.element, "UB") for _ in range(subs)]
         self.small = RowRing(2 * CHUNKS_AT_ONCE, schedule.chunk * apart * item)
         self.changes = alloc([schedule.ring, subs, rows * SIDE], f32, "UB")
         self.spread = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
-        self.inverse = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
+        self.exit = QuarterExit(attention, schedule, self.lies, gm.o, lane, self.row_lane, members)
         self.factors = alloc([self.lanes], self.element, "UB")
 
     def number(self, value: Value, number: float) -> ir.Value:
@@ -165,6 +166,7 @@ class AttentionVectorCore:
         here, there = self.steps.place(ahead), self.steps.place(behind)
         subs = range(self.schedule.subs)
         self.begin_weights(here)
+        self.ask(here, 0)
         self.wait_for(SCORES, subs)
         self.begin_results(there, subs)
         self.make_weights(ahead, here, subs)
@@ -180,6 +182,7 @@ class AttentionVectorCore:
         place = self.steps.place(step)
         self.begin_weights(place)
         for subs in self.halves if self.rings.masks is None else [range(self.schedule.subs)]:
+            self.ask(place, subs.start)
             self.wait_for(SCORES, subs)
             self.make_weights(step, place, subs)
             self.tell_weights(subs)
@@ -191,6 +194,21 @@ class AttentionVectorCore:
             for lowest in self.lowest:
                 cce.vector_dup(scalar(self.dtype, -LOWEST[self.dtype]), lowest)
         self.masks.bring(place)
+
+    def ask(self, place: StepPlace, sub: int) -> None:
+        """Brings what the first chunk of half of a unit is masked by, before its scores come."""
+        with serving(*(member for extra in self.members.extras for member in extra)):
+            start = self.rows_before(place, sub, 0)
+            self.masks.ask(place, start, chunks(self.schedule)[0])
+
+    def rows_before(self, place: StepPlace, sub: int, first: int) -> IndexLike:
+        """Fractals of rows of a matrix before a chunk of a quarter, which begins behind `first`."""
+        return add(mul(place.block, self.schedule.unit_rows), self.rows_above(sub, first))
+
+    def rows_above(self, sub: int, first: int) -> IndexLike:
+        """The same of a unit."""
+        quarter = add(sub * self.schedule.lanes, self.row_lane)
+        return add(mul(quarter, self.schedule.rows), first)
 
     def make_weights(self, step: IndexLike, place: StepPlace, subs: range) -> None:
         """Makes and stores the weights of a step."""
@@ -250,14 +268,12 @@ class AttentionVectorCore:
         with serving(*self.members.scores):
             source = self.of_ring(self.rings.scores, step, sub, first, rows)
             cce.copy(source, restride(scores, size, strides))
-        above = add(mul(add(sub * self.schedule.lanes, self.row_lane), self.schedule.rows), first)
         if self.masked:
-            start = add(mul(place.block, self.schedule.unit_rows), above)
-            self.chain(place, start, rows, scores)
+            self.chain(place, self.rows_before(place, sub, first), rows, scores)
         shared = self.shared.take()
         if banded:
             with serving(*self.members.scores):
-                self.masks.bound(place, above, scores, rows, shared)
+                self.masks.bound(place, self.rows_above(sub, first), scores, rows, shared)
         self.hide(place, scores, rows)
         with serving(*self.members.highest):
             work = fold_in_place(rows, keys, self.dtype)
@@ -339,13 +355,7 @@ class AttentionVectorCore:
         if not self.steps.of_one_tile:
             cce.vsub(new, lowest, change)
             cce.vadds(new, scalar(self.dtype, 0.0), lowest)
-            kept = subview(
-                self.changes,
-                [self.steps.in_ring(step), sub, first * SIDE],
-                [1, 1, rows * SIDE],
-                drop=[0, 1],
-            )
-            kept = expanded(kept, [rows, SIDE], 0)
+            kept = expanded(self.kept_changes(step, sub, first, rows), [rows, SIDE], 0)
             one = restride(other, [rows, SIDE], [apart, 1])
             if self.dtype == "f32":
                 cce.vexp(one, kept)
@@ -398,13 +408,11 @@ class AttentionVectorCore:
         rows = self.schedule.rows
         height = rows * SIDE
         if self.steps.of_one_tile:
-            width = self.columns * SIDE
-            sums = restride(self.sums[sub], [height, width], [width, 1])
-            cce.copy(self.of_results(step, sub, 0, height), sums)
+            cce.copy(
+                self.of_results(step, sub, 0, height), self.lies.rows(0, height).of(self.sums[sub])
+            )
             return
-        kept = subview(
-            self.changes, [self.steps.in_ring(step), sub, 0], [1, 1, height], drop=[0, 1]
-        )
+        kept = self.kept_changes(step, sub, 0, rows)
         self.spread_out(expanded(kept, [height // REPEAT_BLOCKS, REPEAT_BLOCKS], 0))
         start, piece = 0, self.schedule.piece * SIDE
         while start < height:
@@ -417,74 +425,28 @@ class AttentionVectorCore:
         shape = [*ir.MemRefType(numbers.type).shape, F32_BLOCK]
         cce.vbrcb(numbers, restride(self.spread, shape, [REPEAT_BLOCKS * F32_BLOCK, F32_BLOCK, 1]))
 
+    def kept_changes(self, step: IndexLike, sub: int, first: int, rows: int) -> ir.Value:
+        """The changes of maxima of some fractals of rows of a quarter in a step."""
+        start = [remainder(step, self.schedule.ring), sub, first * SIDE]
+        return subview(self.changes, start, [1, 1, rows * SIDE], drop=[0, 1])
+
     def of_results(self, step: IndexLike, sub: int, start: int, count: int) -> ir.Value:
         """Some rows of the products with V of a quarter."""
-        first = add(mul(self.row_lane, self.schedule.rows * SIDE), start)
-        at = [self.block, self.steps.in_ring(step), sub, first, 0]
-        shape = [1, 1, 1, count, self.columns * SIDE]
-        return subview(self.rings.results, at, shape, drop=[0, 1, 2])
+        quarter = add(sub * self.schedule.lanes, self.row_lane)
+        place = [self.block, self.steps.in_ring(step), quarter]
+        return self.lies.in_gm(self.rings.results, place, start, count)
 
     def take_piece(self, step: IndexLike, sub: int, start: int, count: int) -> None:
         """Some rows."""
-        width = self.columns * SIDE
-        there = self.pieces.next(count * width, ir.F32Type.get())
-        source = self.of_results(step, sub, start, count)
-        cce.copy(source, restride(there, [count, width], [width, 1]))
-        wide = [count, width // F32_BLOCK, F32_BLOCK]
-        kept = restride(self.sums[sub], wide, [width, F32_BLOCK, 1], start * width)
-        factors = restride(self.spread, wide, [F32_BLOCK, 0, 1], start * F32_BLOCK)
-        cce.vmul(kept, factors, kept)
-        flat = restride(self.sums[sub], [count * width], [1], start * width)
-        cce.vadd(flat, there, flat)
+        columns = self.lies.columns
+        there = self.pieces.next(count * columns * SIDE, ir.F32Type.get())
+        piece = replace(self.lies, height=count).rows(0, count).of(there)
+        cce.copy(self.of_results(step, sub, start, count), piece)
+        kept = self.lies.blocks(start, count, columns).of(self.sums[sub])
+        cce.vmul(kept, self.lies.factors(start, count, columns).of(self.spread), kept)
+        sums = self.lies.rows(start, count).of(self.sums[sub])
+        cce.vadd(sums, piece, sums)
 
     def leave(self, matrix: IndexLike, block: IndexLike, sub: int) -> None:
         """Stores the rows of O that a vector core has of a quarter of a unit."""
-        height, columns = self.schedule.rows * SIDE, self.attention.columns
-        width = self.columns * SIDE
-        half = self.attention.o.itemsize == 2
-        element = ir.F16Type.get() if half else ir.F32Type.get()
-        made = viewed(self.shared.take(), [height * columns], element)
-        with serving(*self.members.quotient):
-            last = restride(self.sums[sub], [height, F32_BLOCK], [width, 1], columns)
-            cce.vrec(last, restride(self.inverse, [height, F32_BLOCK], [F32_BLOCK, 1]))
-            wide = [height, columns // F32_BLOCK, F32_BLOCK]
-            source = restride(self.sums[sub], wide, [width, F32_BLOCK, 1])
-            target = restride(made, wide, [columns, F32_BLOCK, 1])
-            inverse = restride(self.inverse, wide, [F32_BLOCK, 0, 1])
-            cce.vmul(source, inverse, source if half else target)
-        with serving(*(self.members.leaving or self.members.product)):
-            if half:
-                rows = restride(self.sums[sub], [height, columns], [width, 1])
-                cce.vconv(rows, restride(made, [height, columns], [columns, 1]))
-            self.store(made, matrix, block, sub)
-
-    def store(self, made: ir.Value, matrix: IndexLike, block: IndexLike, sub: int) -> None:
-        """The rows of a quarter that there are."""
-        height, unit = self.schedule.rows * SIDE, self.schedule.unit_rows * SIDE
-        last = self.schedule.blocks_of_rows(self.attention) - 1
-        lanes = self.schedule.lanes
-        quarter = add(sub * lanes, self.row_lane)
-        row = add(mul(block, unit), mul(quarter, height))
-        left = self.attention.rows - last * unit
-
-        def rows(count: int) -> None:
-            if count > 0:
-                shape = [1, count, self.attention.columns]
-                target = subview(self.gm.o, [matrix, row, 0], shape, drop=[0])
-                cce.copy(restride(made, shape[1:], [shape[2], 1]), target)
-
-        def tail() -> None:
-            first, *other = (
-                min(height, left - (sub * lanes + lane) * height) for lane in range(lanes)
-            )
-            if other and other[0] != first:
-                choose(self.lane, 0, lambda: rows(first), lambda: rows(other[0]))
-            else:
-                rows(first)
-
-        if left == unit:
-            rows(height)
-        elif last == 0:
-            tail()
-        else:
-            choose(block, last, tail, lambda: rows(height))
+        self.exit.leave(self.sums[sub], self.shared.take(), matrix, block, sub)

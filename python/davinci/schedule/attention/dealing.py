@@ -14,6 +14,7 @@ from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.band import Tiling, tiling_of
 from davinci.schedule.attention.split import SplitAttentionSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
 
 WIDTHS = {"first": 1, "last": 1, "pattern": 15, "tile": 15, "block": 15, "matrix": 16}
 """Bits of the fields of a step as one number, the lowest ones first."""
@@ -76,6 +77,16 @@ def dealt(
             found[number].append(ListedStep(matrix, block, tile.number, pattern, *ends))
         heapq.heappush(waiting, (steps + len(own), number))
     return found
+
+
+def ring_places(attention: Attention, schedule: SplitAttentionSchedule, blocks: int) -> int:
+    """Places of the rings of a launch: no more than a block has steps."""
+    if attention.band is not None:
+        most = max(map(len, dealt(attention, schedule, blocks)))
+    else:
+        each = schedule.tiles(attention) // schedule.shares
+        most = ceil_div(schedule.units(attention), blocks) * each
+    return min(schedule.ring, most)
 
 
 def table_of(steps: Sequence[Sequence[ListedStep]]) -> npt.NDArray[np.int64]:

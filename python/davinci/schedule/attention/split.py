@@ -14,12 +14,15 @@ for the other. A tile of a unit is a step; steps of all units of a block follow 
 n has place n mod (ahead + 1) of each ring. A place is free when it is written again, because the
 cores that read it have sent what they made of it, for which the writer has waited.
 
-Rows of a unit are in quarters: those of vector core 0 and of vector core 1, and again. Matrices of
-few rows, as the heads of a decode step that share keys, have units of one or two quarters: with
-one, vector core 1 answers flags, and brings K and V to the L2 ahead of the cube core. Where there
-are fewer of them than blocks, or blocks would have different numbers of them, a unit has a share of
-the keys; at the end all vector cores meet and put shares together. Sizes of a schedule are fractals
-of 16.
+Rows of a unit are in quarters: those of vector core 0 and of vector core 1, and again, or not where
+more units of half as many rows are done sooner. Q, K, V and O lie in rows or in fractals, each as
+it is made or needed.
+
+Matrices of few rows, as the heads of a decode step that share keys, have units of one or two
+quarters: with one, vector core 1 answers flags, and brings K and V to the L2 ahead of the cube
+core. Where there are fewer of them than blocks, or blocks would have different numbers of them, a
+unit has a share of the keys; at the end all vector cores meet and put shares together. Sizes of a
+schedule are fractals of 16.
 """
 
 from __future__ import annotations
@@ -173,9 +176,10 @@ def require_split(attention: Attention, machine: Machine) -> None:
     operands = (attention.q, attention.k, attention.v)
     if machine.core_types[VECTOR_CORE].count != LANES:
         raise NoSpace("a cube core without two vector cores")
-    if not plain or any(each.nz or each.itemsize != 2 for each in operands):
-        raise NoSpace("factors that are no rows of f16")
-    if attention.o.nz or attention.depth % SIDE or attention.columns % SIDE:
+    if not plain or any(each.itemsize != 2 for each in operands):
+        raise NoSpace("factors that are no matrices of f16")
+    of_depth, of_columns = attention.q.nz and attention.k.nz, attention.v.nz and attention.o.nz
+    if (attention.depth % SIDE and not of_depth) or (attention.columns % SIDE and not of_columns):
         raise NoSpace("rows that are no whole fractals")
     if attention.guarded:
         raise NoSpace("rows of which masks may leave nothing")
@@ -246,7 +250,7 @@ def scratch_bytes(schedule: SplitAttentionSchedule, itemsize: int) -> int:
 
 def leaving_bytes(attention: Attention, schedule: SplitAttentionSchedule) -> int:
     """Bytes of the rows of a quarter of O on their way out."""
-    return schedule.rows * SIDE * attention.columns * attention.o.itemsize
+    return schedule.rows * attention.fractals.columns * FRACTAL * attention.o.itemsize
 
 
 def shared_bytes(attention: Attention, schedule: SplitAttentionSchedule, dtype: str) -> int:
@@ -384,13 +388,29 @@ def factor_slots(
 
 
 def candidates(attention: Attention, machine: Machine) -> Iterator[SplitAttentionSchedule]:
-    """Schedules that may be good and fit the memories; units have as few quarters as their rows
-    need. K may come in rows where it comes once, so that the first has no misses to wait
-    for."""
+    """Schedules that may be good and fit the memories."""
+    for lanes, subs in ways_of_rows(attention.fractals.rows):
+        yield from with_quarters(attention, lanes, subs, machine)
+
+
+def ways_of_rows(rows: int) -> list[tuple[int, int]]:
+    """Ways to cut units of matrices of so many fractals of rows in quarters: in as few as these
+    need, and, where that is all of them, in half as many, so that there are more units.
+
+    >>> ways_of_rows(1), ways_of_rows(2), ways_of_rows(4)
+    ([(1, 1)], [(2, 1)], [(2, 2), (2, 1)])
+    """
+    enough = [way for way in QUARTERS if math.prod(way) >= rows]
+    return enough[-1:] if len(enough) > 1 else list(QUARTERS[:2])
+
+
+def with_quarters(
+    attention: Attention, lanes: int, subs: int, machine: Machine
+) -> Iterator[SplitAttentionSchedule]:
+    """Schedules whose units are cut in quarters in one way. K may come in rows where it comes once,
+    so that the first has no misses to wait for."""
     sizes = attention.fractals
-    quarters = [way for way in QUARTERS if math.prod(way) >= sizes.rows] or QUARTERS[:1]
-    lanes, subs = quarters[-1]
-    once = lanes * subs == 1 and sizes.depth <= MOST_PIXELS
+    once = lanes * subs == 1 and sizes.depth <= MOST_PIXELS and not attention.k.nz
     for rows in range(1, min(MOST_ROWS, ceil_div(sizes.rows, lanes * subs)) + 1):
         for part in PARTS:
             most = min(MOST_PARTS, ceil_div(sizes.keys, part))

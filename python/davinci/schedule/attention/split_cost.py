@@ -15,6 +15,7 @@ from davinci.schedule.attention.split import (
     CHUNKS_AT_ONCE,
     FRACTAL,
     LANES,
+    MOST_AHEAD,
     SplitAttentionSchedule,
     bounds_apart,
     candidates,
@@ -23,6 +24,7 @@ from davinci.schedule.attention.split import (
     require_split,
     shared_bytes,
 )
+from davinci.schedule.attention.split_latency import LoadCycles, step_latency
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
@@ -74,10 +76,15 @@ def product_gap(cube: Machine) -> float:
 
 
 def step_cycles(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, steps: int
 ) -> tuple[float, float]:
-    """Cycles of a step where steps follow each other, and from its first instruction to its last
-    where it is alone."""
+    """Cycles of a step where steps follow each other, and what the first of `steps` takes from its
+    first instruction to its last.
+
+    Scores of few steps are all in front of the first products, which rows pass stage by stage; of
+    more, cores take scores and products in turns and fill the rings first. Of units of one quarter
+    all waits for K and V.
+    """
     cube, vector = machines.for_cube(machine), machines.for_vector(machine)
     sizes, dtype = attention.fractals, schedule.dtype(attention)
     rows, part, parts = schedule.rows, schedule.part, schedule.parts
@@ -98,10 +105,15 @@ def step_cycles(
     moved = max(written / machine.l2.write_bytes_per_cycle, read / machine.l2.read_bytes_per_cycle)
     moved = max(moved, *factor_cycles(attention, schedule, machine))
     taken = schedule.subs * rows * columns * FRACTAL * 4 / REPEAT_BYTES
-    of_vector = _scores_cycles(schedule, dtype, masked, vector) + 2 * taken
-    of_vector += schedule.subs * columns * 50
+    weights = _scores_cycles(schedule, dtype, masked, vector)
+    of_vector = weights + 2 * taken + schedule.subs * columns * 50
     each = max(of_cube, of_vector, moved) + PER_STEP
-    return each, of_cube + of_vector + moved
+    in_turn = 2 * prices.ends(vector) + of_cube + of_vector + moved
+    if schedule.quarters == 1:
+        return each, in_turn + first_cycles(attention, schedule, machine)
+    loads = load_cycles(attention, schedule, machine)
+    alone = step_latency(attention, schedule, machine, loads, weights)
+    return each, alone if steps <= MOST_AHEAD else max(alone, in_turn)
 
 
 def k_loads(attention: Attention, schedule: SplitAttentionSchedule, cube: Machine) -> float:
@@ -111,13 +123,42 @@ def k_loads(attention: Attention, schedule: SplitAttentionSchedule, cube: Machin
     return prices.load3d(cube, "L0A", pixels, [1] * (schedule.part * depth))
 
 
+def load_cycles(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
+) -> LoadCycles:
+    """Cycles until the factors of a step that is alone are in L1."""
+    cube, width = machines.for_cube(machine), attention.fractals.depth
+    part = part_cycles(schedule, width, attention.k.nz, machine, 0.0)
+    size = schedule.rows * width * FRACTAL_BYTES
+    port = prices.reading(cube, to_l1=True)
+    of_q = port.busy(size)
+    if not attention.q.nz:
+        of_q = prices.nd2nz(cube, schedule.rows * SIDE, size)
+    start = port.result(0) + schedule.lanes * of_q
+    memory, mte2, _ = factor_cycles(attention, schedule, machine)
+    return LoadCycles(start + part, part, start + max(memory, mte2))
+
+
 def first_cycles(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> float:
     """Cycles until K of the first step is in L1, of which the L2 has nothing."""
-    cube = machines.for_cube(machine)
-    size = schedule.part * attention.fractals.depth * FRACTAL_BYTES
-    if schedule.windows:
-        return schedule.parts * prices.reading(cube, to_l1=True).busy(size)
-    return schedule.parts * prices.nd2nz(cube, schedule.part * SIDE, size, missing=1.0)
+    plain = schedule.windows or attention.k.nz
+    return schedule.parts * part_cycles(schedule, attention.fractals.depth, plain, machine, 1.0)
+
+
+def part_cycles(
+    schedule: SplitAttentionSchedule, width: int, plain: bool, machine: Machine, missing: float
+) -> float:
+    """Cycles of MTE2 for a part of K or V.
+
+    Args:
+        width: of the factor, in fractals.
+        plain: whether it comes to L1 as it is; else rows become fractals on their way.
+        missing: part of the rows that the L2 has not.
+    """
+    cube, size = machines.for_cube(machine), schedule.part * width * FRACTAL_BYTES
+    if plain:
+        return prices.reading(cube, to_l1=True).busy(size)
+    return prices.nd2nz(cube, schedule.part * SIDE, size, missing=missing)
 
 
 def factor_cycles(
@@ -125,15 +166,14 @@ def factor_cycles(
 ) -> tuple[float, float, float]:
     """Cycles of a step that the memory, MTE2 and MTE1 take for K and V. The first unit of a matrix
     finds none of them in the L2, unless a vector core without rows has read them."""
-    cube, sizes = machines.for_cube(machine), attention.fractals
-    keys, parts = schedule.part * SIDE, schedule.parts
+    cube, sizes, parts = machines.for_cube(machine), attention.fractals, schedule.parts
     fresh = 1 / schedule.blocks_of_rows(attention)
     missing = fresh if schedule.lanes == LANES else 0.0
     memory = schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES * fresh
     k_size, v_size = (schedule.part * n * FRACTAL_BYTES for n in (sizes.depth, sizes.columns))
-    of_k, of_v = (prices.nd2nz(cube, keys, size, missing=missing) for size in (k_size, v_size))
-    if schedule.windows:
-        of_k = prices.reading(cube, to_l1=True).busy(k_size)
+    plain_k, plain_v = schedule.windows or attention.k.nz, attention.v.nz
+    of_k = part_cycles(schedule, sizes.depth, plain_k, machine, missing)
+    of_v = part_cycles(schedule, sizes.columns, plain_v, machine, missing)
     loads = k_loads(attention, schedule, cube)
     loads += schedule.quarters * prices.load2d(cube, "L0B", schedule.rows * k_size // schedule.part)
     loads += schedule.subs * prices.load2d(cube, "L0B", v_size, schedule.part)
@@ -178,13 +218,9 @@ def estimate(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
 ) -> float:
     """Cycles on that many blocks."""
-    each, alone = step_cycles(attention, schedule, machine)
     steps = most_steps(attention, schedule, cores)
-    if steps == 1:  # Its scores and its products are handed over in parts, one after the other.
-        alone = each + (alone - each) / schedule.subs
-    found = 2 * prices.ends(machines.for_vector(machine)) + alone + (steps - 1) * each
-    if schedule.quarters == 1:
-        found += first_cycles(attention, schedule, machine)
+    each, alone = step_cycles(attention, schedule, machine, steps)
+    found = alone + (steps - 1) * each
     found += shared_cycles(attention, schedule, machine, cores)
     return found + masked_cycles(attention, schedule, machine, cores)
 
