@@ -31,7 +31,7 @@ ATTENTIONS: dict[str, tuple[int, dict[str, Any]]] = {
         1,
         {"rows": 150, "keys": 150, "heads": 1, "mask": "causal", "flags": True, "known": True},
     ),
-    "attention-rings": (1, {"rows": 150, "keys": 600, "heads": 1}),
+    "attention-rings": (1, {"rows": 300, "keys": 1200, "heads": 1}),
 }
 """Cores and sizes."""
 
