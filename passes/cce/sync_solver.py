@@ -20,6 +20,7 @@ from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
 from davinci.passes.cce.sync_trace import Incomplete, Trace
+from davinci.passes.cce.sync_visits import NodeVisits
 
 FEW = 8
 """Doubtful syncs that are rather tried than looked at again."""
@@ -113,34 +114,44 @@ def _needed(record: Record, plan: SyncPlan, resources: Resources, place: Place) 
         for sync in stale:
             plan.remove(sync)
         doubtful = _complete(record, plan, resources, place)
-    gone = _implied(record, plan, doubtful[::-1], frozenset())
+    gone = frozenset[Sync]()
+    if doubtful:
+        visits = NodeVisits()
+        Trace(record, plan, visits=visits)
+        gone = _implied(record, plan, doubtful[::-1], gone, visits)
     return SyncPlan(sync for sync in plan.syncs if sync not in gone)
 
 
 def _implied(
-    record: Record, plan: SyncPlan, doubtful: list[Sync], gone: frozenset[Sync]
+    record: Record,
+    plan: SyncPlan,
+    doubtful: list[Sync],
+    gone: frozenset[Sync],
+    visits: NodeVisits,
 ) -> frozenset[Sync]:
     """What may be left out of a plan, one after the other of the doubtful syncs: all of them if
     that will do, else those of one half, then of the other.
 
     Args:
         gone: what is left out already, and part of the result.
+        visits: of traces with this plan.
     """
     if not doubtful:
         return gone
     try:
-        Trace(record, plan, without=gone.union(doubtful))
+        Trace(record, plan, without=gone.union(doubtful), visits=visits)
     except Incomplete:
         if len(doubtful) == 1:
             return gone
         half = len(doubtful) // 2
-        fewer, others = _implied(record, plan, doubtful[:half], gone), doubtful[half:]
+        fewer = _implied(record, plan, doubtful[:half], gone, visits)
+        others = doubtful[half:]
         if fewer != gone and len(others) >= FEW:
             # Without those, some of the others are needed for sure.
             teachers = Teachers(len(PIPES))
             Trace(record, plan, teachers, without=fewer)
             others = [sync for sync in others if sync not in teachers.needed]
-        return _implied(record, plan, others, fewer)
+        return _implied(record, plan, others, fewer, visits)
     return gone.union(doubtful)
 
 

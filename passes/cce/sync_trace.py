@@ -4,7 +4,8 @@ Every loop is run twice, and zero times and once where its trip count is unknown
 one after the other and joined. The operations and waits of a pipe are numbered in order, and each
 pipe has a clock: for every pipe the number up to which all is complete before its next operation
 starts. `set_flag` sends the clock of its pipe, with all of the pipe's own so far; `wait_flag` takes
-it over; a barrier adds its pipe.
+it over; a barrier adds its pipe. The wait of a sync that is left out has its number all the same,
+and nothing else.
 
 Why twice is enough: a third iteration stands to the second as the second to the first, and what a
 pipe knows never shrinks.
@@ -22,6 +23,13 @@ from davinci.passes.cce.sync_program import Branch, Leaf, SyncBlock, SyncLoop, S
 from davinci.passes.cce.sync_queues import Queue
 from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
+from davinci.passes.cce.sync_visits import (
+    NodeVisit,
+    NodeVisits,
+    PipeKnowledge,
+    VisitOutcome,
+    left_out_in,
+)
 
 FlagPair = tuple[Queue, Queue]
 
@@ -51,7 +59,8 @@ class TraceState:
 
 @dataclass(frozen=True)
 class _Path:
-    """One of the ways through a loop or branch: `numbers` of each pipe where it begins and ends."""
+    """One of the ways through a loop or branch: of each pipe the number where it begins, and the
+    last one that it issued, or the former if it issued none."""
 
     state: TraceState
     begin: Clock
@@ -68,7 +77,7 @@ class Trace:
     Attributes:
         state: what is known now.
         loops, iteration: the loops around this point, and the iteration of each.
-        numbers: of each pipe, how many operations and waits it had so far.
+        numbers: of each pipe, how many operations and waits it had so far, with those left out.
     """
 
     def __init__(
@@ -78,6 +87,7 @@ class Trace:
         teachers: Teachers | None = None,
         listener: Listener | None = None,
         without: Collection[Sync] = (),
+        visits: NodeVisits | None = None,
     ) -> None:
         """Runs the program.
 
@@ -88,15 +98,20 @@ class Trace:
             teachers: who is told of each lesson and of all that pipes must know, if somebody is.
             listener: who is told of flags that are set, if somebody is.
             without: syncs of the plan that are left out.
+            visits: of other traces with the same plan, which are not repeated; without teachers and
+                listeners.
         """
         self._plan, self._teachers = plan, teachers
         self._listener, self._without = listener, without
+        self._visits, self._left_out = visits, left_out_in(without) if visits else {}
         self._before = record.before
         self._executed: list[int] = []
         self._waited: dict[PipeFlag, int] = {}
         """Number of the latest wait for each flag, on any path: the blocks in which a flag is set
         and waited for lie around each other, so branches never see each other's flags."""
         self.numbers = [0] * len(PIPES)
+        self._issued = [0] * len(PIPES)
+        """The last number of each pipe that is not a wait left out."""
         self.state = TraceState([[0] * len(PIPES) for _ in PIPES])
         self.loops: tuple[SyncLoop, ...] = ()
         self.iteration: tuple[int, ...] = ()
@@ -108,12 +123,38 @@ class Trace:
                 self._act(action, node)
             if isinstance(node, Leaf):
                 self._leaf(node)
-            elif isinstance(node, SyncLoop):
-                self._loop(node)
-            elif isinstance(node, Branch):
-                self._branch(node)
+            elif self._visits is None:
+                self._enter(node)
+            else:
+                self._visit(node, self._visits)
             for action in self._plan.after(node):
                 self._act(action, node)
+
+    def _enter(self, node: SyncLoop | Branch) -> None:
+        """Executes a loop or branch."""
+        if isinstance(node, SyncLoop):
+            self._loop(node)
+        else:
+            self._branch(node)
+
+    def _visit(self, node: SyncLoop | Branch, visits: NodeVisits) -> None:
+        """Executes a loop or branch, or does what another trace did there that entered it in the
+        same state."""
+        start = len(self._executed)
+        visit = NodeVisit(node, start, self._left_out.get(node, frozenset()))
+        state = PipeKnowledge(self.state.clocks, self.state.sent)
+        if outcome := visits.find(visit, state):
+            self.state = TraceState(*outcome.knowledge.copy())
+            self.numbers, self._issued = [*outcome.numbers], [*outcome.issued]
+            self._executed += outcome.executed
+            self._waited.update(outcome.waited)
+            return
+        entry, before = state.copy(), [*self.numbers]
+        self._enter(node)
+        left = PipeKnowledge(self.state.clocks, self.state.sent).copy()
+        waited = {flag: n for flag, n in self._waited.items() if n > before[flag.dst]}
+        made = VisitOutcome(left, [*self.numbers], [*self._issued], self._executed[start:], waited)
+        visits.add(visit, entry, made)
 
     def _leaf(self, leaf: Leaf) -> None:
         """Executes an operation."""
@@ -131,6 +172,7 @@ class Trace:
     def _issue(self, node: SyncNode, pipe: Queue, is_wait: bool) -> int:
         """Counts an operation, or a wait that precedes or follows a node; its number."""
         self.numbers[pipe] += 1
+        self._issued[pipe] = self.numbers[pipe]
         return self.numbers[pipe]
 
     def _missing(self, pipe: Queue, number: int, later: Leaf) -> None:
@@ -145,15 +187,19 @@ class Trace:
 
     def _loop(self, loop: SyncLoop) -> None:
         paths = []
-        begin = [*self.numbers]
+        split, begin = [*self._issued], [*self.numbers]
         for iteration in range(loop.turns):
             if loop.trips is None:
-                paths.append(_Path(self.state.copy(), begin, [*self.numbers]))
+                paths.append(self._path(self.state.copy(), begin))
             with self._inside(loop, iteration):
                 self._block(loop.body)
         if loop.trips is None:
-            paths.append(_Path(self.state, begin, [*self.numbers]))
-            self._join(paths, begin)
+            paths.append(self._path(self.state, begin))
+            self._join(paths, split)
+
+    def _path(self, state: TraceState, begin: Clock) -> _Path:
+        """A path that ends here, given the numbers where it begins."""
+        return _Path(state, begin, [*map(max, begin, self._issued)])
 
     @contextmanager
     def _inside(self, loop: SyncLoop, iteration: int) -> Iterator[None]:
@@ -163,7 +209,7 @@ class Trace:
         self.loops, self.iteration = outside
 
     def _branch(self, branch: Branch) -> None:
-        start, begin = self.state, [*self.numbers]
+        start, split = self.state, [*self._issued]
         paths = []
         for block in branch.blocks:
             self.state = start.copy()
@@ -171,24 +217,24 @@ class Trace:
             for clock in self.state.clocks:
                 for pipe in PIPES:
                     # What the branches before did is not there.
-                    if clock[pipe] >= begin[pipe]:
+                    if clock[pipe] >= split[pipe]:
                         clock[pipe] = own[pipe]
             self._block(block)
-            paths.append(_Path(self.state, own, [*self.numbers]))
+            paths.append(self._path(self.state, own))
         if len(paths) == 1:
-            paths.append(_Path(start, begin, begin))
-        self._join(paths, begin)
+            paths.append(_Path(start, split, split))
+        self._join(paths, split)
 
-    def _join(self, paths: list[_Path], begin: Clock) -> None:
+    def _join(self, paths: list[_Path], split: Clock) -> None:
         """Keeps what is known on every path; what a path does not execute is complete there.
 
         Args:
-            begin: numbers where the paths split.
+            split: the last numbers that pipes issued before the paths split.
         """
         end = [*self.numbers]
 
         def known(path: _Path, clock: Clock) -> Clock:
-            return [_reach(clock[p], begin[p], path.begin[p], path.end[p], end[p]) for p in PIPES]
+            return [_reach(clock[p], split[p], path.begin[p], path.end[p], end[p]) for p in PIPES]
 
         def least(clocks: list[Clock]) -> Clock:
             return [min(numbers) for numbers in zip(*clocks, strict=True)]
@@ -211,6 +257,8 @@ class Trace:
     def _act(self, action: Action, node: SyncNode) -> None:
         sync, flag = action.sync, action.flag
         if sync in self._without:
+            if flag is not None and action.kind == "wait":
+                self.numbers[flag.dst] += 1
             return
         if flag is None:
             self.barrier(sync)
@@ -276,13 +324,13 @@ class Trace:
         self._waited[flag] = self._issue(node, flag.dst, is_wait=True)
 
 
-def _reach(number: int, begin: int, own_begin: int, own_end: int, end: int) -> int:
+def _reach(number: int, split: int, own_begin: int, own_end: int, end: int) -> int:
     """Up to which number all is complete on a path that knows of `number`.
 
-    A path splits off at `begin`, executes what is numbered above `own_begin` up to `own_end`, and
+    A path splits off at `split`, executes what is numbered above `own_begin` up to `own_end`, and
     nothing else up to `end`.
     """
-    if number < begin:
+    if number < split:
         return number
     if number >= own_end or own_begin == own_end:
         return end
