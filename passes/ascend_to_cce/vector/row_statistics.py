@@ -75,17 +75,26 @@ def fill_lanes(dtype: str, rows: ir.Value, first: int, last: int, number: float)
         start += most
 
 
-def build_table(dtype: str, row: ir.Value, held: ir.Value) -> None:
+def build_table(dtype: str, row: ir.Value, held: ir.Value, moved: bool) -> None:
     """A row of GM to all rows of a buffer; lanes behind its last whole block become 0.
 
     Args:
         row: [n] in GM, the whole of an argument if n is not whole blocks.
         held: [rows, lanes] in UB, contiguous.
+        moved: whether it comes to each row from L1, else by the vector unit (`row_tables`).
     """
     (length,) = ir.MemRefType(row.type).shape
     rows, lanes = ir.MemRefType(held.type).shape
     block = block_lanes(dtype)
     width = math.ceil(length / block) * block
+    if moved:
+        staged = alloc([width], element_type(dtype), "L1")
+        op("cce.copy", [row, restride(staged, [length], [1])], round_up=True)
+        repeated = restride(staged, [rows, width], [0, 1])
+        op("cce.copy", [repeated, subview(held, [0, 0], [rows, width])])
+        if width < lanes:
+            fill_lanes(dtype, held, width, lanes, 0)
+        return
     first = subview(held, [0, 0], [1, length], drop=[0])
     op("cce.copy", [row, first], round_up=True)
     if width < lanes:

@@ -158,7 +158,8 @@ class TileBuilder:
             return
         shape = self.layout.shape(value)
         rows = restride(self._held(value), [math.prod(shape[:-1]), shape[-1]], [shape[-1], 1])
-        build_table(value.dtype, self.arrays[number], rows)
+        moved = self.layout.comes_from_l1(value)
+        build_table(value.dtype, self.arrays[number], rows, moved)
 
     def _store(self, number: int, starts: Sequence[IndexLike]) -> None:
         """Copies the tile of an output to GM."""

@@ -329,12 +329,13 @@ def test_lanes_of_the_neutral_value(kind: str, dtype: str) -> None:
     ("rows", "length", "lanes"), [(1, 64, 64), (8, 768, 768), (7, 100, 128), (130, 16, 16)]
 )
 @pytest.mark.parametrize("dtype", ["f32", "s32", "f16"])
-def test_table(rows: int, length: int, lanes: int, dtype: str) -> None:
+@pytest.mark.parametrize("moved", [False, True])
+def test_table(rows: int, length: int, lanes: int, dtype: str, moved: bool) -> None:
     row = values((length,), dtype, "add")
 
     def body(source: Any, result: Any) -> None:
         held = alloc([rows, lanes], element_type(dtype), "UB")
-        build_table(dtype, source, held)
+        build_table(dtype, source, held, moved)
         op("cce.copy", [held, result])
 
     found = run_kernel(body, [row], [((rows, lanes), dtype)]).outputs[0]

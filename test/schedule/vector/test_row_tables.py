@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from davinci import machine
-from davinci.schedule.vector.row_tables import doubling, doubling_cycles
+from davinci.schedule.vector.row_tables import doubling, doubling_cycles, is_moved
 from support import compile_text
 
 
@@ -15,6 +15,16 @@ def test_many_short_rows_take_few_steps() -> None:
     found = machine.load("ascend910")
     assert doubling_cycles(1, 8, "f32", found) == 0
     assert doubling_cycles(598, 8, "f32", found) < 1000
+
+
+def test_long_rows_come_from_l1_where_there_is_a_path() -> None:
+    """Those of a layer norm do, while it computes; a row of one block takes longer than what is
+    computed of one."""
+    found = machine.load("ascend910")
+    assert is_moved(768, "f32", 10, found)
+    assert not is_moved(768, "f32", 1, found)
+    assert not is_moved(8, "f32", 10, found)
+    assert not is_moved(768, "f32", 10, machine.load("ascend910b"))
 
 
 @pytest.mark.parametrize("name", ["ascend910", "ascend310p", "ascend910b"])

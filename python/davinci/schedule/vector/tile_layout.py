@@ -24,7 +24,7 @@ from davinci.schedule.vector.row_statistics import (
     reduction,
     spreads_lanes,
 )
-from davinci.schedule.vector.row_tables import doubling_cycles
+from davinci.schedule.vector.row_tables import doubling_cycles, is_moved
 from davinci.schedule.vector.space import IterationSpace, NoSpace
 from davinci.schedule.vector.steps import BufferSteps
 from davinci.schedule.vector.tile_buffers import TileBuffer, assigned
@@ -170,9 +170,18 @@ class TileLayout:
         return tuple(range(self.lane + 1)) if value in self.tables else self.program.forms[value]
 
     def table_cycles(self, value: Value) -> int:
-        """Cycles in which a value of a row comes to lie in UB once for each row of the tile."""
+        """Cycles of the vector unit until a value of a row lies in UB once for each row of the
+        tile."""
         *rows, lanes = self.shape(value)
+        if self.comes_from_l1(value):
+            return 0
         return doubling_cycles(math.prod(rows), lanes, value.dtype, self.machine)
+
+    def comes_from_l1(self, value: Value) -> bool:
+        """Whether a value of a row is copied from L1 to each row of the tile, not by the vector
+        unit."""
+        steps = len(self.program.steps)
+        return is_moved(self.shape(value)[-1], value.dtype, steps, self.machine)
 
     def once(self, value: Value) -> bool:
         """Whether a value is the same for all tiles."""
