@@ -82,12 +82,19 @@ def test_garbage_of_many_compilations_is_found() -> None:
     assert (done.stdout, done.stderr) == ("10 0\n", "")
 
 
-def test_rarely_and_as_before() -> None:
-    before = gc.get_threshold()
-    with pytest.raises(KeyError), rare_search():
-        assert gc.get_threshold() == (FEW, *before[1:])
-        raise KeyError
-    assert gc.get_threshold() == before
+@pytest.mark.parametrize("first", [700, 2 * FEW])
+def test_rarely_and_as_before(first: int) -> None:
+    """No more often than before, either."""
+    given = gc.get_threshold()
+    before = first, *given[1:]
+    gc.set_threshold(*before)
+    try:
+        with pytest.raises(KeyError), rare_search():
+            assert gc.get_threshold() == (max(first, FEW), *before[1:])
+            raise KeyError
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*given)
 
 
 def test_compile() -> None:

@@ -184,7 +184,12 @@ def test_k_back_and_forth_and_from_other_places(way: int) -> None:
     def chosen(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
         best = choose(product, machine, cores, wanted)
         smaller = replace(
-            best, share=replace(best.share, m=24, n=6), tile=Tile(8, 4, 6), part=(6, 8)
+            best,
+            share=replace(best.share, m=24, n=6),
+            tile=Tile(8, 4, 6),
+            part=(6, 8),
+            turning=False,
+            starts=1,
         )
         pieces = (replace(p, k=16, slots=2) for p in (smaller.a, smaller.b))
         (of_a, of_b) = pieces
