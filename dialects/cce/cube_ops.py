@@ -6,7 +6,7 @@ constraints C1, C2, ... of an operation are numbered in its docstring.
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from davinci.dialects.base import FLAG, attribute, integer, integers, verifier
@@ -47,11 +47,7 @@ class Load2dOp(Cce.Operation, name="load2d"):
 
     @verifier
     def verify_invariants(self) -> None:
-        src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require_space("source", src, "L1")
-        require_space("destination", dst, "L0A", "L0B")
-        require_type("source", src.dtype, types_of(LOADS[dst.space]))
-        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        src, dst = check_load(self, LOADS)
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         require_fractals("source", src, src.block)
         require_contiguous("destination", dst)
@@ -91,11 +87,7 @@ class Load3dOp(Cce.Operation, name="load3d"):
 
     @verifier
     def verify_invariants(self) -> None:
-        src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require_space("source", src, "L1")
-        require_space("destination", dst, "L0A", "L0B")
-        require_type("source", src.dtype, types_of(WINDOW_LOADS[dst.space]))
-        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        src, dst = check_load(self, WINDOW_LOADS)
         found, expected = list(src.shape), f"[c1, h, w, {src.block}]"
         require(len(found) == 4 and found[3] == src.block, "shape of source", found, expected)
         require_contiguous("source", src)
@@ -107,6 +99,23 @@ class Load3dOp(Cce.Operation, name="load3d"):
         require(end <= most, "kernel elements beyond the source", end, f"at most {most}")
         for role, value in (("first", self.first), ("top", self.top)):
             require(type_text(value.type) == "index", f"type of {role}", value.type, "index")
+
+
+def check_load(
+    load: Load2dOp | Load3dOp, instructions: Mapping[str, str]
+) -> tuple[BufferView, BufferView]:
+    """Requires that a load goes from L1 to L0A or L0B, and that the instruction there has its type;
+    its source and destination.
+
+    Args:
+        instructions: by the memory of the destination.
+    """
+    src, dst = buffer_of(load.src), buffer_of(load.dst)
+    require_space("source", src, "L1")
+    require_space("destination", dst, "L0A", "L0B")
+    require_type("source", src.dtype, types_of(instructions[dst.space]))
+    require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+    return src, dst
 
 
 class MadOp(Cce.Operation, name="mad"):

@@ -270,7 +270,7 @@ def begins_products(op: Op) -> bool:
 
 
 def is_added_to_products(op: Op) -> bool:
-    """Whether all that reads a result adds it to results of products."""
+    """Whether every operator that reads the result of one adds it to the result of a product."""
     users = users_of(op)
     return bool(users) and all(map(adds_to_product, users))
 

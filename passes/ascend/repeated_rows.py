@@ -61,7 +61,7 @@ class RepeatedRow:
 
     @property
     def row(self) -> Tensor:
-        """What is made first."""
+        """The row that the first of the two broadcasts makes."""
         return Tensor(self.result.shape[self.front :], self.result.element)
 
     @property

@@ -29,7 +29,7 @@ class PipeKnowledge(NamedTuple):
 
 
 class VisitOutcome(NamedTuple):
-    """What a visit left behind.
+    """What the pipes know, and what has run, after a trace has gone through a loop or branch.
 
     Attributes:
         knowledge: of the pipes.

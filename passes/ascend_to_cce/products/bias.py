@@ -54,7 +54,7 @@ class BiasRows:
             cce.nd2nz(row, restride(buffer, blocks, [self._block, self._block, 1]))
 
     def turn(self, event: TurnRows) -> None:
-        """What came to L1 to the bias table."""
+        """Copies a tile's columns of the row from L1 to the bias table."""
         size, turn = event.part.tile.n.size * SIDE, event.part.turn
         table = self.tables[turn % len(self.tables)]
         with serving(*self._extra.members):

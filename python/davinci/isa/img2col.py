@@ -247,7 +247,7 @@ class Pixels:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether none of them is padding."""
+        """Whether no pixel is padding."""
         return bool(self.inside.all())
 
 
@@ -341,7 +341,8 @@ def regions(dst: Space, dtype: str) -> Regions:
 
 
 def turns(values: Values, dst: Space) -> bool:
-    """Whether a load3dv2 transposes: to L0B always, to L0A if it says so."""
+    """Whether an instruction is a load3dv2 that transposes: each one to L0B does, one to L0A if its
+    field says so."""
     return "k_extension" in values and (dst is Space.L0B or bool(values["transpose"]))
 
 
@@ -384,6 +385,9 @@ def turned(dst: Space) -> Compute:
     return compute
 
 
+IMAGE = Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]")
+"""The source of all loads of windows."""
+
 for name, dst in [("img2col_cbuf_to_ca", Space.L0A), ("img2col_cbuf_to_cb", Space.L0B)]:
     for dtype in ("f16", "s8", "u8"):
         define(
@@ -393,7 +397,7 @@ for name, dst in [("img2col_cbuf_to_ca", Space.L0A), ("img2col_cbuf_to_cb", Spac
                 pipe=Pipe.MTE1,
                 operands=(
                     Operand("dst", dst, True, "fractals of 16 windows x 32 bytes of channels"),
-                    Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
+                    IMAGE,
                 ),
                 fields=FIELDS,
                 accesses=regions(dst, dtype),
@@ -421,7 +425,7 @@ for name, dst in [("img2colv2_cbuf_to_ca", Space.L0A), ("img2colv2_cbuf_to_cb", 
                 pipe=Pipe.MTE1,
                 operands=(
                     Operand("dst", dst, True, f"fractals of {rows}"),
-                    Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
+                    IMAGE,
                 ),
                 fields=(*BLOCK_FIELDS, TRANSPOSE) if to_left else BLOCK_FIELDS,
                 accesses=regions(dst, dtype),

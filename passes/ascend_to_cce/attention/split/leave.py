@@ -44,7 +44,7 @@ class QuarterExit:
     ) -> None:
         self.attention, self.schedule, self.members = attention, schedule, members
         self.lies, self.made = lies, lies.of(attention.fractals.columns)
-        # Of fractals that follow each other in a column, rows do.
+        # Fractals of a column follow each other, and so do all of its rows.
         shape = [attention.batch, *self.made.shape(attention.rows)]
         self.gm, self.lane, self.row_lane = reshaped(gm, shape), lane, row_lane
         self.dtype = "f16" if attention.o.itemsize == 2 else "f32"

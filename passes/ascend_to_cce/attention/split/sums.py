@@ -32,14 +32,14 @@ class StridedPart:
     offset: int = 0
 
     def of(self, buffer: ir.Value) -> ir.Value:
-        """That part of a buffer."""
+        """The view of a buffer that has this shape, these strides and this offset."""
         made: ir.Value = restride(buffer, self.shape, self.strides, self.offset)
         return made
 
 
 @dataclass(frozen=True)
 class QuarterLayout(ABC):
-    """How a matrix lies that has the rows of a quarter.
+    """The place in memory of a matrix that has the rows of a quarter.
 
     Attributes:
         height: rows.
@@ -50,7 +50,7 @@ class QuarterLayout(ABC):
     columns: int
 
     def of(self, columns: int) -> QuarterLayout:
-        """The same with another number of columns."""
+        """The layout of a matrix that differs in its number of columns of fractals only."""
         return replace(self, columns=columns)
 
     @property

@@ -206,7 +206,7 @@ class AttentionVectorCore:
         return add(mul(place.block, self.schedule.unit_rows), self.rows_above(sub, first))
 
     def rows_above(self, sub: int, first: int) -> IndexLike:
-        """The same of a unit."""
+        """Fractals of rows of a unit before a chunk of a quarter, which begins behind `first`."""
         quarter = add(sub * self.schedule.lanes, self.row_lane)
         return add(mul(quarter, self.schedule.rows), first)
 
