@@ -54,8 +54,8 @@ class Verdict:
         unordered: pairs of steps that conflict and that nothing orders as the program does.
         reused: set_flags that may come before the wait for the same flag before is over, and sets
             of a flag between cores that may come before the same core's set before.
-        unmatched: flags set and waited for unequally often, or set from several sides; lines in
-            which a counter does not grow, or in which several cores count.
+        unmatched: flags set and waited for unequally often, or set from several sides in no known
+            order; lines in which a counter does not grow, or in which several cores count.
         stuck: steps that can never happen, however long the queues are.
     """
 
@@ -105,6 +105,19 @@ class _Look:
     seen: list[int] = field(default_factory=list)
 
 
+@dataclass
+class _SharedFlag:
+    """A flag that a core waits for and that several sides set.
+
+    Attributes:
+        sides: of each side, the sets that no wait is answered by yet: events, of all its setters.
+        waits: those that are not answered yet.
+    """
+
+    sides: list[deque[tuple[int, ...]]]
+    waits: deque[int]
+
+
 class Order:
     """The transitive order of a stream, some of its steps left out."""
 
@@ -140,13 +153,16 @@ class Order:
         self._uneven: list[tuple[int, ...]] = []
         self._lonely: list[int] = []
         """Waits that nothing answers."""
+        self._shared: dict[tuple[int, ...], _SharedFlag] = {}
+        """Core and flag -> sets from several sides, and waits."""
+        self.known: list[int] = [0] * len(self._before)
+        """For each event, 2 i reads of step i and 2 i + 1 writes, the events before it: a bit each,
+        writes of all steps from bit 0 on, then their reads."""
         self._build()
         self._answer_flags()
         self._answer_other_cores()
         self._answer_counters()
-        self.known: list[int] = [0] * len(self._before)
-        """For each event, 2 i reads of step i and 2 i + 1 writes, the events before it: a bit each,
-        writes of all steps from bit 0 on, then their reads."""
+        self._answer_shared_flags()
         self.stuck = self._close()
         if self._acquire():
             self.stuck = self._close()
@@ -220,7 +236,7 @@ class Order:
 
     def _answer_other_cores(self) -> None:
         """The n-th wait for a flag between cores comes after the n-th set of all its setters."""
-        counts: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+        sides: dict[tuple[int, ...], list[deque[tuple[int, ...]]]] = defaultdict(list)
         done = set()
         for core, mode, flag in list(self._signals):
             setters, receivers = scope(self._places, core, mode)
@@ -231,16 +247,52 @@ class Order:
             if len(set(map(len, parts))) > 1:
                 self._uneven.append((core, mode, flag))
             for receiver in receivers:
-                if counts[receiver, flag]:
-                    self._uneven.append((receiver, mode, flag))
-                counts[receiver, flag] += zip(*parts, strict=False)
-        for key in {*counts, *self._awaits}:
-            waits = self._awaits[key]
-            if len(counts[key]) != len(waits):
+                sides[receiver, flag].append(deque(zip(*parts, strict=False)))
+        for key in {*sides, *self._awaits}:
+            sets, waits = sides[key], self._awaits[key]
+            if sum(map(len, sets)) != len(waits):
                 self._uneven.append(key)
-            for wait, fired in zip(waits, counts[key], strict=False):
+            if len(sets) > 1:
+                self._shared[key] = _SharedFlag(sets, deque(waits))
+                continue
+            answers = sets[0] if sets else ()
+            for wait, fired in zip(waits, answers, strict=False):
                 self._before[wait - 1] += fired
-            self._lonely += waits[len(counts[key]) :]
+            self._lonely += waits[len(answers) :]
+
+    def _answer_shared_flags(self) -> None:
+        """A wait for a flag that several sides set comes after the one set that can be there first.
+
+        Each wait that is answered orders more of the sets, so those of all flags are looked at
+        until no more is known.
+        """
+        answered = bool(self._shared)
+        while answered:
+            answered = False
+            self._close()
+            for flag in self._shared.values():
+                if flag.waits and (first := self._first_side(flag)) is not None:
+                    self._before[flag.waits.popleft() - 1] += first.popleft()
+                    answered = True
+        for key, flag in self._shared.items():
+            self._lonely += flag.waits
+            if flag.waits or any(flag.sides):
+                self._uneven.append(key)
+
+    def _first_side(self, flag: _SharedFlag) -> deque[tuple[int, ...]] | None:
+        """The side whose set the next wait is answered by: those of all others come after it, or
+        after the wait. None if that is not known."""
+        wait, sides = flag.waits[0], [side for side in flag.sides if side]
+
+        def later(other: tuple[int, ...], first: tuple[int, ...]) -> bool:
+            return any(self._knows(event, wait) for event in other) or all(
+                any(self._knows(event, earlier) for event in other) for earlier in first
+            )
+
+        for side in sides:
+            if all(later(other[0], side[0]) for other in sides if other is not side):
+                return side
+        return None
 
     def _answer_counters(self) -> None:
         """Who has seen counters comes after the first posts that reach what it waits for."""
