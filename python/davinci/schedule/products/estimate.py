@@ -298,6 +298,62 @@ def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> 
     return later * max(0.0, 1 - (pieces.slots - beside) / beside)
 
 
+@dataclass(slots=True)
+class _Fills:
+    """What comes to L1 for a tile.
+
+    Attributes:
+        panels: of A and of B, k deep.
+        single: a piece of each.
+        first: what the first mad waits for.
+        last: the longest transfer.
+    """
+
+    panels: list[Busy]
+    single: list[Busy]
+    first: Busy
+    last: Busy
+
+
+def _fills(costs: ProductCosts, schedule: ProductSchedule) -> _Fills:
+    product = costs.product
+    k, found = product.fractals.k, _Fills([], [], Busy(), Busy())
+    for name in ("a", "b"):
+        pieces, operand = schedule.pieces(name), product.operand(name)
+        along, across = (pieces.k, pieces.other) if operand.k_rows else (pieces.other, pieces.k)
+        rows = min(along, pieces.rows)
+        each = costs.fill(name, pieces, *((rows, across) if operand.k_rows else (across, rows)))
+        transfers = ceil_div(along, rows)
+        found.panels.append(each * (ceil_div(k, pieces.k) * transfers))
+        found.single.append(each * transfers)
+        needed = ceil_div(min(along, schedule.tile.k), rows) if operand.k_rows else transfers
+        found.first += each * needed
+        found.last = each if each.sum > found.last.sum else found.last
+    return found
+
+
+def cycles_to_mad(
+    costs: ProductCosts, schedule: ProductSchedule, fills: _Fills | None = None
+) -> float:
+    """Cycles of a share before its first mad, which waits for the pieces of its step."""
+    fills = fills or _fills(costs, schedule)
+    load = costs.load(schedule, "a") + costs.load(schedule, "b")
+    begin = prices.reading(costs.machine).start_cycles
+    return begin + fills.first.most + fills.last.sum - fills.last.most + load.sum
+
+
+def cycles_from_mad(costs: ProductCosts, schedule: ProductSchedule) -> float:
+    """Cycles of a share behind its last mad, in which the last tile leaves L0C."""
+    machine, part, tile = costs.machine, costs.leave(schedule), schedule.tile
+    columns, height = schedule.part
+    leaving = part * (ceil_div(tile.n, columns) * ceil_div(tile.m, height))
+    end = prices.writing(machine).start_cycles
+    behind = prices.mad_latency(machine) + leaving.most + part.sum - part.most + end
+    # Of tiles that take turns, the last but one leaves during the last turn.
+    turn = costs.mad(tile).m * schedule.turn
+    return behind + (math.prod(schedule.beside) - 1) * max(0, leaving.most - turn)
+
+
 def share_cycles(
     costs: ProductCosts, schedule: ProductSchedule, tiles: list[Tiles], crowd: float
 ) -> tuple[float, float]:
@@ -312,27 +368,16 @@ def share_cycles(
     mad, part, load = costs.mad(schedule.tile), costs.leave(schedule), loads[0] + loads[1]
     tile, (columns, height) = schedule.tile, schedule.part
     parts = ceil_div(tile.n, columns) * ceil_div(tile.m, height)
-    panels, single, first, last = [], [], Busy(), Busy()
-    for name in ("a", "b"):
-        pieces, operand = schedule.pieces(name), product.operand(name)
-        along, across = (pieces.k, pieces.other) if operand.k_rows else (pieces.other, pieces.k)
-        rows = min(along, pieces.rows)
-        each = costs.fill(name, pieces, *((rows, across) if operand.k_rows else (across, rows)))
-        transfers = ceil_div(along, rows)
-        panels.append(each * (ceil_div(k, pieces.k) * transfers))
-        single.append(each * transfers)
-        needed = ceil_div(min(along, schedule.tile.k), rows) if operand.k_rows else transfers
-        first += each * needed
-        last = each if each.sum > last.sum else last
+    fills = _fills(costs, schedule)
     busy, alike, count = Busy(), 0.0, sum(kind.count for kind in tiles)
     # Mads wait for loads to the only buffer of an operand.
     alone, waits = (schedule.l0a == 1, schedule.l0b == 1), 0.0
-    late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
+    late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(fills.single))
     beside = costs.beside(schedule, tile)
     of_tile = mad * steps + part * parts + beside
     if product.end.matrices:
         of_tile += costs.matrix(tile, product.end.matrix_columns(tile.m))
-    a, b = panels
+    a, b = fills.panels
     for kind in tiles:
         of_a, of_b = kind.fills
         to_l0 = [each.mte1 * steps * n for each, n in zip(loads, kind.loads, strict=True)]
@@ -350,12 +395,8 @@ def share_cycles(
     stretched = busy.mte2 * crowd - machine.gm.idle_credit_cycles
     busy.mte2 = max(busy.mte2, stretched)
     begin, end = prices.reading(machine).start_cycles, prices.writing(machine).start_cycles
-    # The first mad waits for the pieces of its step; the last tile leaves after the last one.
-    to_mad = begin + first.most + last.sum - last.most + load.sum
-    leaving = part * parts
-    from_mad = prices.mad_latency(machine) + leaving.most + part.sum - part.most + end
-    # Of tiles that take turns, the last but one leaves during the last turn.
-    from_mad += (math.prod(schedule.beside) - 1) * max(0, leaving.most - mad.m * schedule.turn)
+    to_mad, from_mad = cycles_to_mad(costs, schedule, fills), cycles_from_mad(costs, schedule)
+    last = fills.last
     around = max(
         to_mad + busy.m + waits + from_mad,
         to_mad - load.sum + busy.mte1 + mad.sum + from_mad,

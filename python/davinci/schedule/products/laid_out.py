@@ -25,9 +25,9 @@ from davinci.machine import Machine, prices
 from davinci.schedule.choices import Choices, Factors, LaidOutChoice, PartChoice
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
 from davinci.schedule.products.candidates import Wanted
-from davinci.schedule.products.choice import quickly
+from davinci.schedule.products.choice import quick_schedule, quickly
 from davinci.schedule.products.cost import Busy, ProductCosts
-from davinci.schedule.products.estimate import least_on
+from davinci.schedule.products.estimate import cycles_from_mad, cycles_to_mad, least_on
 from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Pieces, Product
 from davinci.schedule.products.split_k import MEETINGS, SplitCores
@@ -187,23 +187,28 @@ def beside_in(
     told = layout.cycles + split_cores.meeting_cycles(cores)
     made = replace(product, b=replace(product.b, nz=True))
     try:
-        whole = quickly(made, machine, cores, wanted, most)
-        if whole is None or whole.cycles >= most:
+        found = quick_schedule(made, machine, cores, wanted, most)
+        if found is None or found[0] >= most:
             return None
-        if best := before_all_rows(made, layout, cores, layers, told + whole.cycles, most):
+        whole, schedule = found
+        if best := before_all_rows(made, layout, cores, layers, told + whole, most):
             most = best.cycles
-        needed = math.ceil(told / whole.cycles * product.fractals.m)
+        # Of the other rows, the first mad is prepared while the first rows are multiplied.
+        prepared = cycles_to_mad(ProductCosts(made, machine), schedule)
+        needed = math.ceil(told / whole * product.fractals.m)
         begin = round_up(max(1, needed), FIRST_ROWS)
         for rows in range(begin, begin + FIRST_WAYS * FIRST_ROWS, FIRST_ROWS):
             if rows >= product.fractals.m:
                 break
             first, rest = rows_of(product, 0, rows), rows_of(made, rows, product.fractals.m)
             least = least_on(ProductCosts(rest, machine), cores)
-            before = quickly(first, machine, cores, wanted, most - least)
+            before = quick_schedule(first, machine, cores, wanted, most - least)
             if before is None:
                 continue
-            begun = max(before.cycles, told)
-            part = whole.cycles * (1 - rows / product.fractals.m)
+            # Their last tile leaves L0C while the next one is made.
+            multiplied = before[0] - cycles_from_mad(ProductCosts(first, machine), before[1])
+            begun = max(multiplied - prepared, told)
+            part = whole * (1 - rows / product.fractals.m)
             if begun + part > FAR * most:
                 break
             after = quickly(rest, machine, cores, wanted, most - begun)
