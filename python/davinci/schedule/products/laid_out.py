@@ -29,7 +29,7 @@ from davinci.schedule.products.choice import quick_schedule, quickly
 from davinci.schedule.products.cost import Busy, ProductCosts
 from davinci.schedule.products.estimate import cycles_from_mad, cycles_to_mad, least_on
 from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
-from davinci.schedule.products.product import Pieces, Product
+from davinci.schedule.products.product import Pieces, Product, ProductSchedule
 from davinci.schedule.products.split_k import MEETINGS, SplitCores
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
@@ -186,35 +186,17 @@ def beside_in(
     layout = layout_of(crossing(product), "b", split_cores.adding, layers, beside=True)
     told = layout.cycles + split_cores.meeting_cycles(cores)
     made = replace(product, b=replace(product.b, nz=True))
+    best: LaidOutProduct | None = None
     try:
-        found = quick_schedule(made, machine, cores, wanted, most)
-        if found is None or found[0] >= most:
+        whole = quick_schedule(made, machine, cores, wanted, most)
+        if whole is None or whole[0] >= most:
             return None
-        whole, schedule = found
-        if best := before_all_rows(made, layout, cores, layers, told + whole, most):
-            most = best.cycles
-        # Of the other rows, the first mad is prepared while the first rows are multiplied.
-        prepared = cycles_to_mad(ProductCosts(made, machine), schedule)
-        needed = math.ceil(told / whole * product.fractals.m)
-        begin = round_up(max(1, needed), FIRST_ROWS)
-        for rows in range(begin, begin + FIRST_WAYS * FIRST_ROWS, FIRST_ROWS):
-            if rows >= product.fractals.m:
-                break
-            first, rest = rows_of(product, 0, rows), rows_of(made, rows, product.fractals.m)
-            least = least_on(ProductCosts(rest, machine), cores)
-            before = quick_schedule(first, machine, cores, wanted, most - least)
-            if before is None:
-                continue
-            # Their last tile leaves L0C while the next one is made.
-            multiplied = before[0] - cycles_from_mad(ProductCosts(first, machine), before[1])
-            begun = max(multiplied - prepared, told)
-            part = whole * (1 - rows / product.fractals.m)
-            if begun + part > FAR * most:
-                break
-            after = quickly(rest, machine, cores, wanted, most - begun)
-            if after is None:
-                continue
-            cycles = begun + after.cycles
+        if told + whole[0] < most:
+            # Cube cores wait for all of B, as where its rows become fractals slowly.
+            most = told + whole[0]
+            best = LaidOutProduct(cores, "b", (layout,), made, most, None, layers)
+        beside = FirstRows(product, made, machine, cores, wanted, told, *whole)
+        for first, rest, cycles in beside.ways(most):
             if cycles < most:
                 most = cycles
                 best = LaidOutProduct(cores, "b", (layout,), rest, cycles, first, layers)
@@ -223,14 +205,54 @@ def beside_in(
     return best
 
 
-def before_all_rows(
-    product: Product, layout: FactorLayout, cores: int, layers: int, cycles: float, most: float
-) -> LaidOutProduct | None:
-    """The way in which cube cores wait for all of B, as where rows of it that are no whole blocks
-    become fractals slowly; None if that takes `most` cycles or more."""
-    if cycles >= most:
-        return None
-    return LaidOutProduct(cores, "b", (layout,), product, cycles, None, layers)
+@dataclass(frozen=True)
+class FirstRows:
+    """A product of which B comes as it is for the first rows of A, and in fractals for the others.
+
+    Attributes:
+        product, made: with B in rows, and in fractals.
+        told: cycles until cores know that B is there in fractals.
+        cycles, schedule: of all rows with B in fractals.
+    """
+
+    product: Product
+    made: Product
+    machine: Machine
+    cores: int
+    wanted: Wanted
+    told: float
+    cycles: float
+    schedule: ProductSchedule
+
+    def ways(self, most: float) -> Iterator[tuple[Product, Product, float]]:
+        """Products of the first rows and of the others, with the cycles of both; of those that take
+        more than `most` not all."""
+        height = self.product.fractals.m
+        # Of the other rows, the first mad is prepared while the first rows are multiplied.
+        prepared = cycles_to_mad(self._costs(self.made), self.schedule)
+        needed = math.ceil(self.told / self.cycles * height)
+        begin = round_up(max(1, needed), FIRST_ROWS)
+        for rows in range(begin, min(begin + FIRST_WAYS * FIRST_ROWS, height), FIRST_ROWS):
+            first, rest = rows_of(self.product, 0, rows), rows_of(self.made, rows, height)
+            multiplied = self._multiplied(first, most - least_on(self._costs(rest), self.cores))
+            if multiplied is None:
+                continue
+            begun = max(multiplied - prepared, self.told)
+            if begun + self.cycles * (1 - rows / height) > FAR * most:
+                break
+            after = quickly(rest, self.machine, self.cores, self.wanted, most - begun)
+            if after is not None:
+                most = min(most, begun + after.cycles)
+                yield first, rest, begun + after.cycles
+
+    def _multiplied(self, first: Product, most: float) -> float | None:
+        """Cycles until the last mad of the first rows is over, whose tile leaves L0C while the next
+        one is made; None if all of them take more than `most`."""
+        found = quick_schedule(first, self.machine, self.cores, self.wanted, most)
+        return found and found[0] - cycles_from_mad(self._costs(first), found[1])
+
+    def _costs(self, product: Product) -> ProductCosts:
+        return ProductCosts(product, self.machine)
 
 
 def crossing(product: Product) -> Product:
