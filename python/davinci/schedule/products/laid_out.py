@@ -186,15 +186,12 @@ def beside_in(
     layout = layout_of(crossing(product), "b", split_cores.adding, layers, beside=True)
     told = layout.cycles + split_cores.meeting_cycles(cores)
     made = replace(product, b=replace(product.b, nz=True))
-    best: LaidOutProduct | None = None
     try:
         whole = quick_schedule(made, machine, cores, wanted, most)
         if whole is None or whole[0] >= most:
             return None
-        if told + whole[0] < most:
-            # Cube cores wait for all of B, as where its rows become fractals slowly.
-            most = told + whole[0]
-            best = LaidOutProduct(cores, "b", (layout,), made, most, None, layers)
+        if best := before_all_rows(made, layout, cores, layers, told + whole[0], most):
+            most = best.cycles
         beside = FirstRows(product, made, machine, cores, wanted, told, *whole)
         for first, rest, cycles in beside.ways(most):
             if cycles < most:
@@ -203,6 +200,16 @@ def beside_in(
     except CompileError as error:
         raise NoSpace(error.message) from None
     return best
+
+
+def before_all_rows(
+    product: Product, layout: FactorLayout, cores: int, layers: int, cycles: float, most: float
+) -> LaidOutProduct | None:
+    """The way in which cube cores wait for all of B, as where rows of it that are no whole blocks
+    become fractals slowly; None if that takes `most` cycles or more."""
+    if cycles >= most:
+        return None
+    return LaidOutProduct(cores, "b", (layout,), product, cycles, None, layers)
 
 
 @dataclass(frozen=True)
