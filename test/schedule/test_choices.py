@@ -63,7 +63,9 @@ def rows(m: int, n: int) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("shape", [(6144, 512), (16, 32768), (1, 100000), (64, 100), (300, 17)])
+@pytest.mark.parametrize(
+    "shape", [(6144, 512), (16, 32768), (1, 100000), (64, 100), (300, 17), (5000, 9)]
+)
 def test_a_choice_gives_its_schedule_again(shape: tuple[int, int]) -> None:
     graph = rows(*shape)
     found = plans(graph, MACHINE, 32)

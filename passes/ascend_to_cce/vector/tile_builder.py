@@ -191,6 +191,9 @@ class TileBuilder:
         if value in self.program.packed:
             self._move_packed(number, value, starts, load)
             return
+        if value in self.program.turned:
+            self._move_turned(number, value, starts, load)
+            return
         axes, tile, array = self.space.of(number), self.layout.tile, self.arrays[number]
         sizes = [tile.sizes[axis] for axis in axes]
         first = [starts[axis] for axis in axes]
@@ -224,6 +227,20 @@ class TileBuilder:
         move = load_run if load else store_run
         run = restride(self.arrays[number], [total], [1])
         move(run, start, self.layout.run(axes), self._held(value), self.layout)
+
+    def _move_turned(
+        self, number: int, value: Value, starts: Sequence[IndexLike], load: bool
+    ) -> None:
+        """Copies the tile of a value with axes inside its lanes: a run for each of the places along
+        the axes outside."""
+        order, strides = self.space.order[number], self.space.strides(number)
+        outside = [axis for axis in order if axis != self.lane and axis not in self.space.inside]
+        total = math.prod(self.space.axes[axis].size for axis in order if axis not in outside)
+        sizes = [*(self.space.axes[axis].size for axis in outside), total]
+        runs = restride(self.arrays[number], sizes, [*(strides[axis] for axis in outside), 1])
+        first = [*(starts[axis] for axis in outside), mul(starts[self.lane], strides[self.lane])]
+        gm = subview(runs, first, self.layout.shape(value))
+        op("cce.copy", [gm, self._held(value)] if load else [self._held(value), gm])
 
     def _fill(self, held: ir.Value, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""

@@ -30,7 +30,8 @@ class TileChoice:
     """Tiles of a group on the vector unit, see `vector.schedule`.
 
     Attributes:
-        form: "chunks" where reduced axes are gone through in a loop.
+        form: "chunks" where reduced axes are gone through in a loop, "turned" where short rows are
+            lanes (`vector.turned_space`), whose axes are in another order.
         cut: the axis that is cut; those outside it are walked, those inside it whole.
         whole: whether those outside it are whole too.
         size: of a tile along it.
@@ -39,7 +40,7 @@ class TileChoice:
 
     __pydantic_config__ = CONFIG
 
-    form: Literal["tiles", "chunks"] = "tiles"
+    form: Literal["tiles", "chunks", "turned"] = "tiles"
     cut: Place
     whole: bool = False
     size: Size

@@ -191,21 +191,21 @@ def test_statistics_of_statistics(m: int, n: int) -> None:
 
 def test_statistics_of_pieces() -> None:
     """A row statistic beside a reduction over rows: the last piece has fewer of them."""
-    kind = "tensor<255x65xf32>"
+    kind = "tensor<255x129xf32>"
     text = f"""func.func @main(%a: {kind}, %s: tensor<255xf32>) -> ({kind}, {kind}, {kind}) {{
-  {rows("b", "s", 255, 65)}
+  {rows("b", "s", 255, 129)}
   %m = stablehlo.maximum %b, %a : {kind}
   %p = stablehlo.add %b, %m : {kind}
   %q = stablehlo.multiply %m, %m : {kind}
   %z = stablehlo.constant dense<0.0> : tensor<f32>
   %t = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0]
-    : ({kind}, tensor<f32>) -> tensor<65xf32>
-  %d = stablehlo.sqrt %t : tensor<65xf32>
-  %c = stablehlo.broadcast_in_dim %d, dims = [1] : (tensor<65xf32>) -> {kind}
+    : ({kind}, tensor<f32>) -> tensor<129xf32>
+  %d = stablehlo.sqrt %t : tensor<129xf32>
+  %c = stablehlo.broadcast_in_dim %d, dims = [1] : (tensor<129xf32>) -> {kind}
   %r = stablehlo.multiply %m, %c : {kind}
   return %m, %p, %r : {kind}, {kind}, {kind}
 }}"""
-    a, s = uniform(255, 65), uniform(255)
+    a, s = uniform(255, 129), uniform(255)
     (m, p, r), (schedule,) = run(text, a, s, machine="ascend310", cores=1)
     assert "29 in 9 pieces" in schedule
     wanted = np.maximum(s[:, None], a)

@@ -124,6 +124,7 @@ def _plan(known: KeyedGraph, machine: Machine, rows: int, columns: int) -> Vecto
     ways = [
         plan
         for ready in prepared(known.graph, machine)
+        if not ready.space.inside  # parts of C come to UB in rows
         for plan in [_largest(known.graph, ready, machine, rows, columns)]
         if plan is not None
     ]

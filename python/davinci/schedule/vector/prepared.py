@@ -7,6 +7,7 @@ its tiles, which change from one candidate to the next: the programs of the last
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +22,7 @@ from davinci.schedule.vector.row_parts import beside_each_other
 from davinci.schedule.vector.row_siblings import Beside
 from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
 from davinci.schedule.vector.tile_program import TileProgram, program_of
+from davinci.schedule.vector.turned_space import turned_space
 
 OF_MASKS = {"vconv_f162s8", "vconv_f162s8c", "vconv_s82f16"}
 """Instructions of masks that not every machine has which kernels are compiled for."""
@@ -46,8 +48,9 @@ class PreparedProgram:
 
 def prepared(graph: Graph, machine: Machine) -> tuple[PreparedProgram, ...]:
     """The program of a group; where that chooses, also the program that does so by masks of bits,
-    if the machine has the conversions to bytes that these take; and each in an order in which fewer
-    steps wait for the one before, if there is one. They must not be changed.
+    if the machine has the conversions to bytes that these take; each in an order in which fewer
+    steps wait for the one before, if there is one; and the same with short rows as lanes, if the
+    group has any (`turned_space`). They must not be changed.
 
     Raises:
         NoSpace: the vector unit cannot compute the group.
@@ -75,14 +78,44 @@ def _first(known: KeyedGraph, machine: Machine) -> PreparedProgram:
 
 @lru_cache(maxsize=GROUPS_KEPT)
 def _prepared(known: KeyedGraph, machine: Machine) -> tuple[PreparedProgram, ...]:
-    graph, found = known.graph, [_first(known, machine)]
-    space = found[0].space
-    choices = any(step.name == "vcmpsel" for step in found[0].program.steps)
-    if choices and machine.intrinsics.keys() >= OF_MASKS:
-        found.append(_in_order(graph, space, program_of(graph, space, masks=True), machine))
-    orders = [interleaved(each.program) for each in found]
-    more = [_in_order(graph, space, order, machine) for order in orders if order is not None]
+    graph, first = known.graph, _first(known, machine)
+    found = [first, *_with_masks(graph, first, machine)]
+    orders = ((each.space, interleaved(each.program)) for each in found)
+    more = [_in_order(graph, space, order, machine) for space, order in orders if order is not None]
+    turned = _turned(known, machine)
+    if turned is not None:
+        more += [turned, *_with_masks(graph, turned, machine)]
     return (*found, *more)
+
+
+def _with_masks(
+    graph: Graph, found: PreparedProgram, machine: Machine
+) -> Iterator[PreparedProgram]:
+    """The program that chooses by masks of bits, of one that chooses otherwise."""
+    choices = any(step.name == "vcmpsel" for step in found.program.steps)
+    if choices and machine.intrinsics.keys() >= OF_MASKS:
+        program = program_of(graph, found.space, masks=True)
+        yield _in_order(graph, found.space, program, machine)
+
+
+def turned_prepared(graph: Graph, machine: Machine) -> PreparedProgram | None:
+    """The first program of a group with short rows as lanes; None if it has none.
+
+    Raises:
+        NoSpace: as of `prepared`.
+    """
+    return _turned(graph.keyed(), machine)
+
+
+@lru_cache(maxsize=GROUPS_KEPT)
+def _turned(known: KeyedGraph, machine: Machine) -> PreparedProgram | None:
+    graph, space = known.graph, turned_space(_first(known, machine).space)
+    if space is None:
+        return None
+    try:
+        return _in_order(graph, space, program_of(graph, space), machine)
+    except NoSpace:
+        return None
 
 
 def _in_order(

@@ -147,6 +147,8 @@ class ProgramTiles:
         lane, axes = program.lane, space.axes
         if sizes[lane] < axes[lane].size and sizes[lane] % program.row_block:
             return None
+        if space.inside and not self._is_turned(sizes):
+            return None
         try:
             tile, ragged = tile_of(space, program, sizes)
         except NoSpace:
@@ -163,6 +165,11 @@ class ProgramTiles:
             if tables or beside:
                 layout = TileLayout(space, program, tile, machine, tables, beside)
         return MovableTile(layout, ragged, self._alike)
+
+    def _is_turned(self, sizes: tuple[int, ...]) -> bool:
+        """Whether a tile has whole blocks of lanes and all of the axes inside them."""
+        whole = (sizes[axis] == self._space.axes[axis].size for axis in self._space.inside)
+        return sizes[self._program.lane] % self._program.row_block == 0 and all(whole)
 
 
 def _tables(layout: TileLayout) -> frozenset[Value]:

@@ -22,7 +22,12 @@ from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.vector.chunk_choice import ChunkChoice
 from davinci.schedule.vector.chunks import TileRun
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
-from davinci.schedule.vector.prepared import PreparedProgram, first_prepared, prepared
+from davinci.schedule.vector.prepared import (
+    PreparedProgram,
+    first_prepared,
+    prepared,
+    turned_prepared,
+)
 from davinci.schedule.vector.program_tiles import HeldTile
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.space import IterationSpace, NoSpace
@@ -51,6 +56,9 @@ WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 
 WEIGHED = 6
 """Sizes of tiles that are weighed, from the largest that fits."""
+
+TURNED = -1
+"""The number of the program whose lanes are short rows, for those who ask for it alone."""
 
 CHOOSERS_KEPT = 512
 """Choosers that are kept: of the programs of groups, on each number of cores that is weighed."""
@@ -92,6 +100,9 @@ def plan(
     """
     choosers = _choosers(graph, machine, cores, meets)
     choosers[0].require_rows()
+    if choice is not None:
+        turned = choice.form == "turned"
+        choosers = [each for each in choosers if each.turned == turned]
     chooser, found = _least(choosers, lambda each: each.best if choice is None else each.of(choice))
     return VectorPlan(graph, chooser.space, chooser.program_of(found), found, machine)
 
@@ -120,7 +131,11 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
         NoSpace: no group that contains it can be computed in one kernel.
     """
     chooser = _chooser(graph.keyed(), machine, cores, 0, True)
-    return (chooser.in_tiles or chooser.best).cycles
+    found: list[VectorSchedule | PhasedSchedule] = [chooser.in_tiles or chooser.best]
+    if turned_prepared(graph, machine) is not None:
+        turned = _chooser(graph.keyed(), machine, cores, TURNED, True).in_tiles
+        found += [turned] if turned is not None else []
+    return min(schedule.cycles for schedule in found)
 
 
 def _choosers(graph: Graph, machine: Machine, cores: int, meets: bool) -> list[_VectorChooser]:
@@ -136,7 +151,11 @@ def _chooser(
     """The chooser for one of a group's programs. The last ones are kept with what they found:
     passes weigh a group when it grows, alone, as a part of others, and when its kernel is built."""
     graph = known.graph
-    program = prepared(graph, machine)[number] if number else first_prepared(graph, machine)
+    if number == TURNED:
+        program = turned_prepared(graph, machine)
+        assert program is not None, "asked for where there is one"
+    else:
+        program = prepared(graph, machine)[number] if number else first_prepared(graph, machine)
     return _VectorChooser(graph, program, machine, cores, meets)
 
 
@@ -149,7 +168,7 @@ def _least(
     Raises:
         NoSpace: none of them has one.
     """
-    found, refusal = [], NoSpace("a group without a program")
+    found, refusal = [], NoSpace("a group without a program of such a form")
     for chooser in choosers:
         try:
             found.append((chooser, schedule_of(chooser)))
@@ -181,6 +200,7 @@ class _VectorChooser:
         self.machine, self.cores = machine, cores
         self.lane = self.program.lane
         self.block = self.program.row_block
+        self.turned = bool(self.space.inside)
         self._phased = PhasedChooser(graph, self.space, self.program, machine, cores, meets)
         self._chunks = ChunkChoice(self.space, self.program, machine)
 
@@ -221,11 +241,11 @@ class _VectorChooser:
         """
         tiles = self.in_tiles
         found: VectorSchedule | PhasedSchedule | None = tiles
-        if tiles is None or tiles.slots == 1:
+        if (tiles is None or tiles.slots == 1) and not self.turned:
             phased = min(self._phased.candidates(), key=lambda s: s.cycles, default=None)
             if phased is not None and (found is None or phased.cycles < found.cycles):
                 found = phased
-        if found is None:
+        if found is None and not self.turned:
             chunked = self._candidates(self._in_chunks)
             found = min(chunked, key=lambda s: s.cycles, default=None)
         if found is None:
@@ -242,6 +262,8 @@ class _VectorChooser:
         for schedule in self._candidates(self._schedule):
             for slots in range(1, schedule.slots + 1):
                 yield self.of(replace(schedule.choice, slots=slots))
+        if self.turned:
+            return
         yield from self._phased.candidates()
         yield from self._candidates(self._in_chunks)
 
@@ -261,10 +283,10 @@ class _VectorChooser:
             if axes[cut].reduced and choice.size < axes[cut].size:
                 raise NoSpace(f"tiles with a part of the reduced axis {cut}")
             sizes = self._tile(cut, choice.size, choice.whole)
-            if choice.form == "tiles":
-                found = self._schedule(cut, sizes, choice.slots)
-            else:
+            if choice.form == "chunks":
                 found = self._in_chunks(cut, sizes)
+            else:
+                found = self._schedule(cut, sizes, choice.slots)
         if found is None:
             raise NoSpace(f"no tile like {choice} can be moved and fits UB")
         return found
@@ -277,15 +299,15 @@ class _VectorChooser:
 
     def _tile(self, cut: int, size: int, whole: bool) -> list[int]:
         """Sizes of a tile that has `size` of the axis that is cut."""
-        axes = enumerate(self.space.axes)
-        walked = (i < cut and not axis.reduced and not whole for i, axis in axes)
-        sizes = [1 if one else axis.size for one, axis in zip(walked, self.space.axes, strict=True)]
+        sizes = [axis.size for axis in self.space.axes]
+        for outside in self._free:
+            if outside < cut and not whole:
+                sizes[outside] = 1
         sizes[cut] = size
         return sizes
 
     def _candidates(self, schedule_of: ScheduleOf) -> Iterator[VectorSchedule]:
-        axes = self.space.axes
-        free = [i for i, axis in enumerate(axes) if not axis.reduced and axis.size > 1]
+        axes, free = self.space.axes, self._free
         for place, whole in itertools.product(range(len(free)), (False, True)):
             cut, outside = free[place], free[:place]
             if whole and not self._repeats(cut, outside):
@@ -302,6 +324,12 @@ class _VectorChooser:
             schedule = schedule_of(0, [axis.size for axis in axes])
             if schedule is not None:
                 yield schedule
+
+    @property
+    def _free(self) -> list[int]:
+        """The axes that tiles may have a part of."""
+        axes, inside = enumerate(self.space.axes), self.space.inside
+        return [i for i, axis in axes if not axis.reduced and axis.size > 1 and i not in inside]
 
     def _repeats(self, cut: int, outside: list[int]) -> bool:
         """Whether tiles with all of the axes outside the one that is cut load less: an input is the
@@ -369,6 +397,7 @@ class _VectorChooser:
             cycles=cycles,
             spare=layout.spare,
             scalar=bool(layout.moved_by_scalars),
+            turned=self.turned,
         )
 
     def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
@@ -410,9 +439,8 @@ class _VectorChooser:
 
     def _is_whole(self, cut: int, sizes: list[int]) -> bool:
         """Whether a tile has all of the axes outside the one that is cut, which could be walked."""
-        outside = [(a, n) for a, n in zip(self.space.axes[:cut], sizes, strict=False) if a.size > 1]
-        walked = [n for a, n in outside if not a.reduced]
-        return bool(walked) and 1 not in walked
+        outside = [sizes[axis] for axis in self._free if axis < cut]
+        return bool(outside) and 1 not in outside
 
     def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[TileRun, ...], bool]:
         count, rest = divmod(total, size)

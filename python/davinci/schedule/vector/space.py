@@ -111,11 +111,13 @@ class IterationSpace:
         axes: outermost first, in the order of the group's largest value; the last one is lanes.
         order: of each value the axes that it has, in the order in which it lies in memory.
         windows: strides of inputs and outputs that are parts of arrays.
+        inside: axes that lie inside the lanes in memory, see `turned_space`.
     """
 
     axes: tuple[Axis, ...]
     order: dict[int, tuple[int, ...]]
     windows: dict[int, dict[int, int]] = field(default_factory=dict)
+    inside: frozenset[int] = frozenset()
 
     def of(self, value: int) -> tuple[int, ...]:
         """The axes of a value in the order of the space."""

@@ -91,9 +91,11 @@ def _transfer(number: int, value: Value, layout: TileLayout) -> tuple[int, float
     total = math.prod(sizes[axis] for axis in space.of(number)) * len(row) * item
     if layout.lane not in strides:
         return total, 0
-    run = sizes[layout.lane] * len(row)
-    outer = sorted((strides[a], sizes[a]) for a in strides if a != layout.lane and sizes[a] > 1)
-    dense = layout.tile.pitch == sizes[layout.lane]
+    turned = value in layout.program.turned
+    inside = {layout.lane, *(space.inside if turned else ())}
+    run = math.prod(sizes[axis] for axis in inside.intersection(strides)) * len(row)
+    outer = sorted((strides[a], sizes[a]) for a in strides if a not in inside and sizes[a] > 1)
+    dense = turned or layout.tile.pitch == sizes[layout.lane]
     for stride, size in outer:
         if stride != run or not dense:
             break
@@ -123,9 +125,10 @@ def transfers(number: int, value: Value, layout: TileLayout) -> int:
     rows that are one and a half blocks apart take two, of every second row each; rows that end
     inside a block take twice as many."""
     strides, sizes, lane = layout.space.strides(number), layout.tile.sizes, layout.lane
-    joined = lane not in strides or layout.tile.pitch == sizes[lane]
+    turned = value in layout.program.turned
+    joined = turned or lane not in strides or layout.tile.pitch == sizes[lane]
     dims: list[tuple[int, int]] = []  # stride in GM and size, neighbours joined where they are one
-    for axis in layout.space.of(number):
+    for axis in layout.space.order[number] if turned else layout.space.of(number):
         stride, size = strides[axis], sizes[axis]
         if dims and dims[-1][0] == stride * size and (joined or axis != lane):
             dims[-1] = stride, dims[-1][1] * size
@@ -184,11 +187,11 @@ def filling_cycles(values: Iterable[Value], layout: TileLayout) -> float:
     width, pitch = sum(pieces), layout.tile.pitch
     total = 0.0
     for value in values:
-        if layout.lane in (layout.program.forms[value] or ()):
-            item = DTYPES[value.dtype].itemsize
+        rows = layout.lane in (layout.program.forms[value] or ())
+        if rows and value not in layout.program.turned:
             end = width - last + round_up(last, block_lanes(value.dtype))
-            rows = math.prod(layout.shape(value)[:-1])
-            repeats = rows * ceil_div((pitch - end) * item, REPEAT_BYTES)
+            repeats = ceil_div((pitch - end) * DTYPES[value.dtype].itemsize, REPEAT_BYTES)
+            repeats *= math.prod(layout.shape(value)[:-1])
             total += prices.vector(layout.machine, "", "", repeats) if repeats else 0
     return total
 

@@ -33,10 +33,13 @@ from davinci.schedule.vector.tile_program import (
     PACK,
     PLACE,
     REDUCE,
+    TO_LANES,
+    TO_ROWS,
     VIEW,
     Form,
     TileProgram,
 )
+from davinci.schedule.vector.turned_rows import TurnedRows
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up, row_major
 
 SLOTS = 3
@@ -195,6 +198,8 @@ class TileLayout:
             return (CONSTANT_LANES,)
         if value in self.program.packed:
             return (packed_size(self.run(form), self.packed_block),)
+        if value in self.program.turned:
+            return self.run_sizes(form)
         outer = self.outer(form)
         if self.lane in form:
             return (*outer, self.tile.pitch)
@@ -238,6 +243,13 @@ class TileLayout:
     def run(self, form: tuple[int, ...]) -> int:
         """Elements of a tile of a statistic."""
         return math.prod(self.tile.sizes[axis] for axis in form)
+
+    def run_sizes(self, form: tuple[int, ...]) -> tuple[int, ...]:
+        """Sizes of a tile of a value with axes inside its lanes, as it lies in GM: of the axes
+        outside, and of the run of all others."""
+        inside = [axis for axis in form if axis in self.program.inside or axis == self.lane]
+        outside = (self.tile.sizes[axis] for axis in form if axis not in inside)
+        return (*outside, math.prod(self.tile.sizes[axis] for axis in inside))
 
     def is_run(self, number: int) -> bool:
         """Whether the tile of a value of the group lies together in GM, if it is a statistic."""
@@ -384,8 +396,8 @@ class TileLayout:
         return Fold(tuple(inner), work)
 
     def moving(self, step: TileStep) -> BufferSteps:
-        """How a step brings a statistic to its places, packs or unpacks it, or parts or joins
-        the halves of elements."""
+        """How a step brings a statistic to its places, packs or unpacks it, parts or joins the
+        halves of elements, or brings short rows to lanes or back."""
         form, dtype = self.program.forms[step.result], step.result.dtype
         assert form is not None, "constants, which have no axes, are neither moved nor packed"
         if step.name == PLACE:
@@ -396,6 +408,11 @@ class TileLayout:
             if step.name == JOIN:
                 return joined(count, step.sources[0].dtype)
             return parted(count, int(step.attributes["half"] == "high"), dtype)
+        if step.name in (TO_LANES, TO_ROWS):
+            *outside, run = self.run_sizes(form)
+            rows, pitch = self.tile.sizes[self.lane], self.tile.pitch
+            turned = TurnedRows(dtype, math.prod(outside), run // rows, rows, pitch)
+            return turned.to_lanes() if step.name == TO_LANES else turned.to_rows()
         rule = packing if step.name == PACK else unpacking
         return rule(dtype, self.run(form), self.packed_block, self.machine)
 

@@ -41,9 +41,11 @@ Form = tuple[int, ...] | None
 
 REDUCE, PLACE, EXPAND = "reduce", "place", "expand"
 PACK, UNPACK, VIEW = "pack", "unpack", "view"
+TO_LANES, TO_ROWS = "to_lanes", "to_rows"
 """Steps that are no cce operation: the reduction of axes; a statistic brought to where rows are
 combined with it; a value repeated along axes it lacks; a statistic packed, and a packed one spread
-to a block a row; the bits of a value seen as another type, in the same buffer."""
+to a block a row; the bits of a value seen as another type, in the same buffer; short rows turned so
+that they are lanes, and back (`turned_rows`)."""
 
 MEET, RESCALE = "meet", "rescale"
 """Steps of cores that share a tile, behind a meeting: the first source of all of these cores,
@@ -52,8 +54,9 @@ of the core's second one minus the third, which all know."""
 
 MEETING = frozenset({MEET, RESCALE})
 
-MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
-"""Steps that bring a statistic to other places, or elements to their halves and back."""
+MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN, TO_LANES, TO_ROWS})
+"""Steps that bring a statistic to other places, elements to their halves and back, or rows to lanes
+and back."""
 
 MOVABLE = frozenset({"f16", "f32", "s32", "s16"})
 """Types that the vector unit copies and fills lane by lane."""
@@ -77,6 +80,8 @@ class TileProgram(VectorProgram):
         lane: the innermost axis.
         placed: of statistics, the value that rows are combined with.
         packed: statistics that are packed.
+        inside: axes inside the lanes in GM.
+        turned: values with such axes that lie in UB as they do in GM.
         exact: whether quotients are rounded once: what is recorded now decides something.
         assignments: which values lie in which buffers, by what that follows from (`tile_buffers`).
     """
@@ -84,6 +89,8 @@ class TileProgram(VectorProgram):
     lane: int = 0
     placed: dict[Value, Value] = field(default_factory=dict)
     packed: set[Value] = field(default_factory=set)
+    inside: frozenset[int] = frozenset()
+    turned: set[Value] = field(default_factory=set)
     forms: dict[Value, Form] = field(default_factory=dict)
     loads: dict[int, Value] = field(default_factory=dict)
     stores: dict[int, Value] = field(default_factory=dict)
@@ -230,13 +237,34 @@ class TileProgram(VectorProgram):
         self.forms[value] = form
         if self.lane not in form:
             self.packed.add(value)
+        elif self._is_turned(dtype, form):
+            self.turned.add(value)
         return value
+
+    def lanes_of(self, value: Value) -> Value:
+        """What is loaded as it is computed with: short rows as lanes."""
+        return self._moved(TO_LANES, value, self.forms[value]) if value in self.turned else value
 
     def store(self, value: Value, form: tuple[int, ...]) -> Value:
         """A value as it is stored, with all axes of `form`."""
         result = self._pack(self.expand(value, form))
+        if self._is_turned(value.dtype, form):
+            result = self._moved(TO_ROWS, result, form)
+            self.turned.add(result)
         self.output(result)
         return result
+
+    def _is_turned(self, dtype: str, form: tuple[int, ...]) -> bool:
+        """Whether a value of a form is turned on its way between GM and UB.
+
+        Raises:
+            NoSpace: it is, and its elements are not of one or two words of 16 bits.
+        """
+        if self.lane not in form or self.inside.isdisjoint(form):
+            return False
+        if dtype not in MOVABLE:
+            raise NoSpace(f"short rows of {dtype} as lanes")
+        return True
 
     def copy(self, value: Value) -> Value:
         """A step whose result is a value as it is.
@@ -288,7 +316,8 @@ class TileProgram(VectorProgram):
         numbers: dict[object, int] = {}
         found = {}
         for value, form in self.forms.items():
-            key = value.dtype, form, value in placed, value in self.packed
+            held = value in placed, value in self.packed, value in self.turned
+            key = value.dtype, form, held
             found[value] = numbers.setdefault(key, len(numbers))
         return found
 
@@ -340,11 +369,12 @@ def program_of(graph: Graph, space: IterationSpace, masks: bool = False) -> Tile
         NoSpace: an operator has no tile rule for its types.
     """
     _require_types(graph)
-    program = TileProgram(lane=len(space.axes) - 1, masks=masks)
+    program = TileProgram(lane=len(space.axes) - 1, masks=masks, inside=space.inside)
     known: dict[int, Operand] = {}
     for number in graph.inputs:
         value = program.load(DTYPE_OF[graph.arrays[number].element], space.of(number))
-        known[number] = program.loads[number] = value
+        program.loads[number] = value
+        known[number] = program.lanes_of(value)
     deciding = _deciding(graph)
     for node in graph.nodes:
         program.exact, program.serving = node.result in deciding, node.members

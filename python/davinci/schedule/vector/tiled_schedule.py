@@ -33,6 +33,7 @@ class VectorSchedule:
         spare: bytes of UB that each statistic may take to lie where it is used fastest.
         chunks: how reduced axes are gone through of which UB holds no part worth keeping.
         scalar: whether the scalar unit moves elements of a tile.
+        turned: whether short rows are lanes.
     """
 
     cut: int
@@ -50,11 +51,14 @@ class VectorSchedule:
     spare: int = 0
     chunks: Chunks | None = None
     scalar: bool = False
+    turned: bool = False
 
     @property
     def choice(self) -> TileChoice:
         """The choice that the schedule was made of."""
-        form: Literal["tiles", "chunks"] = "tiles" if self.chunks is None else "chunks"
+        form: Literal["tiles", "chunks", "turned"] = "tiles" if self.chunks is None else "chunks"
+        if self.turned:
+            form = "turned"
         size = self.runs[0].size
         return TileChoice(form=form, cut=self.cut, whole=self.whole, size=size, slots=self.slots)
 
@@ -69,4 +73,6 @@ class VectorSchedule:
         if self.chunks is not None:
             runs = " + ".join(f"{r.count} x {r.size}" for r in self.chunks.runs)
             sizes[self.chunks.axis] += f" in chunks of {runs}"
+        if self.turned:
+            sizes[-1] += " rows as lanes"
         return f"{', '.join(sizes)}; {self.cores} cores, {self.slots} slots"
