@@ -385,12 +385,13 @@ def convolution(
     attributes = {"image": list(image), "kernel": list(kernel), "strides": [1, 1]}
     attributes |= {"dilations": [1, 1], "pads": [0, 0, 0, 0], **given}
     lies = geometry(attributes)
-    each = channels // groups
     random = np.random.default_rng(channels + 100 * outputs)
     x = random.integers(-3, 4, (batch, image[0] * image[1], channels)).astype(np.float16)
-    rows = weight_rows(each, lies)
-    w = random.integers(-3, 4, (groups, rows, outputs // groups)).astype(np.float16)
-    w.reshape(groups, -1, lies.elements, 16, w.shape[2])[:, -1, :, each % 16 or 16 :] = 0
+    rows = weight_rows(-(-channels // groups), lies)
+    columns = outputs if groups == 1 else -(-outputs // (16 * groups)) * 16
+    w = random.integers(-3, 4, (groups, rows, columns)).astype(np.float16)
+    w.reshape(groups, -1, lies.elements, 16, columns)[-1, -1, :, channels % 16 or 16 :] = 0
+    w[-1, :, columns - (groups * columns - outputs) :] = 0
     result = Tensor((batch, lies.windows[0] * lies.windows[1], outputs), "f32")
     return Case("conv", (x, w), result, attributes)
 
@@ -403,6 +404,7 @@ CONVOLUTIONS = [
     convolution((8, 9), 16, 16, (2, 3), dilations=[2, 3], pads=[0, 1, 2, 3]),
     convolution((6, 6), 32, 48, (3, 3), batch=2, strides=[1, 2]),
     convolution((6, 6), 32, 64, (3, 3), batch=2, groups=2, pads=[1, 0, 0, 1]),
+    convolution((6, 5), 40, 41, (3, 2), batch=2, groups=3, pads=[1, 0, 0, 1]),
 ]
 
 

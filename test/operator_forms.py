@@ -150,7 +150,8 @@ def product_text(case: Case, a: str, b: str, result: str) -> str:
 
 
 def conv_text(case: Case, x: str, w: str, result: str) -> str:
-    """Images and weights taken apart: blocks of channels, and the channels of each."""
+    """Images and weights taken apart: blocks of channels, and the channels of each; several groups
+    are whole blocks in images that are padded, and in a result that is cut."""
     given = case.attributes
     batch, _, channels = case.inputs[0].shape
     groups, rows, each = case.inputs[1].shape
@@ -158,17 +159,26 @@ def conv_text(case: Case, x: str, w: str, result: str) -> str:
     blocks, kind = rows // kh // kw // 16, "f16"
     lies = geometry(given)
     down, across = lies.windows
-    image = f"tensor<{batch}x{height}x{width}x{channels}x{kind}>"
+    inner = channels if groups == 1 else blocks * 16
+    given_image = f"tensor<{batch}x{height}x{width}x{channels}x{kind}>"
+    image = f"tensor<{batch}x{height}x{width}x{groups * inner}x{kind}>"
+    high = f"low = [0, 0, 0, 0], high = [0, 0, 0, {groups * inner - channels}]"
     split = f"tensor<{groups}x{blocks}x{kh}x{kw}x16x{each}x{kind}>"
     turned = f"tensor<{kh}x{kw}x{blocks}x16x{groups}x{each}x{kind}>"
     whole = f"tensor<{kh}x{kw}x{blocks * 16}x{groups * each}x{kind}>"
-    weights = f"tensor<{kh}x{kw}x{channels // groups}x{groups * each}x{kind}>"
+    weights = f"tensor<{kh}x{kw}x{inner}x{groups * each}x{kind}>"
     made = f"tensor<{batch}x{down}x{across}x{groups * each}xf32>"
+    outputs = case.result.shape[2]
+    cut = f"tensor<{batch}x{down}x{across}x{outputs}xf32>"
     top, bottom, left, right = given["pads"]
     window = f"stride = {given['strides']}, pad = [[{top}, {bottom}], [{left}, {right}]], "
     window += f"rhs_dilate = {given['dilations']}"
-    limits = f"[0:{kh}, 0:{kw}, 0:{channels // groups}, 0:{groups * each}]"
-    return f"""%x = stablehlo.reshape %0 : ({x}) -> {image}
+    limits = f"[0:{kh}, 0:{kw}, 0:{inner}, 0:{groups * each}]"
+    parts = f"[0:{batch}, 0:{down}, 0:{across}, 0:{outputs}]"
+    return f"""%x0 = stablehlo.reshape %0 : ({x}) -> {given_image}
+    %zero = stablehlo.constant dense<0.0> : tensor<{kind}>
+    %x = stablehlo.pad %x0, %zero, {high}, interior = [0, 0, 0, 0]
+      : ({given_image}, tensor<{kind}>) -> {image}
     %w0 = stablehlo.reshape %1 : ({w}) -> {split}
     %w1 = stablehlo.transpose %w0, dims = [2, 3, 1, 4, 0, 5] : ({split}) -> {turned}
     %w2 = stablehlo.reshape %w1 : ({turned}) -> {whole}
@@ -176,7 +186,8 @@ def conv_text(case: Case, x: str, w: str, result: str) -> str:
     %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
       window = {{{window}}} {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
       : ({image}, {weights}) -> {made}
-    %r = stablehlo.reshape %y : ({made}) -> {result}"""
+    %y0 = stablehlo.slice %y {parts} : ({made}) -> {cut}
+    %r = stablehlo.reshape %y0 : ({cut}) -> {result}"""
 
 
 def relu_text(case: Case, operand: str, result: str) -> str:

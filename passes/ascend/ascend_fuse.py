@@ -60,6 +60,7 @@ from davinci.passes.ascend.grouping import FusedGroup, Grouping, judge_of
 from davinci.passes.ascend.layout_support import takes_nz
 from davinci.passes.ascend.memory_limit import are_cut
 from davinci.passes.ascend.product_grouping import product_groups
+from davinci.passes.ascend.rows_of_fractals import rows_beside_groups, rows_beside_zeros
 from davinci.passes.ascend.sums_by_cube import sums_by_cube
 from davinci.passes.ascend.tensor_ops import (
     HALF,
@@ -107,6 +108,8 @@ class AscendFusePass(Pass):
                 expand(block)
                 expand_bands(block)
             sink(block)
+            if together:
+                rows_beside_groups(block)
             outliner = GroupOutliner(op)
             if "attention" in names:
                 of_both = (chip, self.cores or chip.cores) if chip.split else (machine, cores)
@@ -116,6 +119,8 @@ class AscendFusePass(Pass):
             for ops in product_groups(block, behind, apart, self.cores or chip.cores):
                 outliner.outline(FusedGroup(ops))
                 counts["product-epilogues"] += len(ops) > 1
+            if together:
+                rows_beside_zeros(block)
             if chip.split:
                 fold_padded_rows(op, block)
             if (

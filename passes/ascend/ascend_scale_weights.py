@@ -156,7 +156,9 @@ class Weights:
             return weights
         outputs = weights.ndim - (2 if TRANSPOSE_B in product.attributes else 1)
         if product.name == CONVOLUTION:
-            made = weights * scales.reshape(weights.shape[0], 1, weights.shape[2])
+            groups, _, columns = weights.shape
+            each = np.pad(scales, (0, groups * columns - scales.size))
+            made = weights * each.reshape(groups, 1, columns)
         else:
             shape = [1] * weights.ndim
             shape[outputs] = -1

@@ -12,8 +12,9 @@ after:
 
 For targets without loads of windows, such as text of AscendNPU-IR (`davinci.hivm_out`). What
 windows hold is written to memory, where it takes as many times the bytes of the image as the kernel
-has elements. Several groups are a batch of products. Rows of the weights, which follow load3d's
-order, are put into that of the unfolded windows, at compile time where weights are known.
+has elements. Several groups are a batch of products, the last one padded if it is ragged. Rows of
+the weights, which follow load3d's order, are put into that of the unfolded windows, at compile time
+where weights are known.
 
 Windows that are the pixels of the image stay, for they need no such loads, and so do those of bytes
 in several groups.
@@ -67,12 +68,17 @@ def unfold(conv: Op) -> None:
     (images, windows, outputs), (groups, *_) = result.shape, tensor_of(w.type).shape
     with conv.location, ir.InsertionPoint(conv):
         ops = TensorOps()
-        channels = tensor_of(x.type).shape[2] // groups
+        of_bytes = tensor_of(w.type).element == "i8"
+        _, pixels, channels = tensor_of(x.type).shape
+        columns = outputs
+        if groups > 1:
+            _, inner, columns = tensor_of(w.type).shape
+            channels = inner // found.elements
+            x = ops.padded(x, [images, pixels, groups * channels])
         rows, inner = images * windows, found.elements * channels
         held = held_by_windows(x, found, attribute(conv, "padding", 0), ops)
-        of_bytes = tensor_of(w.type).element == "i8"
         laid = bytes_by_element if of_bytes else rows_by_element
-        weights, columns = laid(w, found, channels, ops), outputs // groups
+        weights = laid(w, found, channels, ops)
         if groups == 1:
             held = ops.reshape(held, [rows, inner])
             turned = {"transpose_b": True} if of_bytes else {}
@@ -84,7 +90,8 @@ def unfold(conv: Op) -> None:
             held = ops.reshape(ops.transpose(held, [2, 0, 1, 3]), [groups, rows, inner])
             kind = Tensor((groups, rows, columns), result.element)
             made = ops.transpose(ops.emit("batch_matmul", [held, weights], kind), [1, 0, 2])
-        made = ops.reshape(made, [images, windows, outputs])
+        made = ops.reshape(made, [images, windows, groups * columns])
+        made = ops.cut(made, [0, 0, 0], [images, windows, outputs])
     conv.result.replace_all_uses_with(made)
     conv.erase()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 
 from davinci.dialects.ascend_types import tensor_of
@@ -158,11 +158,12 @@ def joins_rows(op: Op) -> bool:
     return all(each.size_bytes % BLOCK_BYTES == 0 for each in operands[:-1])
 
 
-def keeps_zero(op: Op) -> bool:
-    """Whether the result is zero where operands are, those apart that are one value everywhere."""
+def keeps_zero(op: Op, beside: Mapping[ir.Value, float] | None = None) -> bool:
+    """Whether the result is zero where operands are, those apart that are one value everywhere, and
+    those of which it is said what they are (`beside`)."""
     numbers = []
     for operand in op.operands:
-        known = full_value(operand)
+        known = (beside or {}).get(operand, full_value(operand))
         numbers.append((tensor_of(operand.type).element, 0 if known is None else known))
     attributes = {key: python_value(op.attributes[key]) for key in op.attributes}
     record = OPERATORS[op.name.removeprefix("ascend.")]

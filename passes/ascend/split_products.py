@@ -24,6 +24,7 @@ Halving the exponent in h keeps every factor in the range of f32, also for subno
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -68,12 +69,12 @@ class Kept:
     result: list[int]
 
     def spread(self, values: ir.Value, result: Tensor, ops: TensorOps) -> ir.Value:
-        """One value for each index of the kept dimensions, as an array of the result's shape."""
-        return ops.broadcast(
-            ops.reshape(values, [result.shape[dim] for dim in self.result]),
-            result.shape,
-            self.result,
-        )
+        """One value for each index of the kept dimensions, as an array of the result's shape.
+        Values behind the last column of a result are left out: of a ragged last group."""
+        sizes, count = [result.shape[dim] for dim in self.result], tensor_of(values.type).count
+        if count > math.prod(sizes):
+            values = ops.cut(ops.reshape(values, [count]), [0], [math.prod(sizes)])
+        return ops.broadcast(ops.reshape(values, sizes), result.shape, self.result)
 
 
 def kept_dimensions(op: Op) -> tuple[Kept, Kept]:

@@ -5,9 +5,10 @@
 
 One spatial dimension is an image of one row. Zeros between the elements of the operand (a
 transposed convolution), and padding that is negative or more than load3d has, are a `pad` in front.
-Groups are put together until they are whole blocks of 16 channels, or one group, their weights
-zero where they meet channels of others. Where windows step over pixels and channels are few, pixels
-become channels (`Packing`). Images of one pixel are the rows of a product.
+Groups are put together until they are whole blocks of 16 channels, but for the end of the last one,
+or one group, their weights zero where they meet channels of others. Where windows step over pixels
+and channels are few, pixels become channels (`Packing`). Images of one pixel are the rows of a
+product.
 
 Of bytes it is one of bytes where weights are known and groups are whole blocks of 32 channels; they
 meet their weights turned (`operators.conv`). Others are sums of exact convolutions of f16, each of
@@ -419,17 +420,19 @@ def matrices(w: ir.Value, order: DimensionOrder, groups: int, ops: TensorOps) ->
     found = tensor_of(w.type)
     outputs, channels = found.shape[order.first] // groups, found.shape[order.channels]
     joined = joined_groups(groups, channels, outputs)
+    count = ceil_div(groups, joined)
     turn = order.turn
     kernel = [found.shape[dim] for dim in order.space]
     elements = int(np.prod(kernel))
     w = ops.reshape(ops.transpose(w, turn), [elements, channels, groups, outputs])
+    w = ops.padded(w, [elements, channels, count * joined, outputs])
     if joined > 1:
-        shape = [elements, joined, channels, groups // joined, joined, outputs]
-        w = ops.reshape(w, [elements, channels, groups // joined, joined, outputs])
+        shape = [elements, joined, channels, count, joined, outputs]
+        w = ops.reshape(w, [elements, channels, count, joined, outputs])
         own = ops.constant(np.eye(joined, dtype=np.float32), "f32")
         own = ops.broadcast(ops.cast(own, found.element), shape, [1, 4])
         w = ops.binary("mul", ops.broadcast(w, shape, [0, 2, 3, 4, 5]), own)
-    inner, outer, count = joined * channels, joined * outputs, groups // joined
+    inner, outer = joined * channels, joined * outputs
     w = ops.reshape(w, [elements, inner, count, outer])
     blocks = ceil_div(inner, FRACTAL_SIDE)
     w = ops.padded(w, [elements, blocks * FRACTAL_SIDE, count, outer])
@@ -439,16 +442,23 @@ def matrices(w: ir.Value, order: DimensionOrder, groups: int, ops: TensorOps) ->
 
 
 def joined_groups(groups: int, channels: int, outputs: int) -> int:
-    """How many groups make one of whole blocks of channels; all of them if none do.
+    """How many groups make one of whole blocks of channels and outputs; all of them if none do.
+
+    What the last one lacks ends inside its last block: 17 channels that do not meet are 16 and 1,
+    but 5 groups of 24 are no groups of 48, for 120 channels are 8 blocks and not 9.
 
     >>> joined_groups(32, 4, 4), joined_groups(17, 1, 1), joined_groups(1, 3, 64)
-    (4, 17, 1)
+    (4, 16, 1)
+    >>> joined_groups(55, 8, 8), joined_groups(5, 24, 24), joined_groups(20, 1, 2)
+    (2, 5, 20)
     """
-    for joined in range(1, groups):
-        whole = joined * channels % FRACTAL_SIDE == 0 and joined * outputs % FRACTAL_SIDE == 0
-        if groups % joined == 0 and whole:
-            return joined
-    return groups
+
+    def are_blocks(joined: int, each: int) -> bool:
+        parts = ceil_div(groups, joined) * joined * each
+        return joined * each % FRACTAL_SIDE == 0 and parts == round_up(groups * each, FRACTAL_SIDE)
+
+    found = (n for n in range(1, groups) if are_blocks(n, channels) and are_blocks(n, outputs))
+    return next(found, groups)
 
 
 def laid_out(w: Array, groups: int, block: int = FRACTAL_SIDE) -> Array:
@@ -457,8 +467,10 @@ def laid_out(w: Array, groups: int, block: int = FRACTAL_SIDE) -> Array:
     channels, total = w.shape[-2:]
     outputs = total // groups
     joined = joined_groups(groups, channels, outputs)
-    count = groups // joined
-    parts = w.reshape(-1, channels, count, joined, outputs)
+    count = ceil_div(groups, joined)
+    parts = w.reshape(-1, channels, groups, outputs)
+    parts = np.pad(parts, ((0, 0), (0, 0), (0, count * joined - groups), (0, 0)))
+    parts = parts.reshape(-1, channels, count, joined, outputs)
     inner = round_up(joined * channels, block)
     found = np.zeros((parts.shape[0], inner, count, joined, outputs), w.dtype)
     for i in range(joined):

@@ -1,6 +1,6 @@
 """Rows that products begin with, on machines whose cube cores have a table for them.
 
-    GM [rows][n] -> L1 [n of a tile] -> BT [n of a tile / 16][16]
+    GM [rows][n], or in fractals -> L1 [n of a tile] -> BT [n of a tile / 16][16]
 
 A tile's part of the row comes to L1 before its first mad needs it, with zeros behind the last
 column, which so stay zero in fractals with padding.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce.products.extras import row_number
+from davinci.passes.ascend_to_cce.products.extras import copy_of_fractals, row_number
 from davinci.passes.ascend_to_cce.products.parts import PartOfC
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type
@@ -27,7 +27,7 @@ class BiasRows:
     """Buffers of a row of C that mads begin with.
 
     Args:
-        gm: [1, or a row for each matrix][columns of C].
+        gm: [1, or a row for each matrix][columns of C, or its fractals of columns][16].
     """
 
     def __init__(self, gm: ir.Value, product: Product, schedule: ProductSchedule) -> None:
@@ -49,6 +49,10 @@ class BiasRows:
             if there < size:
                 cce.clear_l1(restride(buffer, [1, size - there], [size - there, 1], there))
             number = row_number(self._gm, self._extra, part.place.batch, self._batch)
+            if self._extra.fractals:
+                target = restride(buffer, [size // SIDE, SIDE], [SIDE, 1])
+                copy_of_fractals(self._gm, number, part.column_of_tile, target)
+                return
             row = subview(self._gm, [number, mul(part.column_of_tile, SIDE)], [1, count])
             blocks = [ceil_div(count, self._block), 1, self._block]
             cce.nd2nz(row, restride(buffer, blocks, [self._block, self._block, 1]))

@@ -253,8 +253,25 @@ class Extras:
             fill_zeros(came)
         gm, first = self._gm[extra.value], mul(part.column_of_tile, SIDE)
         number = row_number(gm, extra, part.place.batch, self._batch)
+        if extra.fractals:
+            copy_of_fractals(
+                gm, number, part.column_of_tile, restride(came, [columns, SIDE], [SIDE, 1])
+            )
+            return
         row = subview(gm, [number, first], [1, count], drop=[0])
         copy_rounded(row, restride(came, [count], [1]), BLOCK_BYTES)
+
+
+def copy_of_fractals(gm: ir.Value, number: IndexLike, column: IndexLike, target: ir.Value) -> None:
+    """Copies a part of a row that lies in fractals.
+
+    Args:
+        gm: [rows][fractals of columns][16].
+        column: the first fractal.
+        target: [fractals][16].
+    """
+    shape = list(ir.MemRefType(target.type).shape)
+    cce.copy(subview(gm, [number, column, 0], [1, *shape], drop=[0]), target)
 
 
 def row_number(gm: ir.Value, extra: Extra, matrix: IndexLike, batch: int) -> IndexLike:

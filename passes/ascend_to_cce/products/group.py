@@ -10,13 +10,14 @@ from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted, write_zeros
 from davinci.passes.ascend_to_cce.tiles import share_blocks
-from davinci.passes.builder import reshaped, viewed
+from davinci.passes.builder import reshaped, restride, viewed
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import ProductSchedule
+from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
 
 
@@ -82,7 +83,8 @@ def build_product(
 
 
 def extras_of(group: ProductGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> list[ir.Value]:
-    """The buffers of what a product is combined with: rows as [rows][columns of C].
+    """The buffers of what a product is combined with: rows as [rows][columns of C], those that lie
+    in fractals as [rows][fractals of columns of C][16].
 
     Args:
         gm: buffers of the group's inputs, by number.
@@ -91,6 +93,11 @@ def extras_of(group: ProductGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> 
     for number, extra in zip(group.extras, product.end.extras, strict=True):
         if extra.digits:
             extras.append(gm[number])
+        elif extra.fractals:
+            columns, *fractal = graph.arrays[number].stored_shape[-4:]
+            each, apart = product.fractals.n, math.prod(fractal)
+            shape, strides = [columns // each, each, SIDE], [each * apart, apart, 1]
+            extras.append(restride(gm[number], shape, strides))
         elif extra.row:
             # Each image has its own, or each of the matrices of weights, which images share.
             rows = graph.arrays[number].count // product.n if extra.batch else 1

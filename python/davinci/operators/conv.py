@@ -9,9 +9,14 @@ and columns of the kernel, channels of the block:
     Y[n, (y, x), o] = sum over (i, j, c) of X[n, (y sh + i dh - top, x sw + j dw - left), c]
                                             W[0, ((c / 16) kh kw + i kw + j) 16 + c % 16, o]
 
-With several matrices of weights channels are in as many groups, each whole blocks of 16. Bytes lie
-in blocks of 32 channels, and their weights with rows and columns exchanged (`transpose_b`): the way
-to the cube turns no fractals of them.
+With several matrices of weights channels are in as many groups, each whole blocks of 16, of inputs
+as of outputs; the last block of the last group may be ragged, and its weights are zeros beyond c
+and o, which keeps the padding of Y zero. 40 channels that do not meet are groups of 16, 16 and 8:
+
+    X [n, h w, 40]    W [3, kh kw 16, 16]    Y [n, oh ow, 40]
+
+Bytes lie in blocks of 32 channels, and their weights with rows and columns exchanged
+(`transpose_b`): the way to the cube turns no fractals of them. Their groups are whole blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.tensors import Tensor, lanes
 from davinci.operators.windows import WindowDim, Windows, axes_of_result, in_order, whole
 from davinci.operators.work import OperatorWork
-from davinci.units import FRACTAL_SIDE, ceil_div
+from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 MOST_KERNEL, MOST_STRIDE, MOST_DILATION, MOST_PADDING, MOST_SIDE = 255, 63, 255, 255, 32767
 """What load3d can encode along a side."""
@@ -114,19 +119,21 @@ def is_image(call: Call) -> None:
 
 
 def has_weights(call: Call) -> None:
-    """W is [g, ceil(c / g / 16) kh kw 16, o / g]; with several groups c / g and o / g are multiples
-    of 16. Of bytes W is [g, o / g, ceil(c / g / 32) kh kw 32], with `transpose_b`."""
+    """W is [1, ceil(c / 16) kh kw 16, o], or of several groups [g, b kh kw 16, p 16]: each of b
+    blocks of channels and p blocks of outputs, ceil(c / 16) and ceil(o / 16) blocks together. Of
+    bytes W has rows and columns exchanged, with `transpose_b`, and c is a multiple of 32 g."""
     x, w = call.inputs
     require(w.rank == 3 and w.shape[0] > 0, "shape of W", list(w.shape), "[groups, rows, columns]")
     turned = bool(call.attributes.get(TRANSPOSE_B))
     require(turned == (w.element == "i8"), "transpose_b", turned, "true of bytes only")
     (groups, found, outputs), channels = matrices(call), x.shape[2]
-    block = lanes(x.element)
-    rows = weight_rows(channels // groups, geometry(call.attributes), block)
-    require(found == rows, "rows of W", found, rows)
+    block, lies = lanes(x.element), geometry(call.attributes)
     if groups > 1:
-        whole = channels % (groups * block) == 0 and outputs % block == 0
+        last = block if x.element == "i8" else 1
+        whole = ceil_div(channels, block) % groups == 0 and channels % last == outputs % block == 0
         require(whole, "channels of groups", [channels, outputs], f"whole blocks of {block} each")
+    rows = weight_rows(ceil_div(channels, groups), lies, block)
+    require(found == rows, "rows of W", found, rows)
 
 
 def matrices(call: Call) -> tuple[int, int, int]:
@@ -141,11 +148,14 @@ def weight_rows(channels: int, found: Geometry, block: int = FRACTAL_SIDE) -> in
 
 
 def result_of_windows(call: Call) -> None:
-    """Y is [n, oh ow, o]."""
+    """Y is [n, oh ow, o]; of several groups o may end inside the last block of the last one."""
     rows, columns = geometry(call.attributes).windows
     groups, _, each = matrices(call)
-    expected = (call.inputs[0].shape[0], rows * columns, groups * each)
-    found = call.outputs[0].shape
+    found, outputs = call.outputs[0].shape, groups * each
+    if groups > 1 and call.inputs[0].element != "i8" and len(found) == 3:
+        block = lanes(call.inputs[0].element)
+        outputs = found[2] if round_up(found[2], block) == outputs else outputs
+    expected = (call.inputs[0].shape[0], rows * columns, outputs)
     require(found == expected, "shape of the result", list(found), list(expected))
 
 
@@ -232,11 +242,12 @@ def conv(
     given = (image, kernel, strides, dilations, pads)
     found = geometry(dict(zip(LENGTHS, given, strict=True)))
     w = w.swapaxes(1, 2) if transpose_b else w
-    groups, each = w.shape[0], x.shape[2] // w.shape[0]
+    groups, block = w.shape[0], lanes("i8" if x.dtype == np.int8 else "f16")
+    each = x.shape[2] if groups == 1 else w.shape[1] // found.elements // block * block
     images = x.reshape(x.shape[0], *found.image, x.shape[2])
     parts = [images[..., i * each : (i + 1) * each] for i in range(groups)]
     made = [convolved(part, w[i], found, padding) for i, part in enumerate(parts)]
-    return np.concatenate(made, axis=3).reshape(result.shape)
+    return np.concatenate(made, axis=3)[..., : result.shape[2]].reshape(result.shape)
 
 
 def convolved(images: Array, weights: Array, found: Geometry, padding: int) -> Array:

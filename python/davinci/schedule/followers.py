@@ -5,6 +5,8 @@
 
 They are of the result's shape but for dimensions of size 1 and the way in which the batch is
 written. What they combine it with is an input of the same shape and layout, or a row, broadcast.
+Where groups of columns are computed apart and the last one ends inside a block, what pads it is
+computed, too: operators make zeros of zeros, and a row lies in fractals, whose padding is zero.
 `NoSpace` says why operators are none of this.
 """
 
@@ -50,6 +52,7 @@ class Followers:
     Attributes:
         c: the result.
         matrices: groups of its columns that are computed apart; 0 where there are none.
+        ragged: whether the last one of several groups ends inside a block.
         program: what is done to it.
         sums: the program's value of the result.
         known: what the group's values are, by number.
@@ -62,6 +65,7 @@ class Followers:
         if self.c.element not in SUMS:
             raise NoSpace(f"{node.name} to {self.c.element}")
         self.matrices = matrices
+        self.ragged = matrices > 1 and self.c.shape[-1] % SIDE > 0
         self.program = VectorProgram()
         self.sums = self.program.input(DTYPE_OF[self.c.element])
         self.known: dict[int, Operand | Whence] = {
@@ -115,9 +119,22 @@ class Followers:
         operands = [self._operand(x) for x in node.operands]
         if not any(isinstance(x, Value) for x in operands):
             raise NoSpace(f"an operator that does not need {self.node.name}")
+        if self.ragged:
+            self._require_zeros(node, operands, result)
         if node.attributes.get(FINITE):
             self._mark_finite(operands)
         return record.tile(self.program, operands, node.attributes, result.element)
+
+    def _require_zeros(self, node: Node, operands: Sequence[Operand], result: Tensor) -> None:
+        """What pads the last group is zero behind an operator as in front of it."""
+        elements = (
+            result.element if isinstance(x, Scalar) else self.graph.arrays[x].element
+            for x in node.operands
+        )
+        numbers = [0 if isinstance(x, Value) else x for x in operands]
+        given = list(zip(elements, numbers, strict=True))
+        if not OPERATORS[node.name].makes_zero(given, result.element, node.attributes):
+            raise NoSpace(f"{node.name} of what pads the last group of columns")
 
     def _mark_finite(self, operands: Sequence[Operand]) -> None:
         """Notes that extras are finite that are added, or made wider and added."""
@@ -195,11 +212,12 @@ class Followers:
         key = number, row
         array = self.graph.arrays[number]
         bytes_of_row = row and array.element == BYTES
-        if array.element not in FACTORS or bytes_of_row or (row and array.layout != ND):
+        layout = NZ if self.ragged else ND
+        if array.element not in FACTORS or bytes_of_row or (row and array.layout != layout):
             raise NoSpace(f"{array} beside {self.node.name}")
-        if row and batch and self.c.shape[-1] % SIDE:
+        if row and batch and self.c.shape[-1] % SIDE and not self.ragged:
             raise NoSpace("rows that end inside a block, each matrix its own")
         if key not in self.extras:
             value = self.program.input(DTYPE_OF[array.element])
-            self.extras[key] = Extra(value, row, batch)
+            self.extras[key] = Extra(value, row, batch, fractals=row and self.ragged)
         return self.extras[key].value

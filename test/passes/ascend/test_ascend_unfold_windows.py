@@ -19,6 +19,7 @@ CASES = {
     "a step alone": Conv(1, 33, (7, 7), 16, (1, 1), strides=(2, 2)),
     "groups": Conv(2, 32, (6, 5), 64, (3, 3), groups=2, pads=((1, 1), (1, 1))),
     "a kernel for each channel": Conv(1, 20, (6, 7), 20, (3, 3), groups=20),
+    "a ragged last group": Conv(2, 56, (5, 6), 56, (3, 3), (2, 1), groups=7, pads=((1, 1), (0, 1))),
 }
 
 

@@ -44,6 +44,11 @@ CASES = [
     Conv(3, 64, (5, 5), 64, (1, 1), groups=4),
     Conv(2, 34, (5, 4), 17, (3, 3), groups=17),
     Conv(2, 24, (5, 4), 48, (1, 3), groups=12),
+    Conv(2, 40, (5, 7), 40, (3, 3), pads=PADDED, groups=40),
+    Conv(1, 56, (9, 6), 56, (3, 3), (2, 2), pads=PADDED, groups=7),
+    Conv(3, 72, (4, 4), 72, (1, 1), groups=9),
+    Conv(1, 120, (5, 5), 120, (3, 1), groups=5),
+    Conv(2, 40, (3, 6), 76, (3, 3), pads=PADDED, groups=4),
 ]
 
 
@@ -54,6 +59,47 @@ def test_convolution(case: Conv, cores: int) -> None:
     executable = check(case, cores=cores)
     kernels = [k for k in executable.profile["kernels"] if "conv" in k["op"]]
     assert {k["unit"] for k in kernels} == {"cube"}
+
+
+@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
+@pytest.mark.parametrize("end", ["maximum", "add"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Conv(2, 40, (5, 7), 40, (3, 3), pads=PADDED, groups=40),
+        Conv(1, 104, (12, 12), 104, (1, 1), groups=13),
+        Conv(1, 88, (8, 8), 88, (3, 3), (2, 2), pads=PADDED, groups=11),
+        Conv(1, 28, (9, 9), 56, (3, 3), pads=PADDED, groups=7),
+    ],
+    ids=str,
+)
+def test_groups_that_end_inside_a_block(case: Conv, end: str, machine: str) -> None:
+    """Between convolutions, with a bias, by which the padding of channels stays zero, and with what
+    makes it other than that."""
+    x, w = case.arrays()
+    inner = np.eye(case.o, dtype=np.float32)[:, :, None, None]
+    bias = np.random.default_rng(1).integers(1, 9, case.o).astype(np.float32)
+    y = f"tensor<{'x'.join(map(str, case.result))}xf32>"
+    kinds = [f"tensor<{'x'.join(map(str, a.shape))}xf32>" for a in (x, w)]
+    eye = Conv(case.n, case.o, (case.result[2], case.result[3]), case.o, (1, 1))
+    rows = str(inner.tolist())
+    text = f"""
+    func.func @main(%x: {kinds[0]}, %w: {kinds[1]}) -> {y} {{
+      %b = stablehlo.constant dense<{bias.tolist()}> : tensor<{case.o}xf32>
+      %i = stablehlo.constant dense<{rows}> : tensor<{case.o}x{case.o}x1x1xf32>
+      %c = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<{case.o}xf32>) -> {y}
+      %three = stablehlo.constant dense<3.0> : {y}
+      %0 = {case.call("%x", "%w")}
+      %1 = stablehlo.add %0, %c : {y}
+      %2 = stablehlo.{end} %1, %three : {y}
+      %3 = {eye.call("%2", "%i")}
+      return %3 : {y}
+    }}"""
+    executable = compile_text(text, machine=machine)
+    (found,) = executable.run({"arg0": x, "arg1": w}).values()
+    function = {"maximum": np.maximum, "add": np.add}[end]
+    wanted = function(case.values(x, w) + bias[:, None, None], 3)
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("case", [CASES[1], CASES[5], CASES[13]], ids=str)

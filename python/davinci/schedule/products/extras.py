@@ -54,6 +54,7 @@ class Extra:
         value: of the program.
         row: whether it is one row of C; else it has the shape of C.
         batch: whether each matrix has its own.
+        fractals: whether a row lies in fractals, as the first of 16 rows.
         column: whether the cube adds it to sums, so that the program does not: a row of f32, or of
             numbers that are digits of bytes (`operators.quantize.dequantize`).
         scale: whether it scales sums on their way out of L0C.
@@ -76,6 +77,7 @@ class Extra:
     matrix: bool = False
     table: int = 0
     members: tuple[int, ...] = ()
+    fractals: bool = False
 
     @property
     def apart(self) -> bool:

@@ -97,7 +97,7 @@ def image_of(graph: Graph, node: Node) -> Image | None:
     x, w = (graph.arrays[value] for value in node.values)
     if x.layout != NZ or w.layout != NZ or x.element not in ("f16", BYTES):
         raise NoSpace(f"a convolution of {x} with {w}")
-    shape, channels = geometry(node.attributes), x.shape[-1] // w.shape[0]
+    shape, channels = geometry(node.attributes), ceil_div(x.shape[-1], w.shape[0])
     if shape.pointwise:
         return None
     return Image(shape, ceil_div(channels, lanes(x.element)), node.attributes.get("padding", 0))
@@ -254,7 +254,7 @@ class _ProductReader(Followers):
             _, rows_of_b, n = of_b.shape
             if turned_b:
                 rows_of_b, n = n, rows_of_b
-            k = of_a.shape[-1] // self.matrices if self.image is None else rows_of_b
+            k = rows_of_b if self.matrices > 1 or self.image is not None else k
             batch *= self.matrices
         each_a, each_b, factor = of_a.bytes_each, of_b.bytes_each, "f16"
         if of_a.element == BYTES:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from davinci.operators import OPERATORS
-from davinci.operators.tensors import ND, NZ
+from davinci.operators.tensors import ND, NZ, Tensor
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.node_windows import (
@@ -177,33 +177,48 @@ def _as_stored(graph: Graph) -> Graph:
     if padded and alike and plain:
         (shape,) = stored
         return replace(graph, arrays=[replace(a, shape=shape, layout=ND) for a in graph.arrays])
-    return _with_padding_as_rows(graph) if padded else graph
+    return _with_padding_as_elements(graph) if padded else graph
 
 
-def _with_padding_as_rows(graph: Graph) -> Graph:
-    """Fractals whose last rows are padding as ones with more rows, where rows of lanes repeated
-    over all of them meet zeros that stay zeros whatever these are."""
+def _with_padding_as_elements(graph: Graph) -> Graph:
+    """Fractals whose last rows or columns are padding as ones with more, where that is zero and
+    stays so: rows of lanes repeated over all rows meet zeros in the padding of these that stay
+    zeros whatever they are met by, and bring zeros for that of columns, as they lie in fractals."""
     fractals = {v for v, array in enumerate(graph.arrays) if array.layout == NZ}
-    shapes = {graph.arrays[v].shape for v in fractals}
-    if len(shapes) > 1 or graph.windows:
+    spread = {v for node in graph.nodes if node.name == "broadcast" for v in node.values}
+    rows = {v for v in fractals & spread & set(graph.inputs) if graph.arrays[v].shape[-2] == 1}
+    shapes = {graph.arrays[v].shape for v in fractals - rows}
+    if len(shapes) != 1 or graph.windows:
         return graph
     (shape,) = shapes
-    zeros = fractals.intersection(graph.inputs)
+    if any(graph.arrays[v].shape[-1] != shape[-1] for v in rows):
+        return graph
+    zeros = [fractals.intersection(graph.inputs) - rows, fractals.intersection(graph.inputs)]
     for node in graph.nodes:
         inside = fractals.intersection(node.values)
         if not inside and node.result not in fractals:
             continue
         if node.name == "broadcast":
-            if inside or len(shape) - 2 in node.attributes["dims"]:
+            in_rows = bool(node.values) and not inside
+            lanes = shape[-1] % FRACTAL_SIDE > 0 or len(shape) - 2 in node.attributes["dims"]
+            if not inside <= rows or (in_rows and lanes):
                 return graph
+            zeros[1] |= {node.result} if inside else set()
         elif not OPERATORS[node.name].elementwise or 0 < len(inside) < len(node.values):
             return graph
-        elif inside and _keeps_zeros(node, zeros, graph):
-            zeros.add(node.result)
-    if not fractals.intersection(graph.outputs) <= zeros:
-        return graph
-    more = (*shape[:-2], round_up(shape[-2], FRACTAL_SIDE), shape[-1])
-    arrays = [replace(a, shape=more) if a.layout == NZ else a for a in graph.arrays]
+        elif inside:
+            for found in zeros:
+                found |= {node.result} if _keeps_zeros(node, found, graph) else set()
+    for size, found in zip(shape[-2:], zeros, strict=True):
+        if size % FRACTAL_SIDE and not fractals.intersection(graph.outputs) <= found:
+            return graph
+
+    def whole(array: Tensor) -> Tensor:
+        *outer, height, width = array.shape
+        height = height if array.shape != shape else round_up(height, FRACTAL_SIDE)
+        return replace(array, shape=(*outer, height, round_up(width, FRACTAL_SIDE)))
+
+    arrays = [whole(array) if array.layout == NZ else array for array in graph.arrays]
     return replace(graph, arrays=arrays)
 
 
