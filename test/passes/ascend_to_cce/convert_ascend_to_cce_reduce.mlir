@@ -34,13 +34,13 @@ func.func @largest_of_rows(%a: memref<8x16xf32>, %r: memref<8xf32>) attributes {
 
 // The last block of a ragged row comes again; the lanes it repeats become 0 before they are summed.
 // CHECK-LABEL: @ragged_rows
-// CHECK: "cce.copy"({{.*}}) : (memref<1x16xf32
+// CHECK: "cce.copy"({{.*}}) : (memref<1x80xf32
 // CHECK: "cce.copy"({{.*}}) : (memref<1x8xf32
 // CHECK: "cce.vector_dup"({{.*}}) {first_lane = 0 : i64, lanes = 7 : i64}
 // CHECK: "cce.vcadd"
-func.func @ragged_rows(%a: memref<8x17xf32>, %r: memref<8xf32>) attributes {ascend.kernel} {
-  %ta = bufferization.to_tensor %a restrict : memref<8x17xf32> to tensor<8x17xf32>
-  %y = "ascend.reduce"(%ta) {kind = "add", dims = array<i64: 1>} : (tensor<8x17xf32>) -> tensor<8xf32>
+func.func @ragged_rows(%a: memref<8x81xf32>, %r: memref<8xf32>) attributes {ascend.kernel} {
+  %ta = bufferization.to_tensor %a restrict : memref<8x81xf32> to tensor<8x81xf32>
+  %y = "ascend.reduce"(%ta) {kind = "add", dims = array<i64: 1>} : (tensor<8x81xf32>) -> tensor<8xf32>
   bufferization.materialize_in_destination %y in restrict writable %r : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -58,12 +58,13 @@ func.func @sum_of_columns(%a: memref<8x64xf32>, %r: memref<64xf32>) attributes {
   return
 }
 
-// Of rows shorter than a block each element gets a block.
+// Rows shorter than a block become lanes, too: elements of a column follow each other.
 // CHECK-LABEL: @short_rows
 // CHECK: "cce.copy"({{.*}}) : (memref<24xf32
 // CHECK: "cce.vnchwconv"
 // CHECK: "cce.vnchwconv"
-// CHECK: "cce.vmax"({{.*}}) : (memref<8x1x8xf32
+// CHECK: "cce.vmax"({{.*}}) : (memref<1x8xf32
+// CHECK: "cce.vmax"({{.*}}) : (memref<1x8xf32
 // CHECK: "cce.copy"({{.*}}) : (memref<8xf32
 func.func @short_rows(%a: memref<8x3xf32>, %r: memref<8xf32>) attributes {ascend.kernel} {
   %ta = bufferization.to_tensor %a restrict : memref<8x3xf32> to tensor<8x3xf32>
