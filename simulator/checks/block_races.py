@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import permutations
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from davinci.isa import Space
 from davinci.native import Bytes, Ints
 from davinci.simulator.checks.races import GmAccess, Party, members
 from davinci.simulator.core.core import Core
+from davinci.simulator.core.memory import Memory
 from davinci.simulator.core.regions import first_common, union
 
 Ranges = tuple[Ints, Ints]
@@ -85,19 +86,21 @@ def _of_writes(blocks: Mapping[int, BlockBytes]) -> BlockConflict | None:
             before = int(np.flatnonzero(ends[:later] > starts[later])[0])
             byte = int(starts[later])
             return BlockConflict(byte, int(owners[before]), WRITES, int(owners[later]), WRITES)
-    for block, each in blocks.items():
-        low, high = each.reads
-        # The written ranges are disjoint: those that a read meets are neighbours.
-        foreign = np.concatenate([[0], np.cumsum(owners != block)])
-        first = np.searchsorted(ends, low, side="right")
-        last = np.searchsorted(starts, high, side="left")
-        hit = np.flatnonzero((last > first) & (foreign[last] > foreign[first]))
-        if hit.size:
-            i = int(hit[0])
-            met = [j for j in range(int(first[i]), int(last[i])) if owners[j] != block]
-            byte = int(max(low[i], starts[met[0]]))
-            return BlockConflict(byte, int(owners[met[0]]), WRITES, block, READS)
-    return None
+    low, high, readers = _joined({block: each.reads for block, each in blocks.items()})
+    # The written ranges are disjoint: those that a read meets are neighbours.
+    first = np.searchsorted(ends, low, side="right")
+    last = np.searchsorted(starts, high, side="left")
+    met = np.flatnonzero(last > first)
+    first, last, readers = first[met], last[met], readers[met]
+    # Neighbours with one owner have one number here.
+    runs = np.cumsum(np.diff(owners, prepend=owners[:1]) != 0)
+    hit = np.flatnonzero((owners[first] != readers) | (runs[first] != runs[last - 1]))
+    if not hit.size:
+        return None
+    i, block = int(hit[0]), int(readers[hit[0]])
+    writer = next(j for j in range(int(first[i]), int(last[i])) if owners[j] != block)
+    byte = int(max(low[met[i]], starts[writer]))
+    return BlockConflict(byte, int(owners[writer]), WRITES, block, READS)
 
 
 def _of_adds(blocks: Mapping[int, BlockBytes]) -> BlockConflict | None:
@@ -128,6 +131,22 @@ def touched(core: Core) -> BlockBytes:
     return touched_by(core.gm_reads, core.gm_writes)
 
 
+class Accessed(Protocol):
+    """A core that has run a program, or what is known of it; see `Core`."""
+
+    @property
+    def gm_reads(self) -> list[GmAccess]: ...
+
+    @property
+    def gm_writes(self) -> list[GmAccess]: ...
+
+    @property
+    def describer(self) -> Callable[[], Callable[[Party], str]]: ...
+
+    @property
+    def memory(self) -> Callable[[Space], Memory]: ...
+
+
 class BlockRaces:
     """Collects what each block did to global memory.
 
@@ -148,7 +167,7 @@ class BlockRaces:
         self._logs: dict[int, tuple[list[GmAccess], list[GmAccess]]] = {}
         self._describe: dict[int, Callable[[Party], str]] = {}
 
-    def add(self, block: int, core: Core) -> None:
+    def add(self, block: int, core: Accessed) -> None:
         """Takes over the accesses of a program of that block that has ended."""
         reads, writes = self._logs.setdefault(block, ([], []))
         reads += core.gm_reads

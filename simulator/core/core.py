@@ -20,15 +20,17 @@ from davinci.isa.core import (
     Space,
 )
 from davinci.machine import Machine
+from davinci.simulator.checks.bounds import check_bounds
 from davinci.simulator.checks.checker import Checker
-from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
-from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Race
+from davinci.simulator.checks.deadlock import Issued, Stuck
+from davinci.simulator.checks.placed import placed
+from davinci.simulator.checks.races import GmAccess, InstructionRun, Party
 from davinci.simulator.checks.shared_memory import shared_places
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.counting import Counter, alone
 from davinci.simulator.core.events import EVENTS, flags_left, out_of_order, set_before
 from davinci.simulator.core.forms import ALL_BITS, InstructionForm
-from davinci.simulator.core.half_range import NOTHING
+from davinci.simulator.core.half_range import NOTHING, Lost
 from davinci.simulator.core.memory import GlobalMemory, Memory, NearMemories, on_chip
 from davinci.simulator.core.parts import KnownPart, KnownParts, Order
 from davinci.simulator.core.plan import Operation, PartPlan, StreamPart, sources_of
@@ -294,9 +296,7 @@ class Core:
 
     def _follow(self, part: StreamPart, known: KnownPart) -> None:
         """Data and checks of a part that is known."""
-        plan = known.plan
-        if plan is None:
-            plan = known.plan = PartPlan(part, self._tables, self.registers, self._memories)
+        plan = self._plan(part, known)
         self._used.update(plan.written)
         for item in plan.items:
             try:
@@ -307,6 +307,34 @@ class Core:
                     self._words = [*part.records[item.at].tolist(), 0]
                 raise malformed(error) from error
         plan.mark()
+
+    def _plan(self, part: StreamPart, known: KnownPart) -> PartPlan:
+        """How a part that begins now is executed, once it is known."""
+        if known.plan is None:
+            known.plan = PartPlan(part, self._tables, self.registers, self._memories)
+        return known.plan
+
+    def plan_of(self, program: StreamPart) -> PartPlan | None:
+        """How the program that has just run is executed once more: None if it was not one part.
+        Without data there is nothing to do."""
+        self.registers = Registers()
+        if not self._data:
+            nothing = StreamPart(program.records[:0], program.steps[:0], 0)
+            return self._plan(nothing, KnownPart([]))
+        self._parts.begin(alone=True)
+        known = self._parts.find(program)
+        return None if known is None else self._plan(program, known)
+
+    def repeat(self, plan: PartPlan, records: Records) -> Lost | None:
+        """Executes a program again, with other addresses in global memory, neither timed nor
+        checked.
+
+        Returns:
+            What left the range of f16; None if fields of an instruction do not fit each other.
+        """
+        self.registers, self.lost = Registers(), NOTHING
+        found = plan.repeat(self, records)
+        return None if found is None else found + self.lost
 
     def check_transfer(self, form: InstructionForm, words: list[int], index: int) -> None:
         """Checks an instruction of a known part that touches global memory."""
@@ -366,10 +394,6 @@ class Core:
             "pipe_barrier(PIPE_ALL) waits for all pipes", Stuck("all pipes", item, late)
         )
 
-    def describe(self, party: Party) -> str:
-        """An instruction in a message."""
-        return self.describer()(party)
-
     def describer(self) -> Callable[[Party], str]:
         """What puts instructions of the block under way into messages, later too."""
         locations = self._locations
@@ -394,24 +418,7 @@ class Core:
         return link.set_flag(Unset(mode, flag, pipe, self._place()), knowledge, sets)
 
     def _bounds(self, form: InstructionForm, words: list[int]) -> None:
-        for want in form.alignments:
-            if words[want.word] % want.bytes:
-                raise UnplacedFault(
-                    f"misaligned address of operand {want.name}",
-                    found=f"{want.space.name} {words[want.word]:#x}",
-                    expected=f"a multiple of {want.bytes}",
-                )
-        for port in (*form.reads, *form.writes):
-            region = port.region
-            memory = self._memories[port.space]
-            base = words[port.word] + port.offset
-            if base + region.high > memory.size and not region.empty:
-                raise UnplacedFault(
-                    "out of bounds",
-                    found=f"{port.space.name} [{base + region.low:#x}, {base + region.high:#x})",
-                    expected=f"addresses below {memory.size:#x} (the size of {port.space.name})",
-                    hint="check the address, the repeat count and the strides",
-                )
+        check_bounds(form, words, self._memories)
 
     def _found(self, form: InstructionForm, words: list[int]) -> InstructionForm:
         """The form with what its data names.
@@ -485,16 +492,4 @@ class Core:
             if self._form is not None:
                 where += f" {self._form.record.mnemonic} of PIPE_{self._form.pipe.name}"
             where += f" at {self._location(self._words[0] >> LOCATION_SHIFT)}"
-        message = problem.message
-        if isinstance(problem, Race):
-            message = problem.between(self.describe(problem.before))
-        found = problem.found
-        if isinstance(problem, Deadlock):
-            found = problem.describe(self._location)
-        return DeviceFault(
-            message,
-            where=where,
-            found=found,
-            expected=problem.expected,
-            hint=problem.hint,
-        )
+        return placed(problem, where, self.describer(), self._location)

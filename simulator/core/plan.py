@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Protocol
 
+import numpy as np
+
 from davinci.isa.core import LOCATION_SHIFT, Array, Records, Registers, Space
 from davinci.isa.mte import load_fractals, move
 from davinci.isa.stores import stored
@@ -28,6 +30,7 @@ from davinci.simulator.core.half_range import (
     taking_part,
 )
 from davinci.simulator.core.memory import Memory
+from davinci.simulator.core.problems import MALFORMED, UnplacedFault
 from davinci.simulator.core.regions import Region
 from davinci.simulator.core.tables import Tables
 
@@ -55,6 +58,21 @@ class Follower(Protocol):
     def check_transfer(self, form: InstructionForm, words: list[int], index: int) -> None: ...
 
     def may_transfer(self, words: list[int], run: InstructionRun) -> bool: ...
+
+
+class Unchecked:
+    """A core that follows a plan whose transfers were checked before."""
+
+    def __init__(self, core: Follower) -> None:
+        self.registers, self.compute = core.registers, core.compute
+        self.lost = NOTHING
+
+    def check_transfer(self, form: InstructionForm, words: list[int], index: int) -> None:
+        """It was."""
+
+    def may_transfer(self, words: list[int], run: InstructionRun) -> bool:
+        """It may."""
+        return True
 
 
 class Operation:
@@ -285,6 +303,22 @@ class PartPlan:
         if loaded:
             self.items.append(RegisterLoad(registers))
         self.written = {space: memories[space].marks(found) for space, found in places.items()}
+
+    def repeat(self, core: Follower, records: Records) -> Lost | None:
+        """Executes the items for other records, whose transfers were checked.
+
+        Returns:
+            What left the range of f16, but for what the core notes; None if fields of an
+            instruction do not fit each other.
+        """
+        unchecked = Unchecked(core)
+        try:
+            with np.errstate(all="ignore"):
+                for item in self.items:
+                    item.follow(unchecked, records, 0)
+        except (*MALFORMED, UnplacedFault):
+            return None
+        return unchecked.lost
 
     def mark(self) -> None:
         """Marks what the items have written."""

@@ -19,6 +19,7 @@ from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.core.coupled import finding
 from davinci.simulator.core.launch import FreeCores, JoinedKernels
+from davinci.simulator.core.twins import Twins
 from davinci.simulator.split.coroutines import Coroutine, take_turns
 from davinci.simulator.split.cross_core import CrossCoreFlags, Link, Seat, Turns
 from davinci.simulator.timing.collect import Collector, Done
@@ -77,9 +78,13 @@ class SplitLaunch:
         several = checks and self._blocks > 1
         blocks = BlockRaces(self._name, alike=alike) if several else None
         clocks = [0] * min(self._blocks, self._at_once)
+        twins = self._looked_for(checks)
         for first in range(0, self._blocks, self._at_once):
             group = range(first, min(first + self._at_once, self._blocks))
-            self._round(group, clocks, races, blocks)
+            if twins is None or twins.over or group.start < self._kept:
+                self._round(group, len(group), clocks, races, blocks)
+            else:
+                self._round_of_twins(group, twins, clocks, blocks)
         if races is not None:
             races.check_blocks()
         if blocks is not None:
@@ -87,6 +92,31 @@ class SplitLaunch:
                 blocks.check()
             elif races is not None:
                 races.check_all()
+
+    def _looked_for(self, checks: bool) -> Twins | None:
+        """What finds twins among the programs, if these neither meet nor depend on data."""
+        launch = self._launch
+        if len(self._programs) > 1 or launch.crosses or launch.alone or self._whole.in_phases:
+            return None
+        (kind,) = self._programs
+        core = self._pool.take(kind)
+        self._pool.give(kind, core)
+        return Twins(launch, core, checks)
+
+    def _round_of_twins(
+        self, group: range, twins: Twins, clocks: list[int], blocks: BlockRaces | None
+    ) -> None:
+        """As `_round`, of programs that know nothing of each other."""
+        for block, run in twins.run(group):
+            if run is None:
+                one = range(block, block + 1)
+                self._round(one, len(group), clocks, None, blocks, twins)
+                continue
+            (seat,) = self.seats(block)
+            self._collector.add(run.done, seat.place, block, seat)
+            clocks[block % self._at_once] += run.done.cycles
+            if blocks is not None:
+                blocks.add(block, run)
 
     def settle(self, l2: L2) -> LaunchProfile:
         """The profile, when all blocks have run, with the L2 as it serves them."""
@@ -124,17 +154,27 @@ class SplitLaunch:
     def _round(
         self,
         group: range,
+        count: int,
         clocks: list[int],
         races: CoreRaces | None,
         blocks: BlockRaces | None,
+        twins: Twins | None = None,
     ) -> None:
-        """Runs the blocks of `group` at the same time; moves their cores' clocks on."""
+        """Runs the blocks of `group` at the same time; moves their cores' clocks on.
+
+        Args:
+            count: of the blocks that run at the same time, with those that run elsewhere.
+            twins: what learns of them, and has issued their streams.
+        """
         seats = [seat for block in group for seat in self.seats(block)]
         limits = self._machine.cross_core
         assert limits is not None, "split machines have flags between cores"
         flags = CrossCoreFlags([*seats, *self._idle(seats)], limits, self._turns)
         at_work = {kind: sum(seat.core == kind for seat in seats) for kind in self._programs}
-        rates = {kind: rates_of(self._machine, count) for kind, count in at_work.items()}
+        rates = {
+            kind: rates_of(self._machine, cores * count // len(group))
+            for kind, cores in at_work.items()
+        }
         ends = dict.fromkeys(group, 0)
         together = self._machine.direct_paths and len(self._programs) > 1
         groups = {block: self._pool.take_group() for block in group if together}
@@ -164,7 +204,7 @@ class SplitLaunch:
                 )
                 if self._whole.in_phases:
                     core.consume(finding(0))
-                program = self._programs[seat.core]
+                program = self._programs[seat.core] if twins is None else twins.program(seat.block)
                 program(self._launch.arguments, seat.block, self._blocks, core)
                 done = Done.of(core)
                 self._collector.add(done, seat.place, seat.block, seat)
@@ -173,6 +213,8 @@ class SplitLaunch:
                     races.add(seat, core)
                 if blocks is not None:
                     blocks.add(seat.block, core)
+                if twins is not None:
+                    twins.learn(seat.block, core, done)
                 if near is None:
                     self._pool.give(seat.core, core)
 

@@ -8,7 +8,7 @@ issue the same, but all together where cores wait for flags of each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
@@ -209,34 +209,46 @@ class Collector:
             number: iter(each)
             for number, each in zip(self.rounds(at_once), served.readers, strict=False)
         }
-        streams = tuple(
-            replace(run.stream, requests=next(requests[run.stream.block // at_once]))
-            if requests
-            else run.stream
-            for run in self._runs
-        )
+        streams = [run.stream for run in self._runs]
+        for stream in streams if requests else ():
+            stream.requests = next(requests[stream.block // at_once])
         recording = Recording(streams, served.traffic, parts, at_once)
         for profile in self.profiles:
             profile.traffic, profile.recording = served.traffic, recording
         drawn = {i for i, run in enumerate(self._runs) if run.records is not None}
         machine = self._machine
         times = recording.times(lambda stream: (machine, stream.tables), drawn)
+        alike: dict[tuple[int, int], tuple[Timeline, list[int]]] = {}
         for run, timed in zip(self._runs, times, strict=True):
             timeline, block, kernel = timed.timeline, run.profile, run.stream.kernel
             profile = self.profiles[kernel]
             profile.cycles = max(profile.cycles, timed.begin + timed.cycles)
             block.cycles = timed.cycles
-            busy, flags, barriers = map(
-                timeline.each_pipe, (Word.BUSY, Word.FLAG_HELD, Word.BARRIER_HELD)
-            )
-            block.pipes = {name: busy[pipe] for name, pipe in self._pipes.items()}
             profile.per_block.append(block)
-            for name, pipe in self._pipes.items():
-                profile.pipes[name] += busy[pipe]
-                profile.flag_cycles[name] += flags[pipe]
-                profile.barrier_cycles[name] += barriers[pipe]
+            _, count = alike.setdefault((kernel, id(timeline)), (timeline, []))
+            count.append(len(profile.per_block) - 1)
             if run.records is not None:
                 timeline.records.extend(run.records)
                 locations = self._locations[kernel]
                 rows = timeline.rows(run.place, block.block, timed.begin, locations)
                 profile.rows.extend(rows)
+        for (kernel, _), (timeline, blocks) in alike.items():
+            self._count_pipes(self.profiles[kernel], timeline, blocks)
+
+    def _count_pipes(
+        self, profile: LaunchProfile, timeline: Timeline, blocks: Sequence[int]
+    ) -> None:
+        """Notes how long pipes were busy, or held, in blocks with the same time line."""
+        busy, flags, barriers = [
+            {name: cycles[pipe] for name, pipe in self._pipes.items()}
+            for cycles in map(timeline.each_pipe, (Word.BUSY, Word.FLAG_HELD, Word.BARRIER_HELD))
+        ]
+        for block in blocks:
+            profile.per_block[block].pipes = busy.copy()
+        for counts, each in (
+            (profile.pipes, busy),
+            (profile.flag_cycles, flags),
+            (profile.barrier_cycles, barriers),
+        ):
+            for name, cycles in each.items():
+                counts[name] += cycles * len(blocks)

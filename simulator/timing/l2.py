@@ -230,18 +230,13 @@ class L2:
             LIBRARY.call("forget_readers", lines, bounds, len(blocks), self._readers, words)
         if self._follows_readers:
             sums = np.concatenate([[0], np.cumsum(noted)])
-            self._common.append(
-                [
-                    np.stack(
-                        [
-                            block.reads[:, 1] - block.reads[:, 0],
-                            sums[start + block.reads[:, 1]] - sums[start + block.reads[:, 0]],
-                        ],
-                        axis=1,
-                    ).astype(np.float64)
-                    for start, block in zip(starts.tolist(), blocks, strict=True)
-                ]
-            )
+            read = [block.reads for block in blocks]
+            ends = np.cumsum([len(each) for each in read])
+            places = np.concatenate(read)
+            there = places + np.repeat(starts, np.diff(ends, prepend=0))[:, None]
+            readers = sums[there[:, 1]] - sums[there[:, 0]]
+            found = np.stack([places[:, 1] - places[:, 0], readers], axis=1).astype(np.float64)
+            self._common.append(np.split(found, ends[:-1]))
 
     def _look_up(
         self, lines: Lines, kinds: Kinds, bounds: Lines, words: int, each: npt.NDArray[np.float64]
@@ -307,16 +302,15 @@ class L2:
 
 def share_written(blocks: Sequence[Touched]) -> float:
     """The part of the lines of the L2 that blocks touch which they also write, 0 to 1."""
-    kinds = [block.kinds for block in blocks]
-    written = [b.lines[k == STORES] for b, k in zip(blocks, kinds, strict=True)]
-    kept = [b.lines[k & DIRECT == 0] for b, k in zip(blocks, kinds, strict=True)]
-    count = distinct(kept)
-    return distinct(written) / count if count else 0.0
+    nothing = Touched(np.zeros(0, np.int64), np.zeros(0, np.uint8), (0, 0, 0, 0))
+    lines = np.concatenate([block.lines for block in (nothing, *blocks)])
+    kinds = np.concatenate([block.kinds for block in (nothing, *blocks)])
+    count = distinct(lines[kinds & DIRECT == 0])
+    return distinct(lines[kinds == STORES]) / count if count else 0.0
 
 
-def distinct(parts: Sequence[Lines]) -> int:
-    """How many numbers there are in all parts, none of them counted twice."""
-    there = np.zeros(max((int(part.max(initial=-1)) for part in parts), default=-1) + 1, np.bool_)
-    for part in parts:
-        there[part] = True
+def distinct(lines: Lines) -> int:
+    """How many numbers there are, none of them counted twice."""
+    there = np.zeros(int(lines.max(initial=-1)) + 1, np.bool_)
+    there[lines] = True
     return int(np.count_nonzero(there))

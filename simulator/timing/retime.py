@@ -24,7 +24,7 @@ LogKey = tuple[float, bytes]
 """Cores at work, and a digest of what was issued."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class IssuedStream:
     """What a program issued.
 
@@ -38,7 +38,8 @@ class IssuedStream:
         moved_bytes: in global memory.
         crossed: it waited for other cores, or they for it.
         talk: what it did with counters of other blocks.
-        requests: lines of each read of MTE2, and how often all cores read them, see `l2.Served`.
+        requests: lines of each read of MTE2, and how often all cores read them, see `l2.Served`;
+            filled in when the launch is served.
     """
 
     kernel: int
@@ -98,26 +99,37 @@ class Recording:
         for stream in self.streams:
             sizes[stream.block // self.at_once].append(stream.moved_bytes)
 
+        served: dict[tuple[int, int, int, float], Rates] = {}
+        alike: dict[Rates, Rates] = {}
+
         def rates(stream: IssuedStream) -> Rates:
-            machine, _ = setting(stream)
+            """The same object for streams whose rates are the same."""
             size, number = stream.moved_bytes, stream.block // self.at_once
-            if not size:
-                return rates_of(machine, stream.key[0])
-            cores = competing(size, sizes[number])
-            return rates_of(machine, cores, self.traffic, self.rounds[number], size)
+            key = stream.kernel, number, size, stream.key[0]
+            if key not in served:
+                machine, _ = setting(stream)
+                if size:
+                    cores = competing(size, sizes[number])
+                    found = rates_of(machine, cores, self.traffic, self.rounds[number], size)
+                else:
+                    found = rates_of(machine, stream.key[0])
+                served[key] = alike.setdefault(found, found)
+            return served[key]
 
         if any(stream.crossed for stream in self.streams):
             return self._together(setting, drawn, rates)
-        done: dict[tuple[int, int, LogKey, int, bytes], TimedProgram] = {}
+        done: dict[tuple[int, int, LogKey, bytes], TimedProgram] = {}
         found = []
         for i, stream in enumerate(self.streams):
-            # Blocks of a kernel that issue the same in one round have the same time line.
-            common = in_common(setting(stream)[0], stream.requests)
-            reads = b"" if common is None else common.tobytes()
-            key = stream.kernel, stream.block // self.at_once, stream.key, stream.moved_bytes, reads
+            # Blocks of a kernel that issue the same at the same rates have the same time line.
+            reads = b"" if stream.requests is None else stream.requests.tobytes()
+            rate = rates(stream)
+            key = stream.kernel, id(rate), stream.key, reads
             known = done.get(key)
             if known is None or i in drawn:
-                timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), 0, common)
+                machine, tables = setting(stream)
+                common = in_common(machine, stream.requests)
+                timeline = Timeline(tables, i in drawn, rate, 0, common)
                 stop = timeline.replay(stream.log)
                 assert stop == Stop.END, "cores that know nothing of others"
                 known = done[key] = TimedProgram(timeline, timeline.finish())

@@ -127,7 +127,8 @@ def gap_us(machine: Machine, launch: Sharing, by_host: bool) -> float:
     if launch[0].continues:
         return meeting.cycles / machine.clock_mhz if meeting is not None else 0.0
     unit = machine.launch
-    kinds = {seat(machine, block.core)[1] for kernel in launch for block in kernel.per_block}
+    places = {block.core for kernel in launch for block in kernel.per_block}
+    kinds = {seat(machine, place)[1] for place in places}
     kinds |= launch[0].launch_kinds
     there = machine.cores * sum(machine.core_types[kind].count for kind in kinds)
     mixed = unit.mixed_us if len(kinds) > 1 else 0.0

@@ -252,7 +252,8 @@ def _add(
 
 def pipe_owners(machine: Machine, launch: LaunchProfile) -> dict[str, int]:
     """Counts by pipe the cores that took part in a launch and have it."""
-    kinds = sorted({seat(machine, block.core)[1] for block in launch.per_block})
+    places = {block.core for block in launch.per_block}
+    kinds = sorted({seat(machine, place)[1] for place in places})
     types = {kind: machine.core_types[kind] for kind in kinds}
     groups = launch.cores // max(1, sum(core.count for core in types.values()))
     alone = len(kinds) == 1
