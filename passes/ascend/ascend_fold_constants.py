@@ -245,23 +245,29 @@ class FoldedBlock:
 
 def spread_row(op: Op) -> None:
     """Replaces a constant whose rows are alike by its row, repeated, if it is added to products."""
-    if op.name != CONSTANT or not has_array(op.result) or not is_added_to_products(op):
+    if op.name != CONSTANT or not is_added_to_products(op) or (row := alike_rows(op)) is None:
         return
     kind = tensor_of(op.result.type)
-    if kind.rank < 2 or not kind.count or kind.shape[-1] == kind.count:
-        return
-    if size_bytes(kind) > GROWN_BYTES:
-        return
-    rows = constant_array(op).reshape(-1, kind.shape[-1])
-    if not np.array_equal(
-        rows.view(np.uint8), np.broadcast_to(rows[:1], rows.shape).view(np.uint8)
-    ):
-        return
     with op.location, ir.InsertionPoint(op):
-        row = TensorOps().array(rows[0], Tensor(kind.shape[-1:], kind.element))
+        made = TensorOps().array(row, Tensor(kind.shape[-1:], kind.element))
         dims = builder.as_attribute([kind.rank - 1])
-        made = builder.op(BROADCAST, [row], [op.result.type], dims=dims)
-    op.result.replace_all_uses_with(made.result)
+        spread = builder.op(BROADCAST, [made], [op.result.type], dims=dims)
+    op.result.replace_all_uses_with(spread.result)
+
+
+def alike_rows(op: Op) -> Array | None:
+    """The row of a constant of several rows that are alike, unless it is too large to look at."""
+    if op.name != CONSTANT or not has_array(op.result):
+        return None
+    kind = tensor_of(op.result.type)
+    if kind.rank < 2 or not kind.count or kind.shape[-1] == kind.count:
+        return None
+    if size_bytes(kind) > GROWN_BYTES:
+        return None
+    rows = constant_array(op).reshape(-1, kind.shape[-1])
+    first: Array = rows[0]
+    alike = np.broadcast_to(rows[:1], rows.shape).view(np.uint8)
+    return first if np.array_equal(rows.view(np.uint8), alike) else None
 
 
 def begins_products(op: Op) -> bool:

@@ -13,17 +13,19 @@ only, so that less is moved and one cast serves several products.
 is stored as f16, which its other readers widen again, but for comparisons and others whose results
 jump (`narrow_storage`), and a softmax between values of f16 is one of f16 but for its sums
 (`half_softmax`). `fp16`: every f32 value of `@main` becomes f16 as well, but for sums that
-f16 may not hold, until they are divided (`wide_sums`); arguments and results keep their type and
-are cast. Constant matrices beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`:
-nothing is rounded; a product of f32 becomes several of f16 parts (`split_products`). Integer
-products are left alone. `scaled-fp16`: what `ascend-scale-values` leaves in f32 is treated as in
-`mixed`, but stored as it is.
+f16 may not hold, until they are divided (`wide_sums`), and, on machines with a bias table, sums of
+products and constant rows, which are rounded once (`begun_products`); arguments and results keep
+their type and are cast. Constant matrices beyond the range of f16 are scaled by powers of two
+(`rescale`). `fp32`: nothing is rounded; a product of f32 becomes several of f16 parts
+(`split_products`). Integer products are left alone. `scaled-fp16`: what `ascend-scale-values`
+leaves in f32 is treated as in `mixed`, but stored as it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.elements import Array
@@ -32,6 +34,7 @@ from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
+from davinci.passes.ascend.begun_products import begun_products
 from davinci.passes.ascend.half_softmax import compute_softmax_of_halves
 from davinci.passes.ascend.narrow_storage import mark_finite, round_shortcuts, store_once
 from davinci.passes.ascend.split_products import kept_dimensions, split_product
@@ -68,8 +71,10 @@ class AscendLegalizePrecisionPass(Pass):
     precision: str = option(
         "mixed", "f16 products, f32 elsewhere; f16 or f32 everywhere; or scaled", PRECISIONS
     )
+    machine: str = option("ascend910", "machine file: has it a bias table")
 
     def run(self, op: Op) -> None:
+        begun = machines.load(self.machine).buffers.BT is not None
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
@@ -77,6 +82,8 @@ class AscendLegalizePrecisionPass(Pass):
             if self.precision == "fp16":
                 wide = wide_sums(block, foldable)
                 bound_roots(block, wide)
+                if begun:
+                    wide |= begun_products(block, foldable)
             for operation in list(block.operations):
                 op = operation.operation
                 if op.name in ON_CUBE and is_f32(op.operands[0]):
@@ -84,7 +91,8 @@ class AscendLegalizePrecisionPass(Pass):
                     if self.precision == "fp32":
                         split_product(op, constants)
                     else:
-                        narrow_product(op, constants, self.precision)
+                        in_f32 = op.results[0] in wide
+                        narrow_product(op, constants, "mixed" if in_f32 else self.precision)
                 elif any(value in wide for value in op.results):
                     narrow_pixels(op)
                 elif self.precision == "fp16":

@@ -211,7 +211,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         _pass("ascend-scale-weights", options, "precision", "rewrites"),
         _pass("ascend-winograd", options, "machine", "cores", "precision", "winograd"),
         *([_pass("ascend-scale-values", options, "precision")] if scales(options) else []),
-        _pass("ascend-legalize-precision", options, "precision"),
+        _pass("ascend-legalize-precision", options, "precision", "machine"),
         *_rewriting("ascend-absorb-transposes", options),
         *_rewriting("ascend-merge-products", options, "machine"),
         *_cut(options),

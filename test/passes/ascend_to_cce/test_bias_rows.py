@@ -115,6 +115,14 @@ def test_convolutions(image: Sizes, layers: tuple[tuple[int, int, int, int], ...
     assert not kernels_that_add(executable)
 
 
+def test_policy_fp16() -> None:
+    """Sums of products and rows are f32 until they are rounded, so mads begin with the rows."""
+    executable = require_right(
+        *images((2, 48, 14, 14), ((56, 1, 1, 1), (32, 3, 2, 1))), precision="fp16"
+    )
+    assert not kernels_that_add(executable)
+
+
 @pytest.mark.parametrize("tile", [(64, 16, 32), (16, 128, 64), (32, 256, 16)])
 def test_tiles(tile: tuple[int, int, int]) -> None:
     """Tiles whose rows take turns in the bias table, or have all of it, with their mads split."""
