@@ -15,6 +15,7 @@ after:
 Where elements that lie side by side are rows of an operand, rows and columns are exchanged, so that
 less has to be moved, often nothing. What is done to each element in between (a scale, a rounding)
 is done to the operand as it is. Transposes of constants are left to `ascend-fold-constants`.
+Transposes of results are products of exchanged factors (`transposed_results`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from davinci.passes.ascend.tensor_ops import (
     read_once,
     tensor_functions,
 )
+from davinci.passes.ascend.transposed_results import exchange_factors
 from davinci.passes.pipeline.base import Pass, register_pass
 
 
@@ -63,6 +65,8 @@ class AscendAbsorbTransposesPass(Pass):
                         operand = product.operands[number]
                         if operand not in foldable and definition(operand) is None:
                             count += absorb(product, number, flag)
+            erase_unused(block)
+            count += exchange_factors(block)
             erase_unused(block)
         note(op, "absorb-transposes", count)
 

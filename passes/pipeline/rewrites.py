@@ -255,8 +255,8 @@ REWRITES: dict[str, Rewrite] = {
     "absorb-transposes": Rewrite(
         ORDER,
         "ascend-absorb-transposes",
-        "matmul(a, transpose(b))",
-        "matmul(a, b) {transpose_b}",
+        "matmul(a, transpose(b)), transpose(matmul(a, w) + row)",
+        "matmul(a, b) {transpose_b}, matmul(transpose(w), a) {transpose_b} + column",
     ),
     "sink-rearrangements": Rewrite(
         ORDER,

@@ -82,3 +82,58 @@ func.func @left_alone(%a: tensor<6x4xf16>, %h: tensor<4x6x2xf16>, %z: tensor<2x3
   %5 = "ascend.batch_matmul"(%4, %e) : (tensor<6x3x2xf16>, tensor<6x2x4xf16>) -> tensor<6x3x4xf32>
   return %1, %3, %5 : tensor<6x3xf32>, tensor<6x4x5xf32>, tensor<6x3x4xf32>
 }
+
+// -----
+
+// A transposed result is a product of exchanged factors; a row that is added becomes a column, weights are turned at
+// compile time.
+// CHECK-LABEL: func.func @result
+// CHECK: %[[R:.*]] = "ascend.constant"() {{.*}} -> tensor<2x3xf16>
+// CHECK: %[[C:.*]] = "ascend.matmul"(%[[R]], %arg0) {transpose_b} : (tensor<2x3xf16>, tensor<4x3xf16>) -> tensor<2x4xf32>
+// CHECK: %[[B:.*]] = "ascend.broadcast"(%arg1) {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<2x4xf32>
+// CHECK: "ascend.add"(%[[C]], %[[B]])
+func.func @result(%a: tensor<4x3xf16>, %row: tensor<2xf32>) -> tensor<1x2x4xf32> {
+  %w = "ascend.constant"() {value = dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf16>} : () -> tensor<3x2xf16>
+  %0 = "ascend.matmul"(%a, %w) : (tensor<4x3xf16>, tensor<3x2xf16>) -> tensor<4x2xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<4x2xf32>) -> tensor<1x4x2xf32>
+  %2 = "ascend.broadcast"(%row) {dims = array<i64: 2>} : (tensor<2xf32>) -> tensor<1x4x2xf32>
+  %3 = "ascend.add"(%1, %2) : (tensor<1x4x2xf32>, tensor<1x4x2xf32>) -> tensor<1x4x2xf32>
+  %4 = "ascend.transpose"(%3) {permutation = array<i64: 0, 2, 1>} : (tensor<1x4x2xf32>) -> tensor<1x2x4xf32>
+  return %4 : tensor<1x2x4xf32>
+}
+
+// -----
+
+// Columns that are split come in front of rows; two results are parted where they are read as they are.
+// CHECK-LABEL: func.func @split
+// CHECK: %[[C:.*]] = "ascend.matmul"(%arg1, %arg0) {transpose_b} : (tensor<6x7xf16>, tensor<4x7xf16>) -> tensor<6x4xf32>
+// CHECK: %[[S:.*]] = "ascend.reshape"(%[[C]]) : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+// CHECK: %[[D:.*]] = "ascend.matmul"(%arg0, %arg1) {transpose_b} : (tensor<4x7xf16>, tensor<6x7xf16>) -> tensor<4x6xf32>
+// CHECK: %[[T:.*]] = "ascend.transpose"(%[[D]])
+// CHECK: return %[[S]], %[[D]], %[[T]]
+func.func @split(%a: tensor<4x7xf16>, %w: tensor<6x7xf16>) -> (tensor<2x3x4xf32>, tensor<4x6xf32>, tensor<6x4xf32>) {
+  %0 = "ascend.matmul"(%a, %w) {transpose_b} : (tensor<4x7xf16>, tensor<6x7xf16>) -> tensor<4x6xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<4x6xf32>) -> tensor<4x2x3xf32>
+  %2 = "ascend.transpose"(%1) {permutation = array<i64: 1, 2, 0>} : (tensor<4x2x3xf32>) -> tensor<2x3x4xf32>
+  %3 = "ascend.matmul"(%a, %w) {transpose_b} : (tensor<4x7xf16>, tensor<6x7xf16>) -> tensor<4x6xf32>
+  %4 = "ascend.transpose"(%3) {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  return %2, %3, %4 : tensor<2x3x4xf32>, tensor<4x6xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// Heads whose columns stay last, halves of rows that change places, and a sum with an array are no transposed results.
+// CHECK-LABEL: func.func @other_orders
+// CHECK-NOT: transpose_
+func.func @other_orders(%a: tensor<4x7xf16>, %w: tensor<7x6xf16>, %x: tensor<4x6xf32>) -> (tensor<2x4x3xf32>, tensor<6x2x2xf32>, tensor<6x4xf32>) {
+  %0 = "ascend.matmul"(%a, %w) : (tensor<4x7xf16>, tensor<7x6xf16>) -> tensor<4x6xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<4x6xf32>) -> tensor<4x2x3xf32>
+  %2 = "ascend.transpose"(%1) {permutation = array<i64: 1, 0, 2>} : (tensor<4x2x3xf32>) -> tensor<2x4x3xf32>
+  %3 = "ascend.matmul"(%a, %w) : (tensor<4x7xf16>, tensor<7x6xf16>) -> tensor<4x6xf32>
+  %4 = "ascend.reshape"(%3) : (tensor<4x6xf32>) -> tensor<2x2x6xf32>
+  %5 = "ascend.transpose"(%4) {permutation = array<i64: 2, 1, 0>} : (tensor<2x2x6xf32>) -> tensor<6x2x2xf32>
+  %6 = "ascend.matmul"(%a, %w) : (tensor<4x7xf16>, tensor<7x6xf16>) -> tensor<4x6xf32>
+  %7 = "ascend.add"(%6, %x) : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %8 = "ascend.transpose"(%7) {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  return %2, %5, %8 : tensor<2x4x3xf32>, tensor<6x2x2xf32>, tensor<6x4xf32>
+}
