@@ -3,13 +3,19 @@ precision; the simulator checks races, flags and deadlocks of both programs."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
 
 from attention_support import Attention
+from davinci import machine as machines
+from davinci.machine import Machine
 from davinci.passes.ascend_to_cce.attention.split import masks
+from davinci.schedule.attention import choice, split_cost
+from davinci.schedule.attention.attention import Attention as AttentionKind
+from davinci.simulator.core.device import Device
 from pairs import in_turn
 from support import compile_text
 
@@ -133,6 +139,45 @@ def test_hidden_tiles_take_no_time() -> None:
     assert window < 0.9 * whole
 
 
+NEAR = 0.15
+"""How far estimates may be from what is simulated."""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rows": 2048, "keys": 2048, "depth": 128, "heads": 1},
+        {"rows": 512, "keys": 512, "depth": 64, "heads": 12},
+        {"rows": 197, "keys": 197, "depth": 64, "heads": 12},
+        {"rows": 16, "keys": 1024, "depth": 64, "heads": 16},
+        {"rows": 600, "keys": 600, "depth": 64, "mask": "causal", "known": True},
+    ],
+    ids=str,
+)
+def test_estimates_are_near_what_is_simulated(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With K and V in the L2, which a run before has left there."""
+    asked: list[AttentionKind] = []
+
+    def ranked(attention: AttentionKind, machine: Machine, cores: int) -> list[Any]:
+        asked.append(attention)
+        return split_cost.ranked(attention, machine, cores)
+
+    monkeypatch.setattr(choice, "ranked_split", ranked)
+    choice._best.cache_clear()
+    made = Attention(**options)
+    executable = compile_text(made.text(), machine=MACHINE, core_choice="all", timing_only=True)
+    monkeypatch.setattr(Device, "flush", lambda *_: None)
+    for _ in range(2):
+        executable.run()
+    (kernel,) = executable.profile["kernels"]
+    machine = machines.load(MACHINE)
+    chosen = split_cost.ranked(asked[-1], machine, machine.cores)[0]
+    estimate = split_cost.estimate(asked[-1], chosen, machine, machine.cores)
+    assert estimate == pytest.approx(kernel["cycles"], rel=NEAR)
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -189,7 +234,8 @@ def test_one_step_takes_its_operands_once_and_half_of_its_rows_at_a_time() -> No
     rows = sorted(launch.rows, key=lambda row: row.index)
     assert "units of 128 rows, tiles of 128 keys" in str(executable.profile["kernels"])
     brought = [row for row in rows if row.mnemonic == "copy_gm_to_cbuf_multi_nd2nz.b16"]
-    assert sum(row.fields["n_value"] * row.fields["nd_num"] for row in brought) == 3 * 128
+    sizes = "n_value", "nd_num", "d_value"
+    assert sum(prod(row.fields[name] for name in sizes) for row in brought) == 3 * 128 * 64
     told = [
         row.mnemonic
         for row in rows

@@ -12,6 +12,7 @@ from davinci.operators.vector_program import Value
 from davinci.schedule.attention import split, split_cost
 from davinci.schedule.attention.attention import Attention, ScoreChain
 from davinci.schedule.attention.fold import FIRST, fold_in_place
+from davinci.schedule.attention.split_loads import SplitAttentionLoads
 from davinci.schedule.attention.turn import MatrixTurn
 from davinci.schedule.products.product import ProductOperand, ProductResult
 from davinci.schedule.vector.space import NoSpace
@@ -40,7 +41,7 @@ def test_schedules_fit(rows: int, keys: int, depth: int, dtype: str) -> None:
         assert split.fits(given, each, MACHINE)
         assert each.tiles(given) * each.tile >= given.fractals.keys
         assert sum(split.chunks(each)) == each.rows
-    cycles = [split_cost.estimate(given, each, MACHINE, 24) for each in found]
+    cycles = [split_cost.beside_others(given, each, MACHINE, 24) for each in found]
     assert cycles == sorted(cycles)
 
 
@@ -53,13 +54,27 @@ def test_more_cores_take_less_time() -> None:
     assert 3 < few / many < 5
 
 
-@pytest.mark.parametrize(("rows", "batch"), [(512, 12), (384, 8), (256, 24)])
-def test_blocks_with_one_unit_take_its_keys_at_once(rows: int, batch: int) -> None:
-    """Half of the rows of the only step are on their way while the others are computed: simulated,
-    12 x 512 x 64 takes 14,191 cycles with one tile of keys and 15,273 with two."""
-    given = attention(rows, rows, 64, batch, "f16")
-    chosen = split_cost.ranked(given, MACHINE, 24)[0]
-    assert chosen.units(given) <= 24 and chosen.tiles(given) == 1
+def test_scores_wait_for_weights_where_they_are_one_tile_ahead() -> None:
+    """A place of a ring is taken again when all cores are done with what was in it: simulated,
+    1 x 4096 x 128 in units of 192 rows takes 83,404 cycles two tiles of 256 keys ahead, and 151,202
+    one ahead."""
+    given = attention(4096, 4096)
+    made = split.SplitAttentionSchedule(3, 8, 2, 2, 3, 1, rounded=True)
+    one, two = (
+        split_cost.estimate(given, replace(made, ahead=ahead), MACHINE, 24) for ahead in (1, 2)
+    )
+    assert one > 1.5 * two
+
+
+def test_blocks_that_read_the_same_keys_wait_for_each_other() -> None:
+    """Lines of the L2 serve one of them after the other."""
+    made = split.SplitAttentionSchedule(2, 8, 2, 2, 2, 3, rounded=True)
+    one, many = (
+        SplitAttentionLoads(given, made, MACHINE, 24)
+        for given in (attention(128, 4096, batch=24), attention(24 * 128, 4096))
+    )
+    assert one.readers(one.attention.of_k) == 1 and many.readers(many.attention.of_k) == 24
+    assert many.of_k(0.0) > 1.3 * one.of_k(0.0)
 
 
 def test_what_no_schedule_has() -> None:

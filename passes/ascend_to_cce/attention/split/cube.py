@@ -1,6 +1,7 @@
 """The program of a cube core: scores of a tile, and its products with V.
 
-    Q, K, V   GM -> L1, fractals as they are, rows by ND2NZ, or rows of K as they are
+    Q, K, V   GM -> L1, fractals as they are, rows by ND2NZ, several of K and V as one where order
+              matters to nothing (`long_rows`), or rows of K as they are
     S^T       K in L0A, Q in L0B: a mad for each part of the keys and quarter of the rows -> GM
     P V       P in L0A, V and ones in L0B: a mad for each part, or cut of it, and quarter of the
               rows, summed up -> GM
@@ -21,6 +22,7 @@ from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.attention.feeds import KeyRowsFeed
+from davinci.passes.ascend_to_cce.attention.split.long_rows import LongRowsFeed
 from davinci.passes.ascend_to_cce.attention.split.steps import (
     RESULTS,
     SCORES,
@@ -54,6 +56,7 @@ from davinci.schedule.attention.split import (
     P_SLOTS,
     SplitAttentionSchedule,
     factor_slots,
+    long_rows,
     ways_of_scores,
 )
 from davinci.schedule.products.events import Block, Fill, FractalSpan, Held
@@ -97,9 +100,15 @@ class AttentionCubeCore:
 
         self.q = feed(gm.q, attention.q, Pieces(self.depth, rows, 1, rows, schedule.quarters))
         of_k = Pieces(self.depth, part, 1, part, parts)
-        rows_of_k = KeyRowsFeed(gm.k, attention.k, of_k) if schedule.windows else None
-        self.k = rows_of_k or feed(gm.k, attention.k, of_k)
-        self.v = feed(gm.v, attention.v, Pieces(part, self.columns, part, part, parts))
+        of_v = Pieces(part, self.columns, part, part, parts)
+        self.joined = long_rows(attention, schedule.part)
+        if self.joined:
+            self.k: Feed = LongRowsFeed(gm.k, attention.k, of_k, self.depth)
+            self.v: Feed = LongRowsFeed(gm.v, attention.v, of_v, self.columns)
+        else:
+            rows_of_k = KeyRowsFeed(gm.k, attention.k, of_k) if schedule.windows else None
+            self.k = rows_of_k or feed(gm.k, attention.k, of_k)
+            self.v = feed(gm.v, attention.v, of_v)
 
         def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
             return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
@@ -147,10 +156,11 @@ class AttentionCubeCore:
         if self.steps.may_begin_at_the_end:
             for part in range(self.schedule.parts):
                 _, left = self.keys_of(part)
-                lies = [self.depth, self.schedule.part, ceil_div(left, SIDE)]
                 if self.schedule.windows:
                     lies = [1, self.depth * self.schedule.part, left * self.depth // SIDE]
-                self.clear(self.k.l1[part], *lies)
+                    self.clear(self.k.l1[part], *lies)
+                else:
+                    self.clear_keys(self.k.l1[part], self.depth, ceil_div(left, SIDE))
 
     def rows_of_last(self) -> list[int]:
         """Fractals of rows of each quarter of the last unit of a matrix."""
@@ -166,6 +176,13 @@ class AttentionCubeCore:
         if first < height:
             shape, strides = [columns, (height - first) * FRACTAL], [height * FRACTAL, 1]
             cce.clear_l1(restride(buffer, shape, strides, first * FRACTAL))
+
+    def clear_keys(self, buffer: ir.Value, width: int, first: int) -> None:
+        """Zeros in a part of K or V of so many columns of fractals, from fractal `first` of the
+        keys on."""
+        part = self.schedule.part
+        lies = [1, part * width, first * width] if self.joined else [width, part, first]
+        self.clear(buffer, *lies)
 
     def fractals(self, buffer: ir.Value, rows: int, columns: int, offset: int = 0) -> ir.Value:
         """Fractals of a buffer that follow each other."""
@@ -248,8 +265,7 @@ class AttentionCubeCore:
         matrix = matrix_of(place, attention.of_v, attention.batch)
 
         def keys(count: int) -> None:
-            height, first = self.schedule.part, ceil_div(count, SIDE)
-            self.clear(self.v.l1[part], self.columns, height, first)
+            self.clear_keys(self.v.l1[part], self.columns, ceil_div(count, SIDE))
             if count:
                 block = Block(0, FractalSpan(0, ceil_div(count, SIDE)), columns)
                 k = Range(self.start_of(place, part), count, True)
@@ -331,28 +347,10 @@ class AttentionCubeCore:
         rows, keys = self.schedule.rows, self.schedule.part
         held_k = self.l0a_k[runs % len(self.l0a_k)]
         k = self.fractals(held_k, keys, self.depth)
-        members, zero = self.members, constant_index(0)
+        members = self.members
         if own == 0:
-            # Of rows a key is `depth` pixels of an image of one row; of fractals, one of each.
-            pixels = self.depth if self.schedule.windows else 1
-            width = keys * SIDE * pixels
-            image = restride(
-                self.k.l1[part],
-                [self.depth // pixels, 1, width, SIDE],
-                [width * SIDE, width * SIDE, SIDE, 1],
-            )
             with serving(*members.k):
-                cce.load3d(
-                    image,
-                    zero,
-                    zero,
-                    k,
-                    kernel=(1, pixels),
-                    strides=(1, pixels),
-                    dilations=(1, 1),
-                    pads=(0, 0),
-                    element=0,
-                )
+                self.load_k(part, k)
             if quarter + together == self.schedule.quarters and not self.steps.only_one:
                 self.bring_k(self.next_k, part)
         q = self.l0b_q[number % len(self.l0b_q)]
@@ -380,6 +378,29 @@ class AttentionCubeCore:
         if part == self.schedule.parts - 1 and not self.steps.only_one:
             with only_if(self.next_k.first):
                 self.bring_q(self.next_k, [quarter])
+
+    def load_k(self, part: int, k: ir.Value) -> None:
+        """A part of K to L0A."""
+        keys, zero = self.schedule.part, constant_index(0)
+        if self.joined:
+            cce.load2d(self.fractals(self.k.l1[part], keys, self.depth), k)
+            return
+        # Of rows a key is `depth` pixels of an image of one row; of fractals, one of each.
+        pixels = self.depth if self.schedule.windows else 1
+        width = keys * SIDE * pixels
+        shape = [self.depth // pixels, 1, width, SIDE]
+        image = restride(self.k.l1[part], shape, [width * SIDE, width * SIDE, SIDE, 1])
+        cce.load3d(
+            image,
+            zero,
+            zero,
+            k,
+            kernel=(1, pixels),
+            strides=(1, pixels),
+            dilations=(1, 1),
+            pads=(0, 0),
+            element=0,
+        )
 
     def results(self, step: IndexLike) -> None:
         """Products with V of a step, alone: weights of half of the rows are waited for when all

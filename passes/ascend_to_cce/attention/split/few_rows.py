@@ -2,8 +2,8 @@
 keys: vector core 0 has the rows.
 
 Vector core 1 answers flags and reads K and V ahead, so that the L2 has them: where rows become
-fractals on their way, those that the L2 has not are late one by one. What lies in fractals comes in
-few long runs, and is not read ahead.
+fractals on their way, those that the L2 has not are late one by one. What lies in fractals, or
+comes several rows as one, comes in few long runs, and is not read ahead.
 
 Where a unit has a share of the keys, what it makes is kept in GM; then all vector cores meet, and
 each puts together the shares of some matrices:
@@ -40,7 +40,7 @@ from davinci.passes.builder import (
     subview,
 )
 from davinci.schedule.attention.fold import COPIES
-from davinci.schedule.attention.split import LANES
+from davinci.schedule.attention.split import LANES, long_rows
 from davinci.schedule.attention.turn import MatrixTurn
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import REPEAT_BLOCKS
@@ -66,6 +66,8 @@ class FewRowsVectorCore(AttentionVectorCore):
         (rows,) = self.halves
 
         def read(step: IndexLike) -> None:
+            if long_rows(self.attention, self.schedule.part):
+                return
             if not (self.schedule.windows or self.attention.k.nz):
                 later = self.steps.place(self.steps.following(self.steps.following(step)))
                 self.touch(self.gm.k, self.attention.of_k, later, self.attention.depth)

@@ -27,7 +27,11 @@ from davinci.passes.builder import as_attribute
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.dealing import dealt, masks_of, ring_places, table_of, tiling
 from davinci.schedule.attention.members import Members
-from davinci.schedule.attention.split import SplitAttentionSchedule
+from davinci.schedule.attention.split import (
+    SplitAttentionSchedule,
+    long_rows,
+    weights_in_place,
+)
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -42,23 +46,27 @@ def ring_types(
     results = [*places, schedule.quarters, *lies.shape(lies.height)]
     f16, f32 = ir.F16Type.get(), ir.F32Type.get()
     kind = element_type(schedule.dtype(attention))
+    weights = [] if weights_in_place(attention, schedule) else [ir.MemRefType.get(scores, f16)]
     shared: list[list[int]] = []
     if schedule.shares > 1:
         each = [attention.batch, schedule.shares]
         shared = [[*each, *lies.shape(attention.rows)], [*each, SIDE]]
     return [
         ir.MemRefType.get(scores, kind),
-        ir.MemRefType.get(scores, f16),
+        *weights,
         ir.MemRefType.get(results, f32),
         *(ir.MemRefType.get(shape, f32) for shape in shared),
     ]
 
 
-def rings_of(arguments: Sequence[ir.Value], constants: int) -> Rings:
-    """The last arguments of a program, of which so many are constants, as rings."""
-    rings = arguments[: len(arguments) - constants]
-    names = ("table", "masks")
-    return Rings(*rings, **dict(zip(names, arguments[len(rings) :], strict=False)))
+def rings_of(arguments: Sequence[ir.Value], constants: int, in_place: bool) -> Rings:
+    """The last arguments of a program, of which so many are constants, as rings; `in_place`: see
+    `weights_in_place`."""
+    count = len(arguments) - constants
+    rings, names = list(arguments[:count]), ("table", "masks")
+    if in_place:
+        rings.insert(1, rings[0])
+    return Rings(*rings, **dict(zip(names, arguments[count:], strict=False)))
 
 
 def build_programs(
@@ -80,7 +88,9 @@ def build_programs(
     constants = constants_of(attention, schedule, blocks)
     other = vector_program(kernel, kinds, constants)
     other_block, count = other.regions[0].blocks[0], len(kinds) + len(constants)
-    rings = rings_of(list(kernel.regions[0].blocks[0].arguments)[-count:], len(constants))
+    in_place = weights_in_place(attention, schedule)
+    own = list(kernel.regions[0].blocks[0].arguments)[-count:]
+    rings = rings_of(own, len(constants), in_place)
     block = cce.get_block_idx()
     steps = steps_of(attention, schedule, blocks, block, rings)
     cube = AttentionCubeCore(
@@ -96,7 +106,7 @@ def build_programs(
     with steps.only_blocks_with_work():
         cube.build()
     with ir.InsertionPoint(other_block):
-        rings = rings_of(list(other_block.arguments)[-count:], len(constants))
+        rings = rings_of(list(other_block.arguments)[-count:], len(constants), in_place)
         block, lane = cce.get_block_idx(), cce.get_sub_block_idx()
         steps = steps_of(attention, schedule, blocks, block, rings)
         theirs = buffers(lambda value: other_block.arguments[ir.BlockArgument(value).arg_number])
@@ -129,7 +139,10 @@ def constants_of(
     tiles = tiling(attention, schedule)
     if tiles.patterns:
         dtype = schedule.dtype(attention)
-        found.append(masks_of(tiles, attention.band.fill, schedule.tile * SIDE, dtype))
+        keys, joined = schedule.tile * SIDE, 1
+        if long_rows(attention, schedule.part):
+            joined = schedule.part
+        found.append(masks_of(tiles, attention.band.fill, keys, dtype, joined))
     return found
 
 

@@ -41,7 +41,7 @@ class Rings:
 
     Attributes:
         scores: [blocks][places][quarters][rows / 16][keys][16].
-        weights: the same, of f16.
+        weights: the same, of f16; the same memory where scores are f16, which are read before.
         results: [blocks][places][quarters] of products with V, as `sums` says, of f32.
         sums: of each share of keys P V of all of it, [matrices][shares] of the same, with those
             rows that there are; None where keys are not shared.

@@ -97,10 +97,16 @@ def table_of(steps: Sequence[Sequence[ListedStep]]) -> npt.NDArray[np.int64]:
     return np.array([*starts, *packed], np.int64)
 
 
-def masks_of(patterns: Tiling, fill: float, keys: int, dtype: str) -> npt.NDArray[np.floating]:
+def masks_of(
+    patterns: Tiling, fill: float, keys: int, dtype: str, joined: int = 1
+) -> npt.NDArray[np.floating]:
     """Bounds of scores for each pattern, as scores lie, [patterns][rows / 16][keys][16]: the
-    number `fill` for what a row does not see, else infinity."""
-    where = np.arange(keys)[:, None]
+    number `fill` for what a row does not see, else infinity.
+
+    Args:
+        joined: keys that are one long row, see `split.long_rows`.
+    """
+    where = np.arange(keys).reshape(-1, SIDE, joined).swapaxes(1, 2).reshape(-1, 1)
     found = []
     for first, last in patterns.patterns:
         first, last = (end.reshape(-1, 1, SIDE) for end in (first, last))

@@ -4,7 +4,8 @@ A block of the launch is a cube core and its two vector cores. It takes units, e
 many rows of one matrix as its vector cores take at once, and all keys in tiles:
 
     cube core      S^T = K Q^T of a tile, as fractals [rows / 16][keys][16]      -> ring in GM
-    vector cores   P^T = exp(factor * (S^T - maximum)), as fractals of f16       -> ring in GM
+    vector cores   P^T = exp(factor * (S^T - maximum)), as fractals of f16       -> the same or
+                                                                                    another ring
     cube core      P V, and the sums of P by a column of ones beside V, in f32   -> ring in GM
     vector cores   O = O * exp(change of the maximum) + P V; behind the last tile O / sums
 
@@ -164,6 +165,24 @@ def may_round(attention: Attention) -> bool:
     """
     narrow = attention.chain.scores.dtype == "f32" and attention.o.itemsize == 2
     return narrow and not in_place(attention)
+
+
+def long_rows(attention: Attention, part: int) -> bool:
+    """Whether neighbouring rows of K and V, as many as a part has fractals of keys, come to L1 as
+    one long row, which changes the order of the keys in a part: nothing may ask for that. The keys
+    of a mask that is known are put in that order when a kernel is made, if all parts are whole."""
+    if part == 1 or attention.k.nz or attention.v.nz:
+        return False
+    whole = attention.keys % (part * SIDE) == 0
+    return not attention.chain.extras and (attention.band is None or whole)
+
+
+def weights_in_place(attention: Attention, schedule: SplitAttentionSchedule) -> bool:
+    """Whether weights take the places of their scores in the ring, which are as long: a vector core
+    has read what it makes weights of, and the cube core has sent products with these before it
+    writes scores of a later step there. Half the lines are new to the L2, which gives what others
+    left in it to the memory for each of them."""
+    return schedule.dtype(attention) == "f16"
 
 
 def require_split(attention: Attention, machine: Machine) -> None:
@@ -408,9 +427,10 @@ def with_quarters(
     attention: Attention, lanes: int, subs: int, machine: Machine
 ) -> Iterator[SplitAttentionSchedule]:
     """Schedules whose units are cut in quarters in one way. K may come in rows where it comes once,
-    so that the first has no misses to wait for."""
+    so that the first has no misses to wait for, unless several rows come as one."""
     sizes = attention.fractals
     once = lanes * subs == 1 and sizes.depth <= MOST_PIXELS and not attention.k.nz
+    joined = {part for part in PARTS if long_rows(attention, part)}
     for rows in range(1, min(MOST_ROWS, ceil_div(sizes.rows, lanes * subs)) + 1):
         for part in PARTS:
             most = min(MOST_PARTS, ceil_div(sizes.keys, part))
@@ -420,7 +440,7 @@ def with_quarters(
                         SplitAttentionSchedule(
                             rows, part, parts, chunk, piece, ahead, rounded, lanes, subs, windows
                         )
-                        for windows in ((False, True) if once else (False,))
+                        for windows in ((False, True) if once and part not in joined else (False,))
                         for rounded in ((False, True) if may_round(attention) else (False,))
                         for ahead in range(1, MOST_AHEAD + 1)
                         for piece in range(rows, 0, -1)

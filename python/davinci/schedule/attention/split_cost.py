@@ -15,7 +15,6 @@ from davinci.schedule.attention.split import (
     CHUNKS_AT_ONCE,
     FRACTAL,
     LANES,
-    MOST_AHEAD,
     SplitAttentionSchedule,
     bounds_apart,
     candidates,
@@ -23,8 +22,10 @@ from davinci.schedule.attention.split import (
     in_place,
     require_split,
     shared_bytes,
+    weights_in_place,
 )
-from davinci.schedule.attention.split_latency import LoadCycles, step_latency
+from davinci.schedule.attention.split_latency import stages_of, steps_cycles
+from davinci.schedule.attention.split_loads import SplitAttentionLoads
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
@@ -64,120 +65,74 @@ SMALL_STEPS = 5
 LINKS = 16
 """Steps of a chunk that wait for the one before."""
 
-PER_STEP = 500
-"""Cycles of a step in which pipes wait for each other, as estimates of schedules of 12x512x64 and
-32x4096x128 miss what they take."""
+PIPES = 4
+"""Pipes of a cube core that a product passes: MTE2, MTE1, M, FIX."""
 
 
-def product_gap(cube: Machine) -> float:
-    """Cycles of a product on a cube core besides those of its fractals: a factor comes when the
-    product before has left its buffer, and each pipe tells the next one."""
-    return prices.mad_latency(cube) + prices.load2d(cube, "L0A", 0) + 4 * cube.sync.flag_cycles
+def first_weights(attention: Attention, schedule: SplitAttentionSchedule, cube: Machine) -> float:
+    """Cycles of each step in which a cube core waits for the first weights of its products: they
+    come to L1 when the products before have begun."""
+    part = schedule.lanes * schedule.rows * schedule.part * FRACTAL_BYTES
+    to_l1 = prices.reading(cube, to_l1=True).result(part)
+    return to_l1 + prices.load2d(cube, "L0A", part) + prices.mad_latency(cube)
 
 
-def step_cycles(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, steps: int
-) -> tuple[float, float]:
-    """Cycles of a step where steps follow each other, and what the first of `steps` takes from its
-    first instruction to its last.
-
-    Scores of few steps are all in front of the first products, which rows pass stage by stage; of
-    more, cores take scores and products in turns and fill the rings first. Of units of one quarter
-    all waits for K and V.
-    """
-    cube, vector = machines.for_cube(machine), machines.for_vector(machine)
-    sizes, dtype = attention.fractals, schedule.dtype(attention)
-    rows, part, parts = schedule.rows, schedule.part, schedule.parts
-    columns = sizes.columns + 1
+def cube_cycles(
+    attention: Attention, schedule: SplitAttentionSchedule, loads: SplitAttentionLoads
+) -> float:
+    """Cycles of a cube core for a step."""
+    cube, sizes = loads.cube, attention.fractals
+    rows, part, columns = schedule.rows, schedule.part, sizes.columns + 1
     scores = prices.mad(cube, rows * part * sizes.depth, 2, 1)
     product = prices.mad(cube, schedule.lanes * rows * part * columns, 2, 1)
-    of_cube = parts * (schedule.quarters * scores + schedule.subs * product)
-    of_cube += parts * (schedule.quarters + schedule.subs) * product_gap(cube)
+    found = schedule.quarters * scores + schedule.subs * product
+    # Each pipe tells the next one.
+    found += (schedule.quarters + schedule.subs) * PIPES * cube.sync.flag_cycles
     if schedule.windows:  # Products wait for these loads, which take much longer.
-        of_cube += parts * k_loads(attention, schedule, cube)
-    masked = len(attention.chain.steps) if in_place(attention) else 0
-    size = schedule.quarters * rows * schedule.tile * FRACTAL
-    item = DTYPES[dtype].itemsize
-    of_v = schedule.quarters * rows * columns * FRACTAL * 4
+        found += loads.k_to_l0a()
+    return schedule.parts * found + first_weights(attention, schedule, cube)
+
+
+def moved_cycles(
+    attention: Attention, schedule: SplitAttentionSchedule, loads: SplitAttentionLoads
+) -> float:
+    """Cycles of the memory, the L2 and a cube core's loads for a step."""
+    sizes, l2 = attention.fractals, loads.machine.l2
+    size = schedule.quarters * schedule.rows * schedule.tile * FRACTAL
+    item = DTYPES[schedule.dtype(attention)].itemsize
+    of_v = schedule.quarters * schedule.rows * (sizes.columns + 1) * FRACTAL * 4
     written = max(size * item + of_v, size * 2)
     read = size * (item + 2 + item * attention.whole_masks) + of_v
     read += schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES
-    moved = max(written / machine.l2.write_bytes_per_cycle, read / machine.l2.read_bytes_per_cycle)
-    moved = max(moved, *factor_cycles(attention, schedule, machine))
-    taken = schedule.subs * rows * columns * FRACTAL * 4 / REPEAT_BYTES
-    weights = _scores_cycles(schedule, dtype, masked, vector)
-    of_vector = weights + 2 * taken + schedule.subs * columns * 50
-    each = max(of_cube, of_vector, moved) + PER_STEP
-    in_turn = 2 * prices.ends(vector) + of_cube + of_vector + moved
-    if schedule.quarters == 1:
-        return each, in_turn + first_cycles(attention, schedule, machine)
-    loads = load_cycles(attention, schedule, machine)
-    alone = step_latency(attention, schedule, machine, loads, weights)
-    return each, alone if steps <= MOST_AHEAD else max(alone, in_turn)
+    return max(
+        written / l2.write_bytes_per_cycle,
+        read / l2.read_bytes_per_cycle,
+        loads.of_memory(),
+        loads.of_mte2(),
+        loads.of_mte1(),
+    )
 
 
-def k_loads(attention: Attention, schedule: SplitAttentionSchedule, cube: Machine) -> float:
-    """Cycles of MTE1 in which a part of K becomes fractals of L0A."""
-    depth = attention.fractals.depth
-    pixels = depth if schedule.windows else 1
-    return prices.load3d(cube, "L0A", pixels, [1] * (schedule.part * depth))
-
-
-def load_cycles(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
-) -> LoadCycles:
-    """Cycles until the factors of a step that is alone are in L1."""
-    cube, width = machines.for_cube(machine), attention.fractals.depth
-    part = part_cycles(schedule, width, attention.k.nz, machine, 0.0)
-    size = schedule.rows * width * FRACTAL_BYTES
-    port = prices.reading(cube, to_l1=True)
-    of_q = port.busy(size)
-    if not attention.q.nz:
-        of_q = prices.nd2nz(cube, schedule.rows * SIDE, size)
-    start = port.result(0) + schedule.lanes * of_q
-    memory, mte2, _ = factor_cycles(attention, schedule, machine)
-    return LoadCycles(start + part, part, start + max(memory, mte2))
-
-
-def first_cycles(attention: Attention, schedule: SplitAttentionSchedule, machine: Machine) -> float:
-    """Cycles until K of the first step is in L1, of which the L2 has nothing."""
-    plain = schedule.windows or attention.k.nz
-    return schedule.parts * part_cycles(schedule, attention.fractals.depth, plain, machine, 1.0)
-
-
-def part_cycles(
-    schedule: SplitAttentionSchedule, width: int, plain: bool, machine: Machine, missing: float
+def steps_estimate(
+    attention: Attention,
+    schedule: SplitAttentionSchedule,
+    machine: Machine,
+    cores: int,
+    steps: int,
 ) -> float:
-    """Cycles of MTE2 for a part of K or V.
-
-    Args:
-        width: of the factor, in fractals.
-        plain: whether it comes to L1 as it is; else rows become fractals on their way.
-        missing: part of the rows that the L2 has not.
-    """
-    cube, size = machines.for_cube(machine), schedule.part * width * FRACTAL_BYTES
-    if plain:
-        return prices.reading(cube, to_l1=True).busy(size)
-    return prices.nd2nz(cube, schedule.part * SIDE, size, missing=missing)
-
-
-def factor_cycles(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
-) -> tuple[float, float, float]:
-    """Cycles of a step that the memory, MTE2 and MTE1 take for K and V. The first unit of a matrix
-    finds none of them in the L2, unless a vector core without rows has read them."""
-    cube, sizes, parts = machines.for_cube(machine), attention.fractals, schedule.parts
-    fresh = 1 / schedule.blocks_of_rows(attention)
-    missing = fresh if schedule.lanes == LANES else 0.0
-    memory = schedule.tile * (sizes.depth + sizes.columns) * FRACTAL_BYTES * fresh
-    k_size, v_size = (schedule.part * n * FRACTAL_BYTES for n in (sizes.depth, sizes.columns))
-    plain_k, plain_v = schedule.windows or attention.k.nz, attention.v.nz
-    of_k = part_cycles(schedule, sizes.depth, plain_k, machine, missing)
-    of_v = part_cycles(schedule, sizes.columns, plain_v, machine, missing)
-    loads = k_loads(attention, schedule, cube)
-    loads += schedule.quarters * prices.load2d(cube, "L0B", schedule.rows * k_size // schedule.part)
-    loads += schedule.subs * prices.load2d(cube, "L0B", v_size, schedule.part)
-    return memory / machine.gm.read_bytes_per_cycle, parts * (of_k + of_v), parts * loads
+    """Cycles of some steps of a block."""
+    vector = machines.for_vector(machine)
+    loads = SplitAttentionLoads(attention, schedule, machine, cores)
+    masked = len(attention.chain.steps) if in_place(attention) else 0
+    weights = _scores_cycles(schedule, schedule.dtype(attention), masked, vector)
+    first = loads.alone()
+    stages = stages_of(attention, schedule, machine, first, weights)
+    of_cube = cube_cycles(attention, schedule, loads)
+    of_vector = weights + schedule.subs * stages.results.busy
+    # A place of the ring is taken again when what was in it has passed both kinds of cores.
+    of_ring = (of_cube + of_vector + stages.crossings()) / schedule.ahead
+    each = max(of_cube, of_vector, of_ring, moved_cycles(attention, schedule, loads))
+    return steps_cycles(schedule, stages, first, steps, each)
 
 
 def most_steps(attention: Attention, schedule: SplitAttentionSchedule, cores: int) -> int:
@@ -219,8 +174,7 @@ def estimate(
 ) -> float:
     """Cycles on that many blocks."""
     steps = most_steps(attention, schedule, cores)
-    each, alone = step_cycles(attention, schedule, machine, steps)
-    found = alone + (steps - 1) * each
+    found = steps_estimate(attention, schedule, machine, cores, steps)
     found += shared_cycles(attention, schedule, machine, cores)
     return found + masked_cycles(attention, schedule, machine, cores)
 
@@ -239,8 +193,28 @@ def shared_cycles(
     return meeting + ceil_div(attention.batch, LANES * cores) * each
 
 
+LEFT_BEHIND = 0.1
+"""Part of the lines in the L2 that kernels before have written and the memory has not: between none
+where a kernel runs alone, and 0.4, as attention of Whisper's encoder layer takes longer there."""
+
+
+def beside_others(
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cores: int
+) -> float:
+    """Cycles on that many blocks where the L2 is full of what kernels before left there, some of
+    which the memory has to take before the rings have their places."""
+    steps, units = most_steps(attention, schedule, cores), schedule.units(attention)
+    item = DTYPES[schedule.dtype(attention)].itemsize
+    apart = 0 if weights_in_place(attention, schedule) else DTYPES["f16"].itemsize
+    of_row = schedule.tile * SIDE * (item + apart)
+    of_row += (attention.fractals.columns + 1) * SIDE * DTYPES["f32"].itemsize
+    size = min(steps, schedule.ring) * schedule.unit_rows * SIDE * of_row
+    left = LEFT_BEHIND * size / prices.share_of(machine, min(cores, units)).write
+    return estimate(attention, schedule, machine, cores) + left
+
+
 def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAttentionSchedule]:
-    """Schedules that fit, that of fewest estimated cycles first.
+    """Schedules that fit, that of fewest estimated cycles beside other kernels first.
 
     Raises:
         NoSpace: there is none.
@@ -249,4 +223,4 @@ def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAtte
     found = list(dict.fromkeys(candidates(attention, machine)))
     if not found:
         raise NoSpace("attention that no schedule fits")
-    return sorted(found, key=lambda made: estimate(attention, made, machine, cores))
+    return sorted(found, key=lambda made: beside_others(attention, made, machine, cores))

@@ -1,4 +1,4 @@
-"""Cycles of one step of attention on cube and vector cores, from its first instruction to its last.
+"""Cycles of steps of attention on cube and vector cores, from the first instruction to the last.
 
 Rows of a unit that leave at once pass four stages, each on one kind of core, and cross from one
 kind to the other by the memory:
@@ -8,7 +8,10 @@ kind to the other by the memory:
     products   cube core      P to L0A, mads, fixpipe
     results    vector core    O
 
-Where a unit has two halves of rows, the second is in a stage as soon as the first has left it.
+Scores of the first steps, as many as a ring has them ahead, come before any product; behind the
+last scores products are left of as many. Between these a core does both of a step, and the slower
+kind sets the pace. Where a unit has two halves of rows, the second is in a stage as soon as the
+first has left it.
 """
 
 from __future__ import annotations
@@ -19,8 +22,14 @@ from davinci import machine as machines
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.schedule.attention.attention import Attention
-from davinci.schedule.attention.split import FRACTAL, SplitAttentionSchedule, chunks
-from davinci.units import FRACTAL_BYTES, REPEAT_BYTES
+from davinci.schedule.attention.split import (
+    FRACTAL,
+    SplitAttentionSchedule,
+    chunks,
+    factor_slots,
+)
+from davinci.schedule.attention.split_loads import LoadCycles
+from davinci.units import FRACTAL_BYTES, REPEAT_BYTES, ceil_div
 
 
 @dataclass(frozen=True)
@@ -37,39 +46,76 @@ class StageCycles:
 
 
 @dataclass(frozen=True)
-class LoadCycles:
-    """Cycles of MTE2, or of the memory, for a step.
+class Stages:
+    """Cycles of the stages of half of a unit, or of all of it if it has no halves."""
 
-    Attributes:
-        first: until Q and the first part of K are in L1.
-        part: of each other part of K.
-        all_of_it: until V is in L1 as well.
-    """
+    scores: StageCycles
+    weights: StageCycles
+    products: StageCycles
+    results: StageCycles
 
-    first: float
-    part: float
-    all_of_it: float
+    def crossings(self) -> float:
+        """Cycles from scores on one cube core to the products of their weights in which no core is
+        busy with them."""
+        stages = self.scores, self.weights
+        return sum(stage.latency - stage.busy for stage in stages)
 
 
-def step_latency(
+def stages_of(
     attention: Attention,
     schedule: SplitAttentionSchedule,
     machine: Machine,
     loads: LoadCycles,
     weights: float,
-) -> float:
-    """Cycles of a step that is alone.
+) -> Stages:
+    """The stages of a schedule.
 
     Args:
-        weights: of a vector core, in which scores of all rows become weights.
+        weights: cycles of a vector core, in which scores of all rows become weights.
     """
-    scores = _scores(attention, schedule, machine, loads.part)
-    softmax = _weights(attention, schedule, machine, weights / schedule.subs)
-    products = _products(attention, schedule, machine)
-    results = _results(attention, schedule, machine)
-    again = max(stage.busy for stage in (scores, softmax, products, results))
-    before = max(loads.first + scores.latency + softmax.latency, loads.all_of_it)
-    return before + products.latency + results.latency + (schedule.subs - 1) * again
+    return Stages(
+        _scores(attention, schedule, machine, loads),
+        _weights(attention, schedule, machine, weights / schedule.subs),
+        _products(attention, schedule, machine),
+        _results(attention, schedule, machine),
+    )
+
+
+def steps_cycles(
+    schedule: SplitAttentionSchedule, stages: Stages, loads: LoadCycles, steps: int, each: float
+) -> float:
+    """Cycles of some steps of a block.
+
+    Args:
+        each: of a step where a core does scores of one and products of another.
+    """
+    ahead, halves = min(steps, schedule.ahead), schedule.subs
+    of_k = schedule.parts * loads.part_of_k
+    # Parts of K of the first step are waited for together, if it is not the only one.
+    cube, vector = loads.first + (of_k - loads.part_of_k if steps > 1 else 0.0), 0.0
+    ready: list[float] = []
+    for step in range(ahead):
+        start, all_scores = cube, max(halves * stages.scores.busy, of_k if step else 0.0)
+        cube += all_scores
+        for half in range(1, halves + 1):
+            # Scores of all rows leave together where other steps follow.
+            share = half / halves if steps == 1 else 1.0
+            left = start + share * all_scores + stages.scores.latency - stages.scores.busy
+            vector = max(vector, left) + stages.weights.busy
+            ready.append(vector + stages.weights.latency - stages.weights.busy)
+    # V of the first step comes behind K of all these.
+    late = max(1, schedule.parts - 1) * loads.part_of_v
+    cube = cube + late if steps > 1 else max(cube, loads.all_of_it)
+    if steps > ahead:
+        cube = max(cube, ready[0])
+        cube, vector = cube + (steps - ahead) * each, vector + (steps - ahead) * each
+        late = cube - each + stages.scores.latency + stages.weights.busy
+        ready = [max(late, time) for time in ready]
+    for time in ready:
+        cube = max(cube, time) + stages.products.busy
+        vector = max(vector, cube + stages.products.latency - stages.products.busy)
+        vector += stages.results.busy
+    return vector + stages.results.latency - stages.results.busy
 
 
 def _flag(machine: Machine) -> float:
@@ -79,7 +125,7 @@ def _flag(machine: Machine) -> float:
 
 
 def _scores(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, part: float
+    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, loads: LoadCycles
 ) -> StageCycles:
     cube, vector = machines.for_cube(machine), machines.for_vector(machine)
     keys, depth = schedule.part, attention.fractals.depth
@@ -87,15 +133,19 @@ def _scores(
     elements = schedule.rows * keys * FRACTAL
     leaving, complete = prices.fixpipe(cube, elements, elements * item)
     mad = prices.mad(cube, schedule.rows * keys * depth, 2, 1)
-    of_k = prices.load3d(cube, "L0A", 1, [1] * (keys * depth))
+    of_k = loads.to_l0a
     of_q = prices.load2d(cube, "L0B", schedule.rows * depth * FRACTAL_BYTES)
     lanes = schedule.lanes
-    each = max(lanes * leaving, lanes * mad, of_k + lanes * of_q)
+    slots, latency = factor_slots(attention, schedule, cube), prices.mad_latency(cube)
+    # Where a factor has one buffer it comes when the mads before are done, K before Q.
+    mads = lanes * (mad + (of_q + latency if slots.q == 1 else 0.0))
+    mads += of_k + of_q + latency if slots.k == 1 else 0.0
+    each = max(lanes * leaving, mads, of_k + lanes * of_q)
     busy = schedule.parts * each
-    first = of_k + of_q + prices.mad_latency(cube)
+    first = of_k + of_q + latency
     chunk = chunks(schedule)[0] * schedule.tile * FRACTAL * item
     crossing = _flag(machine) + prices.reading(vector).result(chunk)
-    all_parts = max(busy, (schedule.parts - 1) * part + each)
+    all_parts = max(busy, (schedule.parts - 1) * loads.part_of_k + each)
     return StageCycles(busy, first + mad + all_parts - leaving + complete + crossing)
 
 
@@ -127,12 +177,30 @@ def _products(
     return StageCycles(busy, load + prices.mad_latency(cube) + busy + complete + crossing)
 
 
+def result_cycles(attention: Attention, schedule: SplitAttentionSchedule, vector: Machine) -> float:
+    """Cycles of a vector core for products with V of half of the rows of a step: sums times what
+    spreads the change of a maximum, whose operands and result meet in banks, and an addition."""
+    elements = schedule.rows * (attention.fractals.columns + 1) * FRACTAL
+    pieces = ceil_div(schedule.rows, schedule.piece)
+    size = elements * DTYPES["f32"].itemsize
+    product = BANK_TURNS * prices.vector(vector, "vmul", "f32", size / REPEAT_BYTES, 0)
+    addition = prices.vector(vector, "vadd", "f32", size / REPEAT_BYTES, 0)
+    return product + addition + (1 + 3 * pieces) * prices.short_vector(vector)
+
+
+BANK_TURNS = 3
+"""Cycles of a repeat of a product in place of sums with what is spread to a block for each row:
+both are read from even groups of banks, of which the result needs the same ones."""
+
+
 def _results(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
 ) -> StageCycles:
     vector = machines.for_vector(machine)
-    columns, rows = attention.fractals.columns, schedule.rows
-    moved = rows * columns * FRACTAL * 4 / REPEAT_BYTES
-    busy = 2 * moved + 2 * columns * prices.short_vector(vector)
-    stored = rows * columns * FRACTAL * attention.o.itemsize
-    return StageCycles(busy, busy + prices.writing(vector).result(stored))
+    busy = result_cycles(attention, schedule, vector)
+    elements = schedule.rows * attention.fractals.columns * FRACTAL
+    divided = elements * DTYPES["f32"].itemsize / REPEAT_BYTES
+    leaving = prices.vector(vector, "vmul", "f32", BANK_TURNS * divided, 1)
+    leaving += prices.vector(vector, "vconv", "", divided, 1) + prices.short_vector(vector)
+    stored = prices.writing(vector).result(elements * attention.o.itemsize)
+    return StageCycles(busy, busy + leaving + stored)
