@@ -27,7 +27,7 @@ LEAST_ITEM_BYTES = 2
 
 def turned_space(space: IterationSpace) -> IterationSpace | None:
     """The same space with the axis of rows as lanes; None if its rows are no shorter than a repeat,
-    if all values have them whole, or if a value lies in memory in another order."""
+    if no value has a number for each row, or if a value lies in memory in another order."""
     axes = list(space.axes)
     if all(len(axes) - 1 not in order for order in space.order.values()):
         axes.pop()  # the axis that stands for lanes where rows are shorter than a block
@@ -35,8 +35,11 @@ def turned_space(space: IterationSpace) -> IterationSpace | None:
     inside = range(lane + 1, len(axes))
     if lane < 0 or math.prod(axes[i].size for i in inside) * LEAST_ITEM_BYTES >= REPEAT_BYTES:
         return None
-    alike = all(set(inside).issubset(order) for order in space.order.values())
-    if alike or space.windows or any(list(o) != sorted(o) for o in space.order.values()):
+    orders = space.order.values()
+    rows = {i for i in range(lane + 1) if not axes[i].reduced}
+    if not any(rows.issubset(order) and not set(inside).issubset(order) for order in orders):
+        return None
+    if space.windows or any(list(order) != sorted(order) for order in orders):
         return None
     place = {axis: axis - (axis > lane) for axis in range(len(axes))}
     place[lane] = len(axes) - 1
