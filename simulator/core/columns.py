@@ -70,7 +70,8 @@ class FormColumn(enum.IntEnum):
     FINDS = 13  # its data names more that it reads
     UNITS = 14  # word with the address in L0C of the units whose flags it obeys, 0 if none
     LENGTH = 15  # words of its records, with the header; behind them lies what was there before
-    COLUMNS = 16
+    SCALAR = 16  # word of a scalar operand that only its data depends on, 0 if there is none
+    COLUMNS = 17
 
 
 ALIGNMENT, PORT, STRIDED, GM_PORT = 2, 4, 2, 5

@@ -2,8 +2,8 @@
 
 What the instructions of a block do on the chip is the same wherever their operands lie in global
 memory. The blocks of a launch, and launches of a kernel for other buffers, mostly issue the same
-but for addresses there: a part of a stream that was executed before, behind the same beginning, is
-known but for them.
+but for addresses there and scalar operands: a part of a stream that was executed before, behind the
+same beginning, is known but for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from davinci.native import Ints
 from davinci.simulator.checks.races import Clock
+from davinci.simulator.core.compared import ComparedWords
 from davinci.simulator.core.plan import PartPlan, StreamPart
 from davinci.simulator.core.tables import Tables
 
@@ -45,6 +47,8 @@ class KnownParts:
         self._tables = tables
         self._known: dict[bytes, KnownPart] = {}
         self._instructions = 0
+        self._words: dict[bytes, ComparedWords] = {}
+        self._compared_instructions = 0
 
     def begin(self, alone: bool) -> None:
         """Starts a block; `alone`: nothing that other cores do orders its instructions."""
@@ -54,13 +58,24 @@ class KnownParts:
         """What is known of the next part of the block."""
         if self._digest is None:
             return None
-        if part.first > MOST_KEPT or self._tables.any_unseen(part.steps):
+        compared = self._compared(part.steps)
+        if part.first > MOST_KEPT or compared.unseen(part.records):
             # What they touch is not all in the records.
             self._digest = None
             return None
-        masked = self._tables.without_gm(part.records, part.steps)
+        masked = compared.of(part.records)
         self._digest = blake2b(self._digest + masked.tobytes(), digest_size=16).digest()
         return self._known.get(self._digest)
+
+    def _compared(self, steps: Ints) -> ComparedWords:
+        key = steps.tobytes()
+        found = self._words.get(key)
+        if found is None:
+            self._compared_instructions += len(steps)
+            if self._compared_instructions > MOST_KNOWN:
+                self._words, self._compared_instructions = {}, len(steps)
+            found = self._words[key] = self._tables.compared(steps)
+        return found
 
     def learn(self, part: StreamPart, order: Order) -> None:
         """The part that was looked for last was legal."""

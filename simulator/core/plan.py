@@ -117,6 +117,15 @@ class Operation:
             core.lost += found
 
 
+class ScalarOperation(Operation):
+    """An instruction at its addresses, with another scalar operand each time."""
+
+    def follow(self, core: Follower, records: Records, first: int) -> None:
+        """Computes it with the operand of these records."""
+        self._fields = self.form.fields(records[self.at].tolist())
+        super().follow(core, records, first)
+
+
 class FractalLoads(Operation):
     """Loads of fractals in a row, at constant distances in both memories: one load.
 
@@ -160,6 +169,23 @@ class RegisterLoad:
     def follow(self, core: Follower, records: Records, first: int) -> None:
         """Loads them."""
         vars(core.registers).update(self._values)
+
+
+class ScalarAccesses:
+    """Accesses of the scalar unit to global memory, which a record sums up: they are only checked.
+
+    Args:
+        form: of the record.
+        at: number of it in its part.
+    """
+
+    def __init__(self, form: InstructionForm, at: int) -> None:
+        self._form, self._at = form, at
+
+    def follow(self, core: Follower, records: Records, first: int) -> None:
+        """Checks them, at the addresses of these records."""
+        words = [*records[self._at].tolist(), 0]
+        core.check_transfer(self._form, words, first + self._at)
 
 
 class Transfers:
@@ -252,7 +278,7 @@ class Transfers:
         return form if all(region.disjoint for region in regions) else None
 
 
-Item = Operation | RegisterLoad | Transfers
+Item = Operation | RegisterLoad | ScalarAccesses | Transfers
 
 
 class PartPlan:
@@ -282,7 +308,10 @@ class PartPlan:
             if form.loose:
                 form.record.compute(form.fields(words[at]), registers, ())
                 loaded = True
-            elif not (form.sync or form.summary):
+            elif form.summary:
+                if form.moves_gm:
+                    self.items.append(ScalarAccesses(form, at))
+            elif not form.sync:
                 if loaded:
                     self.items.append(RegisterLoad(registers))
                     loaded = False
@@ -293,7 +322,8 @@ class PartPlan:
                     count, steps = loads
                     self.items.append(FractalLoads(form, words[at], memories, at, count, steps))
                 else:
-                    self.items.append(Operation(form, words[at], memories, at))
+                    kind = ScalarOperation if form.scalar else Operation
+                    self.items.append(kind(form, words[at], memories, at))
                 for port in form.chip_ports[1]:
                     places.setdefault(port.space, []).extend(
                         (port.region, row[port.word] + port.offset)

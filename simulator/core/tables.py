@@ -15,7 +15,6 @@ from davinci.isa.core import (
     OPCODE_MASK,
     Instruction,
     Pipe,
-    Records,
     Registers,
 )
 from davinci.isa.unit_flags import UNIT_GIVERS
@@ -36,6 +35,7 @@ from davinci.simulator.core.columns import (
     FormColumn,
     OpcodeColumn,
 )
+from davinci.simulator.core.compared import ComparedWords
 from davinci.simulator.core.events import Event, number_of
 from davinci.simulator.core.forms import ABSOLUTE, Decoder, InstructionForm, OpcodeForms
 from davinci.simulator.timing.beginning import Beginning
@@ -164,25 +164,12 @@ class Tables:
         form = self.forms_of_steps[step]
         return self._decoder.summary(form, words) if form.summary else form
 
-    def any_unseen(self, steps: Ints) -> bool:
-        """Whether any of these steps touches what its record does not tell: it sums up scalar
-        accesses, of which there are some, or its data names what it reads."""
+    def compared(self, steps: Ints) -> ComparedWords:
+        """Which words of records, executed as these steps, tell them from others."""
         forms = self._forms[self._steps[steps, StepColumn.FORM]]
-        if forms[:, FormColumn.FINDS].any():
-            return True
-        summaries = set(steps[forms[:, FormColumn.SUMMARY] != 0].tolist())
-        return any(self.scalar_accesses[step] for step in summaries)
-
-    def without_gm(self, records: Records, steps: Ints) -> Records:
-        """A copy of records, executed as these steps, without addresses in global memory, and
-        without what lies behind their words, which other records have left there."""
-        forms = self._forms[self._steps[steps, StepColumn.FORM]]
-        places = forms[:, FormColumn.GM_WORD]
-        rows = np.flatnonzero(places)
-        taken = np.arange(records.shape[1]) < forms[:, FormColumn.LENGTH, None]
-        found: Records = np.where(taken, records, 0)
-        found[rows, places[rows]] = 0
-        return found
+        summaries = steps[forms[:, FormColumn.SUMMARY] != 0]
+        summary = self.forms_of_steps[summaries[0]].entry if summaries.size else None
+        return ComparedWords(forms, summary)
 
     def locate(self, form: InstructionForm, words: list[int]) -> bool:
         """Makes the address in global memory one without the bit that bypasses the L2; returns
@@ -301,6 +288,7 @@ class Tables:
         row[FormColumn.LENGTH] = 1 + len(form.record.operands) + form.record.words
         row[FormColumn.UNITS] = form.l0c_word if form.units.flag else 0
         row[FormColumn.GM_WORD] = form.gm_word
+        row[FormColumn.SCALAR] = 0 if form.loose else form.scalar
         row[FormColumn.GM_OFFSET] = form.gm_offset
         details: list[int] = []
         for want in form.alignments:

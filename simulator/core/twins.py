@@ -21,7 +21,7 @@ from davinci.isa.core import RECORD_WORDS, Records, Space
 from davinci.native import Ints
 from davinci.simulator.checks.races import GmAccess, InstructionRun, Party
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.forms import ALL_BITS, InstructionForm
+from davinci.simulator.core.forms import InstructionForm
 from davinci.simulator.core.launch import KernelCall
 from davinci.simulator.core.memory import Memory
 from davinci.simulator.core.plan import StreamPart
@@ -164,7 +164,8 @@ class KnownStream:
         self._gm = core.memory(Space.GM)
         forms = [tables.forms_of_steps[step] for step in steps.tolist()]
         self._there = there = Transferred(forms)
-        self._compared = tables.without_gm(np.full_like(records, ALL_BITS), steps)
+        compared = tables.compared(steps)
+        self._compared = compared.words
         self._records, self._masked = records, records & self._compared
         named = self._named(records[None])
         self._direct, self._first = named >= self._bypass, self._located(named)[0]
@@ -175,7 +176,7 @@ class KnownStream:
         self._writes = self._accesses(core.gm_writes) if checks else []
         runs = [range(i + 1, i + n) for i, n, _ in (*self._reads, *self._writes)]
         self._inner = np.array(sorted({i for run in runs for i in run}), dtype=np.int64)
-        self.fit = there.complete and not tables.any_unseen(steps) and self._plan is not None
+        self.fit = there.complete and not compared.unseen(records) and self._plan is not None
         self.fit &= int(self._counts.sum()) == done.touched.lines.size
 
     def __len__(self) -> int:

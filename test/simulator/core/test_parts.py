@@ -8,13 +8,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from davinci.isa import BY_NAME, Pipe
+from davinci.errors import DeviceFault
+from davinci.isa import BY_NAME, Pipe, Space
 from davinci.simulator import Device
 from davinci.simulator.core.core import Core
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many records the parts had that were executed one by one."""
+    found: list[int] = []
+    one_by_one = Core._one_by_one
+
+    def counted(core: Core, part: Any) -> None:
+        found.append(len(part.records))
+        one_by_one(core, part)
+
+    monkeypatch.setattr(Core, "_one_by_one", counted)
+    return found
+
+
 def test_what_lies_behind_the_words_of_records_does_not_tell_parts_apart(
-    asm: Any, device: Device, monkeypatch: pytest.MonkeyPatch
+    asm: Any, device: Device, alone: list[int]
 ) -> None:
     """The buffer of records is used again: words that an instruction does not have hold what the
     one before has left there."""
@@ -27,14 +42,6 @@ def test_what_lies_behind_the_words_of_records_does_not_tell_parts_apart(
     records = asm.array()
     (flag,) = BY_NAME["set_flag"].values()
     used = 1 + len(flag.operands) + flag.words
-    alone: list[int] = []
-    one_by_one = Core._one_by_one
-
-    def counted(core: Core, part: Any) -> None:
-        alone.append(len(part.records))
-        one_by_one(core, part)
-
-    monkeypatch.setattr(Core, "_one_by_one", counted)
 
     def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
         mine = records.copy()
@@ -46,3 +53,67 @@ def test_what_lies_behind_the_words_of_records_does_not_tell_parts_apart(
     for target in targets:
         np.testing.assert_array_equal(device.read(target, np.float32, (64,)), x)
     assert alone == [4]
+
+
+def test_scalar_operands_are_data(new_asm: Any, device: Device, alone: list[int]) -> None:
+    targets = [device.allocate(256) for _ in range(3)]
+
+    def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+        asm = new_asm()
+        asm.emit("set_vector_mask", low=(1 << 64) - 1)
+        asm.emit("vector_dup.s32", dst=0, repeat=1, dst_rep_stride=8, value=7 * block)
+        asm.flag(Pipe.V, Pipe.MTE3)
+        asm.emit("copy_ubuf_to_gm", dst=targets[block], src=0, n_burst=1, len_burst=8)
+        core.consume(asm.array())
+
+    device.launch("test", program, [], blocks=3)
+    for block, target in enumerate(targets):
+        assert (device.read(target, np.int32, (64,)) == 7 * block).all()
+    assert alone == [5]
+
+
+def loads(device: Device, asm: Any, load: int, target: int) -> None:
+    """A store of 64 numbers, and a load of the scalar unit that nothing orders behind it."""
+    asm.emit("set_vector_mask", low=(1 << 64) - 1)
+    asm.emit("vector_dup.s32", dst=0, repeat=1, dst_rep_stride=8, value=1)
+    asm.flag(Pipe.V, Pipe.MTE3)
+    asm.emit("copy_ubuf_to_gm", dst=target, src=0, n_burst=1, len_burst=8)
+    asm.emit("scalar_access", loads=1, load_low=load, load_high=load + 4, space=Space.GM)
+
+
+def test_parts_with_scalar_loads_are_known_and_checked(
+    new_asm: Any, device: Device, alone: list[int]
+) -> None:
+    sources, targets = [[device.allocate(256) for _ in range(3)] for _ in range(2)]
+
+    def launch(read: Sequence[int]) -> None:
+        def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+            asm = new_asm()
+            loads(device, asm, read[block], targets[block])
+            core.consume(asm.array())
+
+        device.launch("test", program, [], blocks=3)
+
+    launch(sources)
+    assert alone == [6]
+    with pytest.raises(DeviceFault, match=r"block 2.*scalar_access.*race: it reads GM"):
+        launch([*sources[:2], targets[2] + 64])
+    assert alone == [6], "the race is found where the others were passed over"
+
+
+def test_several_scalar_stores_are_looked_at(
+    new_asm: Any, device: Device, alone: list[int]
+) -> None:
+    """Which bytes of a range they stored, their record does not tell."""
+    target = device.allocate(1024)
+
+    def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+        asm = new_asm()
+        places = {"store_low": target + 64 * block, "store_high": target + 64 * block + 8}
+        asm.emit("scalar_access", stores=1 + arguments[0], **places, space=Space.GM)
+        core.consume(asm.array())
+
+    device.launch("test", program, [0], blocks=3)
+    assert alone == [1]
+    device.launch("test", program, [1], blocks=3)
+    assert alone == [1, 1, 1, 1]

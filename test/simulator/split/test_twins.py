@@ -45,6 +45,14 @@ def rows(asm: Any, gm: int, block: int) -> None:
     copied(asm, gm + block * ROW, gm + (BLOCKS + block) * ROW)
 
 
+def rows_of_numbers(asm: Any, gm: int, block: int) -> None:
+    """Each of a number that the scalar unit hands over."""
+    asm.emit("set_vector_mask", low=(1 << 64) - 1)
+    asm.emit("vector_dup.s32", dst=0, repeat=4, dst_rep_stride=8, value=3 * block)
+    asm.flag(Pipe.V, Pipe.MTE3)
+    asm.emit("copy_ubuf_to_gm", dst=gm + (BLOCKS + block) * ROW, src=0, n_burst=1, len_burst=32)
+
+
 def rows_in_place(asm: Any, gm: int, block: int) -> None:
     copied(asm, gm + block * ROW, gm + block * ROW)
 
@@ -123,6 +131,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     ("emit", "alone"),
     [
         (rows, 1),
+        (rows_of_numbers, 1),
         (rows_in_place, 1),
         (rows_of_part_lines, 2),
         (rows_turned_round, 1),
