@@ -143,7 +143,10 @@ def parts_of_rows(form: BlockForm, carrier: str, machine: Machine) -> int | None
     if carrier != form.array.element and SEEN.get(form.array.element) != carrier:
         moved += 3 * prices.moving(machine, cores, False, ceil_div(form.array.count, cores))
     launch = machine.queued_cycles(1)
-    taken = parts * (found.cycles + launch + moved) + launch
+    # Places are made by a kernel more than blocks at indices take, parts are one more each; what
+    # the scalar unit gathers has a launch of its own.
+    apart = machine.queued_cycles(found.cores) if found.scalar else 0
+    taken = parts * (found.cycles + launch + moved + apart)
     return parts if taken < blocks_cycles(move_of(form), machine, cores) else None
 
 

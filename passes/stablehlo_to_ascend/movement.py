@@ -12,6 +12,7 @@ from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.blocks import dynamic_slice, gathered_blocks
+from davinci.passes.stablehlo_to_ascend.element_gathers import BlockForm, gathered_elements
 from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
 from davinci.passes.stablehlo_to_ascend.padding import padded
 
@@ -113,7 +114,8 @@ def convert_gather(op: Op, ops: TensorOps) -> Sequence[ir.Value] | None:
 
 
 def gather_rows(table: ir.Value, indices: ir.Value, wrap: bool, ops: TensorOps) -> ir.Value:
-    """Rows of `table` by all of `indices`, negative ones wrapped if that is said, as [n, ..]."""
+    """Rows of `table` by all of `indices`, negative ones wrapped if that is said, as [n, ..]; those
+    of few elements as elements of rows in UB, where that pays."""
     found, count = tensor_of(table.type), tensor_of(indices.type).count
     known = definition(indices)
     if known is not None and count == 1:
@@ -123,6 +125,12 @@ def gather_rows(table: ir.Value, indices: ir.Value, wrap: bool, ops: TensorOps) 
     flat = ops.reshape(indices, [count])
     if tensor_of(indices.type).element not in ("i32", "i64"):
         flat = ops.cast(flat, "i32")
-    attributes = {"wrap": 1} if wrap else {}
     result = Tensor((count, *found.shape[1:]), found.element)
+    if known is None:
+        block = (1, *found.shape[1:])
+        form = BlockForm(found, block, count, (0,), (wrap,), (0,) * found.rank)
+        taken = gathered_elements(table, ops.reshape(flat, [count, 1]), form, ops)
+        if taken is not None:
+            return ops.reshape(taken, result.shape)
+    attributes = {"wrap": 1} if wrap else {}
     return ops.emit("gather", [table, flat], result, **attributes)

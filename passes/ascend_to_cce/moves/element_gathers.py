@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.dialects.cce import build as cce
-from davinci.mlir import arith, ir, memref
+from davinci.mlir import NumberType, arith, ir
 from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.moves.gathered_words import BYTE_BITS, gather_by_words
 from davinci.passes.ascend_to_cce.moves.transfers import WORD_LANES, element_of
 from davinci.passes.ascend_to_cce.tiles import (
     mark_scalar,
@@ -20,10 +21,10 @@ from davinci.passes.builder import (
     add,
     alloc,
     as_value,
-    for_loop,
     mul,
     restride,
     subview,
+    viewed,
 )
 from davinci.schedule.moves.element_gathers import ElementPlan
 from davinci.schedule.moves.portions import SLOTS
@@ -70,7 +71,14 @@ class ElementBuilder:
         shapes = [(round_up(elements, block), self.element)]
         for _, wide in self._pieces(count):
             shapes += [(round_up(wide, block), self.word), (round_up(wide, block), self.element)]
-        return [with_slots(alloc([n], kind, "UB"), self.schedule.slots) for n, kind in shapes]
+        return [self._buffer(n, kind) for n, kind in shapes]
+
+    def _buffer(self, count: int, kind: NumberType) -> ir.Value:
+        """A buffer of whole blocks, whose bytes can be seen as other words."""
+        size = round_up(count * kind.width // BYTE_BITS, BLOCK_BYTES)
+        byte = ir.IntegerType.get_signless(BYTE_BITS)
+        raw = with_slots(alloc([size], byte, "UB"), self.schedule.slots)
+        return viewed(raw, [count], kind)
 
     def _pieces(self, count: int) -> list[tuple[int, int]]:
         """Where the pieces of a tile begin, and their lengths: a tile of less than a block is one,
@@ -137,12 +145,9 @@ class ElementBuilder:
         operation(held, restride(number, shape, [0, 1]), held)
 
     def _by_scalars(self, table: ir.Value, places: ir.Value, found: ir.Value, count: int) -> None:
-        """One element after the other. Places are kept inside of the buffer, as they are any where
-        nothing is computed but time."""
+        """By words. Places are kept inside of the buffer: they are any where only time is
+        computed."""
         (held,) = ir.MemRefType(table.type).shape
         self._inside(places, cce.vmin, self._filled(held - 1))
         self._inside(places, cce.vmax, self.zero)
-        with for_loop(0, count) as number:
-            place = memref.LoadOp(places, [number]).result
-            there = arith.IndexCastOp(ir.IndexType.get(), place).result
-            memref.StoreOp(memref.LoadOp(table, [there]).result, found, [number])
+        gather_by_words(table, places, found, count)

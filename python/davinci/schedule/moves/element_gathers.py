@@ -22,7 +22,7 @@ from davinci.machine import Machine, prices
 from davinci.operators.tensors import Tensor
 from davinci.schedule.graph import Graph, Scalar
 from davinci.schedule.moves.portions import LEAST_BYTES, SLOTS, Portions, cut
-from davinci.schedule.moves.transfers import MOVABLE, TransferCosts, blocks_of_run
+from davinci.schedule.moves.transfers import MOVABLE, TURNS, TransferCosts, blocks_of_run
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 
@@ -34,8 +34,12 @@ PLACE_BYTES = 4
 VECTOR_BYTES = {2: "b16", 4: "b32"}
 """Types of `vgather` by the bytes of an element."""
 
-SCALAR_OPERATIONS = 4
-"""Operations by which the scalar unit finds an element's address and counts, besides accesses."""
+SCALAR_OPERATIONS = 10
+"""Operations by which the scalar unit finds an element's address, takes its place out of a word and
+puts it into one, and counts, besides accesses."""
+
+WORD_BYTES = 8
+"""Bytes of the widest word that the scalar unit loads and stores."""
 
 
 @dataclass(frozen=True)
@@ -148,13 +152,21 @@ def element_schedule(gather: ElementGather, machine: Machine, cores: int) -> Ele
     return min(found, key=lambda schedule: schedule.cycles, default=None)
 
 
+def words_of(count: int, itemsize: int) -> int:
+    """How many of `count` elements the scalar unit takes at a time: as many as a word of places and
+    one of results have; 0 if there are fewer."""
+    wide = max(WORD_BYTES // PLACE_BYTES, WORD_BYTES // itemsize)
+    return wide if count >= wide else 0
+
+
 def has_vector_gather(itemsize: int, machine: Machine) -> bool:
     """Whether the machine has an instruction that gathers elements of so many bytes."""
     return VECTOR_BYTES.get(itemsize) in machine.intrinsics.get("vgather", ())
 
 
 def _schedules(gather: ElementGather, machine: Machine, cores: int) -> Iterator[ElementSchedule]:
-    """Tiles of several rows and of parts of rows, with one buffer and with several."""
+    """Tiles of several rows and of parts of rows, with one buffer and with several; parts for all
+    cores to have one, or several, of which two that overlap are one core's."""
     block, size = gather.block, gather.itemsize
     each = size + PLACE_BYTES
     for slots in (1, SLOTS):
@@ -169,9 +181,11 @@ def _schedules(gather: ElementGather, machine: Machine, cores: int) -> Iterator[
         left = (room - gather.row * size) // each
         if left >= block and gather.count > block:
             share = max(1, cores // gather.rows)
-            least = ceil_div(gather.row * size, each)
-            tiles = cut(gather.count, block, block, left, least, share)
-            yield _priced(gather, tiles, True, slots, machine, cores)
+            by_vectors = has_vector_gather(size, machine)
+            least = ceil_div(gather.row * size, each) if by_vectors else block
+            for turns in TURNS:
+                tiles = cut(gather.count, block, block, left, least // turns, turns * share)
+                yield _priced(gather, tiles, True, slots, machine, cores)
 
 
 def _priced(
@@ -180,14 +194,16 @@ def _priced(
     by_vectors = has_vector_gather(gather.itemsize, machine)
     made = ElementSchedule(gather, tiles, parted, by_vectors, slots, 1, 0)
     used = max(1, min(made.units, cores))
-    steps = ceil_div(made.units, used)
+    # Two tiles that overlap are one core's.
+    steps = max(1 + tiles.overlaps, ceil_div(made.units, used) * tiles.tiles / tiles.units)
     costs = TransferCosts(machine, used)
     held, count = made.held(tiles.largest)
     loaded = costs.read(1, held * gather.itemsize) + costs.read(1, count * PLACE_BYTES)
     stored = costs.write(1, count * gather.itemsize)
     work = gathered_cycles(gather, count, by_vectors, machine)
     alone = costs.starts + loaded + work + stored
-    behind = max(loaded, work, stored, alone / slots)
+    # The scalar unit issues the transfers of the next tile, too, when it is done with this one.
+    behind = max(loaded, work, stored, alone / slots) if by_vectors else alone
     slots = slots if steps > 1 else 1
     cycles = int(alone + (steps - 1) * behind)
     return ElementSchedule(gather, tiles, parted, by_vectors, slots, used, cycles)
@@ -196,7 +212,11 @@ def _priced(
 def gathered_cycles(gather: ElementGather, count: int, by_vectors: bool, machine: Machine) -> float:
     """Cycles of the unit that gathers so many elements of UB into UB."""
     if not by_vectors:
-        accesses = prices.scalar_accesses(machine, 3 * count, "UB")
+        size = gather.itemsize
+        accesses = count * (1 + (PLACE_BYTES + size) / WORD_BYTES)
+        if not words_of(count, size):
+            accesses = 3 * count
+        accesses = prices.scalar_accesses(machine, accesses, "UB")
         return accesses + count * SCALAR_OPERATIONS * machine.scalar.issue_cycles
     pieces = len(blocks_of_run(count, gather.block))
     words = ceil_div(round_up(count, gather.block) * PLACE_BYTES, REPEAT_BYTES)
