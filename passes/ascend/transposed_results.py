@@ -14,7 +14,8 @@ after:
 What lies between the product and the transpose must be elementwise, read by nobody else, and
 combine the result with numbers and with what is repeated along one side. Dimensions may be split or
 be 1: a transpose is one of the result if it brings the parts of its columns in front of those of
-its rows.
+its rows. Where what follows is transposed again, or goes into windows of images, the transpose
+stays, for later passes bring the two together.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
 from davinci.passes.ascend.tensor_ops import (
+    OF_WINDOWS,
     PRODUCTS,
     TensorOps,
     defining_op,
@@ -37,9 +39,13 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
     is_elementwise,
     read_once,
+    readers_of,
 )
 
 RESHAPE, BROADCAST, TRANSPOSE = "ascend.reshape", "ascend.broadcast", "ascend.transpose"
+
+ENDS = frozenset({*PRODUCTS, "ascend.reduce"})
+"""Behind which nothing is left of the order in which an operand lies."""
 
 
 def exchange_factors(block: ir.Block) -> int:
@@ -53,7 +59,7 @@ def exchange_factors(block: ir.Block) -> int:
         if op.name != TRANSPOSE or is_known(op.operands[0]):
             continue
         found = TransposedResult.of(op)
-        if found is not None:
+        if found is not None and not is_turned_again(op.results[0]):
             found.emit(op, is_known)
             count += 1
     return count
@@ -143,6 +149,23 @@ class TransposedResult:
         kind = replace(tensor_of(step.results[0].type), shape=tuple(shape))
         with step.location:
             return ops.emit(step.name.removeprefix("ascend."), operands, kind, **attributes)
+
+
+def is_turned_again(value: ir.Value) -> bool:
+    """Whether a value, or what is made of it but by products and reductions, is transposed, or goes
+    into windows of images."""
+    seen: set[Op] = set()
+    left = list(readers_of(value))
+    while left:
+        op = left.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op.name == TRANSPOSE or op.name in OF_WINDOWS:
+            return True
+        if op.name not in ENDS:
+            left += [reader for result in op.results for reader in readers_of(result)]
+    return False
 
 
 def turns(transpose: Op, m: int, n: int) -> bool:

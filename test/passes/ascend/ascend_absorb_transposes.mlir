@@ -137,3 +137,22 @@ func.func @other_orders(%a: tensor<4x7xf16>, %w: tensor<7x6xf16>, %x: tensor<4x6
   %8 = "ascend.transpose"(%7) {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
   return %2, %5, %8 : tensor<2x4x3xf32>, tensor<6x2x2xf32>, tensor<6x4xf32>
 }
+
+// -----
+
+// What is transposed again later stays, for the two are brought together; behind a product nothing of the order is left.
+// CHECK-LABEL: func.func @turned_again
+// CHECK: "ascend.matmul"(%arg0, %arg1) : (tensor<4x7xf16>, tensor<7x6xf16>) -> tensor<4x6xf32>
+// CHECK: "ascend.matmul"({{.*}}, %arg2) {transpose_b} : (tensor<4x6xf16>, tensor<5x6xf16>) -> tensor<4x5xf32>
+func.func @turned_again(%a: tensor<4x7xf16>, %w: tensor<7x6xf16>, %x: tensor<5x6xf16>) -> (tensor<8x6xf32>, tensor<4x5xf32>) {
+  %0 = "ascend.matmul"(%a, %w) : (tensor<4x7xf16>, tensor<7x6xf16>) -> tensor<4x6xf32>
+  %1 = "ascend.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %2 = "ascend.concat"(%1, %1) {dim = 1 : i64} : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x8xf32>
+  %3 = "ascend.transpose"(%2) {permutation = array<i64: 1, 0>} : (tensor<6x8xf32>) -> tensor<8x6xf32>
+  %4 = "ascend.matmul"(%a, %w) : (tensor<4x7xf16>, tensor<7x6xf16>) -> tensor<4x6xf32>
+  %5 = "ascend.transpose"(%4) {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %6 = "ascend.cast"(%5) : (tensor<6x4xf32>) -> tensor<6x4xf16>
+  %7 = "ascend.matmul"(%x, %6) : (tensor<5x6xf16>, tensor<6x4xf16>) -> tensor<5x4xf32>
+  %8 = "ascend.transpose"(%7) {permutation = array<i64: 1, 0>} : (tensor<5x4xf32>) -> tensor<4x5xf32>
+  return %3, %8 : tensor<8x6xf32>, tensor<4x5xf32>
+}
