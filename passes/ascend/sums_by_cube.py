@@ -16,7 +16,7 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
-from davinci.machine import Machine, reading_l2
+from davinci.machine import Machine, within_l2
 from davinci.mlir import Op, ir
 from davinci.operators.products import product_name
 from davinci.operators.tensors import NZ, Tensor
@@ -50,7 +50,7 @@ def sums_by_cube(block: ir.Block, machine: Machine, cores: int) -> int:
         kind = tensor_of(x.type)
         if kind not in faster:
             # Another kernel has just made it: the L2 holds it, where it has room.
-            view = machine if kind.size_bytes > machine.l2.bytes else reading_l2(machine)
+            view = machine if kind.size_bytes > machine.l2.bytes else within_l2(machine)
             judge = judge_of(view, cores)
             known = judge.cycles(reduction_graph(kind), growing=False)
             cycles = product_cycles(product_graph(kind), view, cores) + judge.launch

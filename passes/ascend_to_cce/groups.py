@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
-from davinci.machine import reading_l2
+from davinci.machine import within_l2
 from davinci.mlir import Op, ir, parent_of, symbol_name
 from davinci.operators import products
 from davinci.passes import builder
@@ -195,7 +195,7 @@ def count_of(graph: Graph, target: Target, meets: bool = False) -> CoreCount:
         asked = wanted(target)
     elif target.phases > 1:
         size = sum(graph.arrays[number].size_bytes for number in (*graph.inputs, *graph.outputs))
-        machine = reading_l2(machine) if size <= machine.l2.bytes else machine
+        machine = within_l2(machine) if size <= machine.l2.bytes else machine
     return cores_of(
         graph, machine, target.cores, asked, target.fractalize, price, target.adders, meets
     )

@@ -22,8 +22,8 @@ from davinci.machine.views import (
     for_cube,
     for_kinds,
     for_vector,
-    reading_l2,
     vector_cores_for,
+    within_l2,
 )
 
 __all__ = [
@@ -49,6 +49,6 @@ __all__ = [
     "parse",
     "read",
     "read_once",
-    "reading_l2",
     "vector_cores_for",
+    "within_l2",
 ]

@@ -76,10 +76,14 @@ def blocks_a_core(machine: Machine, kinds: Set[str], of_launch: Set[str]) -> int
 
 
 @lru_cache(maxsize=64)
-def reading_l2(machine: Machine) -> Machine:
-    """The machine as a kernel sees it that reads what the L2 holds."""
-    read = {"read_bytes_per_cycle": machine.l2.read_bytes_per_cycle}
-    return machine.model_copy(update={"gm": machine.gm.model_copy(update=read)})
+def within_l2(machine: Machine) -> Machine:
+    """The machine as a kernel sees it all of whose arrays the L2 holds, which writes back later:
+    bytes come and go at its rates, not at those of the memory."""
+    rates = {
+        "read_bytes_per_cycle": machine.l2.read_bytes_per_cycle,
+        "write_bytes_per_cycle": machine.l2.write_bytes_per_cycle,
+    }
+    return machine.model_copy(update={"gm": machine.gm.model_copy(update=rates)})
 
 
 def vector_cores_for(machine: Machine, cores: int) -> int:

@@ -75,7 +75,9 @@ def test_values(sizes: Sizes, name: str, cores: int, monkeypatch: pytest.MonkeyP
     check.require(errors, "mixed")
 
 
-@pytest.mark.parametrize(("sizes", "kernels"), [((32, 64, 48), 2), ((512, 512, 1024), 1)])
+@pytest.mark.parametrize(
+    ("sizes", "kernels"), [((32, 64, 48), 2), ((512, 512, 1024), 2), ((512, 768, 3072), 1)]
+)
 def test_only_where_it_pays(sizes: Sizes, kernels: int) -> None:
     """A few tiles are on a few cores; what follows them is on all of them if it comes after."""
     model, arrays = followed(sizes, "gelu")

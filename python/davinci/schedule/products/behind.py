@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from davinci.errors import CompileError
-from davinci.machine import Machine, for_cube, for_vector, prices, reading_l2, vector_cores_for
+from davinci.machine import Machine, for_cube, for_vector, prices, vector_cores_for, within_l2
 from davinci.schedule.graph import Graph, KeyedGraph, Node, Scalar
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.products.candidates import Wanted
@@ -220,5 +220,5 @@ def pays(behind: Behind, product: Product, chip: Machine, cores: int) -> bool:
     except (NoSpace, CompileError):
         return False
     after = replace(behind.graph, lanes_apart=False)
-    apart = cycles_of(after, reading_l2(vector), vector_cores_for(chip, cores), growing=False)
+    apart = cycles_of(after, within_l2(vector), vector_cores_for(chip, cores), growing=False)
     return beside * GAIN < cycles + meeting_cycles(chip, cores) + apart
