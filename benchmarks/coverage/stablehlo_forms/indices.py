@@ -176,8 +176,11 @@ _scatters = {
 }
 _second = region(2, ["T"], "stablehlo.return %p1 : tensor<T>")
 for _name, (_from, _at, _with, _numbers) in _scatters.items():
-    _kinds = [f"tensor<{_from}xT>", f"tensor<{_at}xi32>", f"tensor<{_with}xT>"]
     for _body, _text in (("add", reducer("add")), ("set", _second), ("max", reducer("maximum"))):
+        # Which of the elements set at one place stays is open, and the interpreter goes through
+        # windows that lie before their places element by element.
+        _updates = "1x1x4" if (_name, _body) == ("index vector first", "set") else _with
+        _kinds = [f"tensor<{_from}xT>", f"tensor<{_at}xi32>", f"tensor<{_updates}xT>"]
         simple(
             "scatter",
             f"{_name} {_body}",
