@@ -120,24 +120,27 @@ def agrees(shown: str, printed: str) -> bool:
 
 def with_numbers_of(shown: str, printed: str) -> str:
     """What is shown, with the numbers that were printed; unchanged where more is different."""
-    rest = [line.rstrip() for line in printed.strip("\n").splitlines()]
-    lines = []
-    for line in shown.splitlines():
-        if line.strip() != "...":
-            pieces = [NUMBER.sub("0", re.sub(r"  +", "  ", p)) for p in line.rstrip().split("...")]
-            escaped = [re.escape(p).replace("0", NUMBER.pattern) for p in pieces]
-            flexible = [p.replace(r"\ \ ", " +") for p in escaped]
-            pattern = re.compile(".*".join(f"({piece})" for piece in flexible))
-            while rest and pattern.fullmatch(rest[0]) is None:
-                rest.pop(0)
-            if not rest:
-                return shown
-            found = pattern.fullmatch(rest.pop(0))
-            assert found is not None
-            line = "...".join(found.groups())
-        lines.append(line)
-    made = "".join(f"{line}\n" for line in lines)
-    return made if agrees(made, printed) else shown
+    lines = shown.splitlines()
+    pattern = "".join(r"(?:.*\n)*?" if x.strip() == "..." else _numbers(x) + "\n" for x in lines)
+    text = "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
+    found = re.fullmatch(pattern, text)
+    if found is None:
+        return shown
+    pieces = iter(found.groups())
+    made = (
+        line if line.strip() == "..." else "...".join(next(pieces) for _ in line.split("..."))
+        for line in lines
+    )
+    return "".join(f"{line}\n" for line in made)
+
+
+def _numbers(line: str) -> str:
+    """A pattern of lines that differ from this one in numbers and spaces between columns, with a
+    group for each piece around `...`."""
+    pieces = [NUMBER.sub("0", re.sub(r"  +", "  ", p)) for p in line.rstrip().split("...")]
+    escaped = [re.escape(piece).replace("0", NUMBER.pattern) for piece in pieces]
+    flexible = [piece.replace(r"\ \ ", " +") for piece in escaped]
+    return ".*".join(f"({piece})" for piece in flexible)
 
 
 def commands(block: str) -> list[tuple[str, str]]:

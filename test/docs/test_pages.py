@@ -135,6 +135,7 @@ def test_agreement(shown: str, printed: str, same: bool) -> None:
         ("1,024 cycles\n", "998 cycles\n", "998 cycles\n"),
         ("...\nx  10 us, ... s\n", "y\nx   9.5 us, in 3 s\n", "...\nx   9.5 us, ... s\n"),
         ("1 cycle\n", "2 apples\n", "1 cycle\n"),
+        ("...\nconv 1\nsum 2\n", "conv 5\ncast\nconv 7\nsum 3\n", "...\nconv 7\nsum 3\n"),
     ],
 )
 def test_numbers_are_taken_over(shown: str, printed: str, made: str) -> None:
