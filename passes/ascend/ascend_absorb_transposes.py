@@ -36,7 +36,7 @@ from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
     TensorOps,
     defining_op,
-    definition,
+    depends_on_constants,
     erase_unused,
     full_value,
     read_once,
@@ -63,7 +63,7 @@ class AscendAbsorbTransposesPass(Pass):
                 if product.name in PRODUCTS:
                     for number, flag in enumerate((TRANSPOSE_A, TRANSPOSE_B)):
                         operand = product.operands[number]
-                        if operand not in foldable and definition(operand) is None:
+                        if not depends_on_constants(operand, foldable):
                             count += absorb(product, number, flag)
             erase_unused(block)
             count += exchange_factors(block)

@@ -47,6 +47,7 @@ from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     defining_op,
     definition,
+    depends_on_constants,
     erase_unused,
     full_value,
     is_f32,
@@ -132,7 +133,7 @@ def narrow_pixels(op: Op) -> None:
 
 def known(value: ir.Value, foldable: set[ir.Value]) -> Array | None:
     """The elements of a value that only depends on constants."""
-    return value_of(value) if value in foldable or definition(value) else None
+    return value_of(value) if depends_on_constants(value, foldable) else None
 
 
 def narrow_product(op: Op, constants: list[Array | None], precision: str) -> None:

@@ -43,7 +43,7 @@ from davinci.passes.ascend.loop_chains import (
     with_rows_multiplied,
 )
 from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, build_kernel, repeat
-from davinci.passes.ascend.tensor_ops import defining_op, definition, tensor_functions
+from davinci.passes.ascend.tensor_ops import defining_op, depends_on_constants, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.loops.choice import product_in_front, schedules_of
 from davinci.schedule.loops.group import LoopGroup
@@ -240,8 +240,7 @@ class LoopKernels:
             if op.name != "ascend.matmul" or not isinstance(op.operands[1].owner, ir.Block):
                 continue
             value = loop.call.operands[ir.BlockArgument(op.operands[1]).arg_number]
-            known = value in foldable or definition(value) is not None
-            array = value_of(value) if known else None
+            array = value_of(value) if depends_on_constants(value, foldable) else None
             if array is not None and rescale.exponents(array, [1]) is not None:
                 raise NoSpace("a factor beyond the range of f16")
 

@@ -58,7 +58,7 @@ from davinci.passes.ascend.tensor_ops import (
     CONVOLUTION,
     HALF,
     TensorOps,
-    definition,
+    depends_on_constants,
     erase_unused,
     is_elementwise,
     merge_equal,
@@ -127,7 +127,7 @@ def may_be_tiled(conv: Op, foldable: set[ir.Value]) -> bool:
     groups = {w_type.shape[0], attribute(conv, "groups") or 1}
     whole = groups == {1} and w_type.element != "i8"
     rows = all(tensor_of(value.type).layout == ND for value in conv.operands)
-    return plain and whole and rows and (w in foldable or definition(w) is not None)
+    return plain and whole and rows and depends_on_constants(w, foldable)
 
 
 def geometry_of(conv: Op) -> Geometry:

@@ -22,7 +22,7 @@ from davinci.passes.ascend.tensor_ops import (
     ON_CUBE,
     TensorOps,
     defining_op,
-    definition,
+    depends_on_constants,
     is_f32,
     read_once,
 )
@@ -60,8 +60,7 @@ def _is_row(value: ir.Value, foldable: set[ir.Value]) -> bool:
         return False
     if not spreads_row(owner):
         return alike_rows(owner) is not None
-    row = owner.operands[0]
-    return row in foldable or definition(row) is not None
+    return depends_on_constants(owner.operands[0], foldable)
 
 
 def _made_for(value: ir.Value) -> list[ir.Value]:
@@ -72,9 +71,8 @@ def _made_for(value: ir.Value) -> list[ir.Value]:
 
 def _round_behind(op: Op) -> None:
     """Gives the result of an operation to all its readers rounded to f16 and widened again."""
-    uses = list(op.results[0].uses)
     with op.location, ir.InsertionPoint.after(op):
         ops = TensorOps()
-        rounded = ops.cast(ops.cast(op.results[0], HALF), "f32")
-    for use in uses:
-        use.owner.operands[use.operand_number] = rounded
+        half = ops.cast(op.results[0], HALF)
+        rounded = ops.cast(half, "f32")
+    op.results[0].replace_all_uses_except(rounded, owner_of(half).operation)

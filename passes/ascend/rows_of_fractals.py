@@ -33,6 +33,11 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.units import FRACTAL_SIDE
 
+SAMPLES = (0.0, 1.0, -2.5)
+"""Numbers of a row by which an operator is tried that reads it beside rows of padding: with each of
+them it must make zeros of zeros. Where rows end with fractals, only columns are padding, where the
+row has zeros, too."""
+
 
 def rows_beside_groups(block: ir.Block) -> None:
     """Lays rows in fractals that only what follows convolutions of several groups reads."""
@@ -52,27 +57,27 @@ def rows_beside_zeros(block: ir.Block) -> None:
     of what else they read, in that of rows whatever they are."""
     for op in rows_with_padding(block):
         result = op.results[0]
-        beside = (0,) if tensor_of(result.type).shape[-2] % FRACTAL_SIDE == 0 else (0, 1, -2.5)
+        whole = tensor_of(result.type).shape[-2] % FRACTAL_SIDE == 0
         if all(
             is_elementwise(user) and keeps_zero(user, {result: number})
             for user in users_of(op)
-            for number in beside
+            for number in ((0.0,) if whole else SAMPLES)
         ):
             lay_in_fractals(op)
 
 
 def rows_with_padding(block: ir.Block) -> list[Op]:
     """Broadcasts of rows over fractals whose last columns are padding, that somebody reads."""
-    return [
-        operation.operation
-        for operation in block.operations
-        if operation.operation.name == "ascend.broadcast"
-        and users_of(operation.operation)
-        and spreads_row(operation.operation)
-        and tensor_of(operation.operation.operands[0].type).layout == ND
-        and tensor_of(operation.operation.results[0].type).layout == NZ
-        and tensor_of(operation.operation.results[0].type).shape[-1] % FRACTAL_SIDE > 0
-    ]
+    return [op for operation in block.operations if is_padded_row(op := operation.operation)]
+
+
+def is_padded_row(op: Op) -> bool:
+    """Whether an operation repeats a row over fractals whose last columns are padding, for some
+    reader."""
+    if op.name != "ascend.broadcast" or not users_of(op) or not spreads_row(op):
+        return False
+    row, result = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
+    return row.layout == ND and result.layout == NZ and result.shape[-1] % FRACTAL_SIDE > 0
 
 
 def lay_in_fractals(op: Op) -> None:

@@ -6,7 +6,7 @@ operations on small constants are constants; reshapes and transposes that do not
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -337,6 +337,15 @@ def definition(value: ir.Value) -> ir.OpView | None:
     """The `ascend.constant` or `ascend.full` that defines `value`, or None."""
     owner = defining_op(value)
     return owner if owner is not None and owner.name in CONSTANTS else None
+
+
+def depends_on_constants(value: ir.Value, foldable: Collection[ir.Value]) -> bool:
+    """Whether a value is a constant, or computed at compile time.
+
+    Args:
+        foldable: results that are (`ascend_fold_constants.mark_foldable`).
+    """
+    return value in foldable or definition(value) is not None
 
 
 CONSTANT = "ascend.constant"

@@ -21,7 +21,7 @@ stays, for later passes bring the two together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from davinci.dialects.ascend_types import tensor_of
@@ -35,7 +35,7 @@ from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
     TensorOps,
     defining_op,
-    definition,
+    depends_on_constants,
     full_value,
     is_elementwise,
     read_once,
@@ -51,16 +51,12 @@ ENDS = frozenset({*PRODUCTS, "ascend.reduce"})
 def exchange_factors(block: ir.Block) -> int:
     """Replaces transposes of results by products of exchanged factors; how many."""
     foldable, count = mark_foldable(block), 0
-
-    def is_known(value: ir.Value) -> bool:
-        return value in foldable or definition(value) is not None
-
     for op in [operation.operation for operation in block.operations]:
-        if op.name != TRANSPOSE or is_known(op.operands[0]):
+        if op.name != TRANSPOSE or depends_on_constants(op.operands[0], foldable):
             continue
         found = TransposedResult.of(op)
         if found is not None and not is_turned_again(op.results[0]):
-            found.emit(op, is_known)
+            found.emit(op, foldable)
             count += 1
     return count
 
@@ -97,28 +93,28 @@ class TransposedResult:
             value = op.operands[0] if op.name == RESHAPE else carried
         return None
 
-    def emit(self, transpose: Op, is_known: Callable[[ir.Value], bool]) -> None:
+    def emit(self, transpose: Op, foldable: Collection[ir.Value]) -> None:
         """Replaces the transpose by the exchanged product and the same steps.
 
         Args:
-            is_known: whether a value is computed at compile time.
+            foldable: values that are computed at compile time.
         """
         result = tensor_of(transpose.results[0].type)
         with transpose.location, ir.InsertionPoint(transpose):
             ops = TensorOps()
-            made = self._exchanged(ops, is_known)
+            made = self._exchanged(ops, foldable)
             for step in self.steps:
                 made = self._repeated(step, made, ops)
             made = ops.reshape(made, result.shape)
         transpose.results[0].replace_all_uses_with(made)
 
-    def _exchanged(self, ops: TensorOps, is_known: Callable[[ir.Value], bool]) -> ir.Value:
+    def _exchanged(self, ops: TensorOps, foldable: Collection[ir.Value]) -> ir.Value:
         """[n, m] = B' A'."""
         found = tensor_of(self.product.results[0].type)
         a, b = (ops.reshape(v, tensor_of(v.type).shape[-2:]) for v in self.product.operands)
         turned_a, turned_b = (x in self.product.attributes for x in (TRANSPOSE_A, TRANSPOSE_B))
         flags = {}
-        if not turned_b and is_known(self.product.operands[1]):
+        if not turned_b and depends_on_constants(self.product.operands[1], foldable):
             b = ops.transpose(b, [1, 0])
         elif not turned_b:
             flags[TRANSPOSE_A] = True

@@ -14,7 +14,7 @@ from davinci.simulator.core.forms import ALL_BITS, OpcodeForms
 
 
 class ComparedWords:
-    """Of records that are executed as certain steps.
+    """The words that are compared of the records of a part, given the forms of its steps.
 
     Args:
         forms: row of the form of each, see `FormColumn`.

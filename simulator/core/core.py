@@ -309,7 +309,7 @@ class Core:
         plan.mark()
 
     def _plan(self, part: StreamPart, known: KnownPart) -> PartPlan:
-        """How a part that begins now is executed, once it is known."""
+        """The plan of a known part, made once, for the registers that it begins with."""
         if known.plan is None:
             known.plan = PartPlan(part, self._tables, self.registers, self._memories)
         return known.plan

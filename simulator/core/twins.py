@@ -194,7 +194,7 @@ class KnownStream:
         return found
 
     def _located(self, named: Ints) -> Ints:
-        """The same without the bit that bypasses the L2."""
+        """Addresses of transfers in memory: without the offset by which they bypass the L2."""
         found: Ints = np.where(named >= self._bypass, named - self._bypass, named)
         return found
 

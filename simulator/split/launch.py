@@ -106,7 +106,7 @@ class SplitLaunch:
     def _round_of_twins(
         self, group: range, twins: Twins, clocks: list[int], blocks: BlockRaces | None
     ) -> None:
-        """As `_round`, of programs that know nothing of each other."""
+        """Runs a round of programs that do not meet, those that are no twins one by one."""
         for block, run in twins.run(group):
             if run is None:
                 one = range(block, block + 1)

@@ -310,7 +310,7 @@ def share_written(blocks: Sequence[Touched]) -> float:
 
 
 def distinct(lines: Lines) -> int:
-    """How many numbers there are, none of them counted twice."""
+    """The number of different lines."""
     there = np.zeros(int(lines.max(initial=-1)) + 1, np.bool_)
     there[lines] = True
     return int(np.count_nonzero(there))

@@ -103,7 +103,7 @@ class Recording:
         alike: dict[Rates, Rates] = {}
 
         def rates(stream: IssuedStream) -> Rates:
-            """The same object for streams whose rates are the same."""
+            """The rates of a stream, one object for all streams that have equal ones."""
             size, number = stream.moved_bytes, stream.block // self.at_once
             key = stream.kernel, number, size, stream.key[0]
             if key not in served:

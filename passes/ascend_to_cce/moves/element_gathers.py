@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from davinci.dialects.cce import build as cce
 from davinci.mlir import NumberType, arith, ir
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.moves.gathered_words import BYTE_BITS, gather_by_words
+from davinci.passes.ascend_to_cce.moves.gathered_words import gather_by_words
 from davinci.passes.ascend_to_cce.moves.transfers import WORD_LANES, element_of
 from davinci.passes.ascend_to_cce.tiles import (
     mark_scalar,
@@ -29,7 +29,7 @@ from davinci.passes.builder import (
 from davinci.schedule.moves.element_gathers import ElementPlan
 from davinci.schedule.moves.portions import SLOTS
 from davinci.schedule.moves.transfers import blocks_of_run
-from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import BLOCK_BYTES, BYTE_BITS, round_up
 
 
 class ElementBuilder:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from davinci.mlir import arith, ir, memref
 from davinci.passes.builder import add, as_value, for_loop, mul, viewed
 from davinci.schedule.moves.element_gathers import words_of
+from davinci.units import BYTE_BITS
 
-BYTE_BITS, PLACE_BITS, WORD_BITS = 8, 32, 64
-"""Bits of a byte, of a place, and of the widest word that the scalar unit loads and stores."""
+PLACE_BITS, WORD_BITS = 32, 64
+"""Bits of a place, and of the widest word that the scalar unit loads and stores."""
 
 PLACES = WORD_BITS // PLACE_BITS
 """Places of a word."""

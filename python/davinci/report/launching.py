@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from davinci.machine import Machine
 from davinci.machine.host import LaunchSection
-from davinci.report.seats import seat
+from davinci.report.seats import kinds_of
 from davinci.simulator.timing.profile import LaunchProfile
 
 QUEUED, HOST = LAUNCHING = ("queued", "host")
@@ -127,8 +127,7 @@ def gap_us(machine: Machine, launch: Sharing, by_host: bool) -> float:
     if launch[0].continues:
         return meeting.cycles / machine.clock_mhz if meeting is not None else 0.0
     unit = machine.launch
-    places = {block.core for kernel in launch for block in kernel.per_block}
-    kinds = {seat(machine, place)[1] for place in places}
+    kinds = kinds_of(machine, (block.core for kernel in launch for block in kernel.per_block))
     kinds |= launch[0].launch_kinds
     there = machine.cores * sum(machine.core_types[kind].count for kind in kinds)
     mixed = unit.mixed_us if len(kinds) > 1 else 0.0

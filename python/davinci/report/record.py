@@ -27,7 +27,7 @@ from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
 from davinci.report.nodes import drawn_launches, node_cycles
 from davinci.report.program import Kernel, ProgramFacts
-from davinci.report.seats import seat
+from davinci.report.seats import kinds_of
 from davinci.report.value_range import value_range
 from davinci.report.verdict import warnings_of
 from davinci.simulator.timing.profile import LaunchProfile
@@ -252,8 +252,7 @@ def _add(
 
 def pipe_owners(machine: Machine, launch: LaunchProfile) -> dict[str, int]:
     """Counts by pipe the cores that took part in a launch and have it."""
-    places = {block.core for block in launch.per_block}
-    kinds = sorted({seat(machine, place)[1] for place in places})
+    kinds = sorted(kinds_of(machine, (block.core for block in launch.per_block)))
     types = {kind: machine.core_types[kind] for kind in kinds}
     groups = launch.cores // max(1, sum(core.count for core in types.values()))
     alone = len(kinds) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from davinci.machine import Machine
 
 
@@ -14,6 +16,11 @@ def seat(machine: Machine, place: int) -> tuple[int, str, int]:
         return place, "AICORE", 0
     group, which = divmod(place, 1 + machine.core_types["AIV"].count)
     return (group, "AIV", which - 1) if which else (group, "AIC", 0)
+
+
+def kinds_of(machine: Machine, places: Iterable[int]) -> set[str]:
+    """The kinds of the cores at these places, many of which may be the same one."""
+    return {seat(machine, place)[1] for place in set(places)}
 
 
 def core_name(machine: Machine, place: int) -> str:

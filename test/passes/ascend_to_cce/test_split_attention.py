@@ -140,7 +140,7 @@ def test_hidden_tiles_take_no_time() -> None:
 
 
 NEAR = 0.15
-"""How far estimates may be from what is simulated."""
+"""The part of the simulated cycles by which an estimate may miss them."""
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from davinci.simulator.core.core import Core
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many records the parts had that were executed one by one."""
+    """The number of records of each part whose instructions were executed one by one."""
     found: list[int] = []
     one_by_one = Core._one_by_one
 

@@ -20,7 +20,7 @@ from davinci.simulator.split.launch import SplitLaunch
 from davinci.simulator.timing.profile import LaunchProfile
 
 BLOCKS = 130
-"""Of the programs: three rounds of the 910B's vector cores."""
+"""The number of programs, which are three rounds of the 910B's 48 vector cores."""
 
 ROW = 1024
 """Bytes of a row, two lines of the memory."""
@@ -58,7 +58,7 @@ def rows_in_place(asm: Any, gm: int, block: int) -> None:
 
 
 def rows_of_part_lines(asm: Any, gm: int, block: int) -> None:
-    """Of 768 bytes: every other row begins inside a line."""
+    """Rows of 768 bytes, so that every other row begins inside a line."""
     copied(asm, gm + block * 768, gm + BLOCKS * ROW + block * 768, 768)
 
 
@@ -88,7 +88,7 @@ def nothing_for_some(asm: Any, gm: int, block: int) -> None:
 def launched(
     new_asm: Callable[[], Any], emit: Emit, blocks: int = BLOCKS, checks: bool = True
 ) -> tuple[np.ndarray[Any, Any], LaunchProfile]:
-    """What a launch leaves, and its profile."""
+    """The bytes of the buffer after a launch, and the profile of that launch."""
     device = Device(machine.load("ascend910b"), 1 << 24, checks=checks)
     gm = device.allocate(4 * BLOCKS * ROW)
     x = np.random.default_rng(0).random(BLOCKS * ROW // 4).astype(np.float32)

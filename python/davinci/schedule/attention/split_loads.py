@@ -92,7 +92,7 @@ class SplitAttentionLoads:
         return self._part(self.attention.fractals.depth, plain, turn, missing)
 
     def of_v(self, missing: float) -> float:
-        """The same for a part of V."""
+        """Cycles of MTE2 for a part of V; `missing`: as of `of_k`."""
         width, turn = self.attention.fractals.columns, self.attention.of_v
         return self._part(width, self.attention.v.nz, turn, missing)
 
