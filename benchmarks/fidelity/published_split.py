@@ -31,13 +31,12 @@ from published import (
 )
 
 from davinci.isa import Pipe
+from davinci.machine import Machine
 
 GROUP = "catlass product of int8, k split"
 
 MACHINE_B3 = MACHINE.model_copy(update={"cores": 20, "clock_mhz": 1800})
 """The 910B3: fewer cores, another clock."""
-
-CORES = MACHINE_B3.cores
 
 BLOCK_M, BLOCK_N, BLOCK_K, STEP_K = 128, 256, 128, 512
 """Rows, columns and elements of k that a mad multiplies; a transfer to L1 brings `STEP_K` of k."""
@@ -59,11 +58,16 @@ FLOATS, SPREAD, SCALED = 100 * KB, 132 * KB, 133 * KB
 
 @dataclass(frozen=True)
 class Split:
-    """A product of rows x depth by depth x columns; B lies with k along its rows."""
+    """A product of rows x depth by depth x columns; B lies with k along its rows.
+
+    Attributes:
+        machine: whose cores share it.
+    """
 
     rows: int
     columns: int
     depth: int
+    machine: Machine = MACHINE_B3
 
     @property
     def blocks(self) -> int:
@@ -72,7 +76,7 @@ class Split:
     @property
     def parts(self) -> int:
         """Of k: as many as there are cores for each block, and at most one for each step."""
-        return max(1, min(CORES // self.blocks, self.depth // STEP_K))
+        return max(1, min(self.machine.cores // self.blocks, self.depth // STEP_K))
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -118,7 +122,7 @@ def cube(s: Stream, how: Split, core: int) -> None:
     """The cube core of a block; its transfers are a step ahead."""
     s.lend(MTE2, MTE1, 4)
     s.lend(MTE1, M, 4)
-    for task in range(core, how.blocks * how.parts, CORES):
+    for task in range(core, how.blocks * how.parts, how.machine.cores):
         part, block = divmod(task, how.blocks)
         row, column = corner = how.corner(block)
         steps = how.steps(part)
@@ -187,10 +191,11 @@ def meet(s: Stream, flag: int) -> None:
 def add(s: Stream, how: Split, core: int) -> None:
     """A vector core adds its piece of the parts' sums."""
     count = how.rows * how.columns
-    each = -(-(count // (2 * CORES)) // LANES) * LANES
+    cores = 2 * how.machine.cores
+    each = -(-(count // cores) // LANES) * LANES
     _, _, sums, added, *_ = how.places
     s.set(MTE3, MTE2)
-    for first in range(core * each, count, 2 * CORES * each):
+    for first in range(core * each, count, cores * each):
         piece = min(each, count - first)
         s.wait(MTE3, MTE2)
         s.emit(
@@ -227,7 +232,7 @@ def scale(s: Stream, how: Split, block: int, sub_block: int) -> None:
     s.lend(MTE2, V, 6)
     s.lend(V, MTE3, 2)
     turn = 0
-    for number in range(block, how.blocks, CORES // 2):
+    for number in range(block, how.blocks, how.machine.cores // 2):
         top, column = how.corner(number)
         for first in range(sub_block * TILE_ROWS, BLOCK_M, 2 * TILE_ROWS):
             row, slot = top + first, turn % 2
@@ -312,10 +317,11 @@ def task(how: Split) -> float:
         scale(stream, how, block, core.sub_block)
         stream.flush()
 
-    target = device(how.places[-1], MACHINE_B3)
+    machine = how.machine
+    target = device(how.places[-1], machine)
     programs = {"AIC": cube_program, "AIV": vector_program}
-    profile = target.launch(GROUP, programs, [], CORES)
-    return microseconds(profile.cycles, MACHINE_B3) + head(CORES, MACHINE_B3)
+    profile = target.launch(GROUP, programs, [], machine.cores)
+    return microseconds(profile.cycles, machine) + head(machine.cores, machine)
 
 
 MEASURED = (

@@ -17,7 +17,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import pi, sqrt
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,15 @@ Values = Callable[..., Array]
 
 @dataclass(frozen=True)
 class Operators:
-    """A model of f16 arrays, and what it computes.
+    """A model of arrays, and what it computes.
 
     Attributes:
         inputs: names and shapes, for given sizes.
         nodes: of ONNX, the last of which makes `y`.
         values: the same in NumPy, of f32 arrays in the order of the inputs.
         weights: names of inputs that are constants of the model.
-        result: shape of `y`, for given sizes; by default the sizes themselves.
+        result: shape of `y`, which is f16, for given sizes; by default the sizes themselves.
+        types: of inputs that are not f16.
     """
 
     inputs: Callable[[Sizes], dict[str, Sizes]]
@@ -61,19 +62,27 @@ class Operators:
     values: Values
     weights: tuple[str, ...] = ()
     result: Callable[[Sizes], Sizes] = lambda sizes: sizes
+    types: Mapping[str, type[np.generic]] = field(default_factory=dict)
 
     def arrays(self, sizes: Sizes) -> dict[str, Array]:
-        """Random arrays; those of constants are small, as weights of networks are."""
+        """Random arrays; those of constants are small, as weights of networks are, and bytes are
+        all that there are."""
         random = np.random.default_rng(0)
-        scales = {name: 0.05 if name in self.weights else 1.0 for name in self.inputs(sizes)}
-        return {
-            name: (random.standard_normal(shape) * scales[name]).astype(np.float16)
-            for name, shape in self.inputs(sizes).items()
-        }
+        arrays: dict[str, Array] = {}
+        for name, shape in self.inputs(sizes).items():
+            kind = self.types.get(name, np.float16)
+            if kind is np.int8:
+                arrays[name] = random.integers(-128, 128, shape, np.int8)
+            else:
+                scale = 0.05 if name in self.weights else 1.0
+                arrays[name] = (random.standard_normal(shape) * scale).astype(kind)
+        return arrays
 
     def model(self, sizes: Sizes, arrays: Mapping[str, Array]) -> onnx.ModelProto:
         given = [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT16, array.shape)
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
             for name, array in arrays.items()
             if name not in self.weights
         ]
@@ -200,6 +209,15 @@ WITH_GELU = Operators(
     outer,
 )
 ATTENTION = Operators(heads, (node("Attention", "q k v"),), attention, result=one_batch)
+SHORT = replace(
+    ATTENTION,
+    inputs=lambda sizes: {
+        "q": (1, 1, sizes[0], sizes[2]),
+        **dict.fromkeys("kv", (1, 1, *sizes[1:])),
+    },
+    result=lambda sizes: (1, 1, sizes[0], sizes[2]),
+)
+"""Attention of one head, given as queries, keys and elements."""
 CAUSAL = Operators(
     heads, (node("Attention", "q k v", is_causal=1),), causal_attention, result=one_batch
 )
@@ -220,6 +238,50 @@ CONVOLUTION = Operators(
     (node("Conv", "x w", pads=[1, 1, 1, 1]),),
     convolution,
     ("w",),
+)
+
+
+def scaled(a: Array, b: Array, columns: Array, rows: Array) -> Array:
+    """A product of bytes times a number a column and one a row."""
+    return np.asarray(a @ b * columns * rows)
+
+
+def scaled_gelu(a: Array, b: Array, columns: Array, rows: Array) -> Array:
+    """The same with GELU as x / (1 + exp(-1.702 x))."""
+    x = scaled(a, b, columns, rows)
+    return np.asarray(x / (1 + np.exp(-1.702 * x)))
+
+
+def bytes_of(sizes: Sizes) -> dict[str, Sizes]:
+    *batch, m, k, n = sizes
+    return {"a": (*batch, m, k), "b": (*batch, k, n), "q": (*batch, 1, n), "r": (*batch, m, 1)}
+
+
+SCALED = Operators(
+    bytes_of,
+    (
+        node("MatMulInteger", "a b", "sums"),
+        node("Cast", "sums", "floats", to=TensorProto.FLOAT),
+        node("Mul", "floats q", "scaled"),
+        node("Mul", "scaled r", "x"),
+        node("Cast", "x", to=TensorProto.FLOAT16),
+    ),
+    scaled,
+    ("b", "q"),
+    lambda sizes: (*sizes[:-2], sizes[-1]),
+    {"a": np.int8, "b": np.int8, "q": np.float32, "r": np.float32},
+)
+SCALED_GELU = replace(
+    SCALED,
+    nodes=(
+        *SCALED.nodes[:-1],
+        node("Constant", "", "slope", value_float=1.702),
+        node("Mul", "x slope", "z"),
+        node("Sigmoid", "z", "s"),
+        node("Mul", "x s", "g"),
+        node("Cast", "g", to=TensorProto.FLOAT16),
+    ),
+    values=scaled_gelu,
 )
 
 WIDE_CONVOLUTION = replace(
@@ -310,7 +372,9 @@ def published() -> Iterator[tuple[str, Row, float, float]]:
     sys.path.insert(0, str(ROOT / "benchmarks" / "fidelity"))
     import published_attention as rows_of_attention
     import published_convolution as convolutions
+    import published_grouped as grouped
     import published_products as products
+    import published_split as splits
     import published_tiles as templates
 
     def product(*sizes: int, state: str = "cold") -> Row:
@@ -329,6 +393,10 @@ def published() -> Iterator[tuple[str, Row, float, float]]:
     ):
         row = Row("attention", ATTENTION, (1, keys, 128), (1, 128, 128), "warm", 0)
         yield "PTO's attention", row, found.simulated, board
+    for queries, times in rows_of_attention.GRID.items():
+        for keys, board in zip(rows_of_attention.GRID_KEYS, times, strict=True):
+            row = Row("attention", SHORT, (queries, keys, 128), (64, 256, 128), "warm", 0)
+            yield "PTO's grid", row, rows_of_attention.attention(queries, keys), board
     how = convolutions.IMAGES
     sizes = how.batch, how.blocks * convolutions.BLOCK, how.height, how.width
     *_, simulated = convolutions.convolution(how)
@@ -340,6 +408,15 @@ def published() -> Iterator[tuple[str, Row, float, float]]:
         (m, n, k), b = tiles[0].size, tiles[0].b
         row = Row(f"product, B in {b},", layouts[b], (m, k, n), (m, k, n), "cold", 0)
         yield "catlass", row, min(map(templates.simulated, tiles)), 0.0
+    for how, _ in splits.MEASURED:
+        sizes = how.rows, how.depth, how.columns
+        row = Row("product of bytes, scaled,", SCALED, sizes, sizes, "cold", 0)
+        yield "catlass, k split", row, splits.task(replace(how, machine=templates.MACHINE)), 0.0
+    rows = grouped.ROWS // grouped.GROUPS
+    sizes = grouped.GROUPS, rows, grouped.DEPTH, grouped.COLUMNS
+    row = Row("gelu(grouped product of bytes, scaled)", SCALED_GELU, sizes, sizes, "cold", 0)
+    simulated, *_ = grouped.times(grouped.VERSIONS[-1][1])
+    yield "grouped product", row, simulated, grouped.VERSIONS[-1][-1][0]
 
 
 def published_lines() -> Iterator[str]:

@@ -16,7 +16,7 @@ from davinci.operators import Tensor
 from davinci.operators.layouts import is_reshape_view, slice_offset
 from davinci.operators.tensors import ND, NZ, width_of
 from davinci.passes.analysis.min_cut import NEVER
-from davinci.passes.ascend.tensor_ops import CONVOLUTION, OF_WINDOWS
+from davinci.passes.ascend.tensor_ops import CONVOLUTION, OF_WINDOWS, full_value
 from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div
 
 UNIT = 16
@@ -46,18 +46,21 @@ class LayoutCosts:
         bytes_per_cycle: that all cores move.
         cores: that share a product.
         macs_per_cycle: of the cube of one.
+        rows_of_bytes: whether rows of bytes become fractals on their way to L1.
     """
 
     launch: int
     bytes_per_cycle: int
     cores: int
     macs_per_cycle: int
+    rows_of_bytes: bool
 
     @staticmethod
     def of(machine: Machine) -> LayoutCosts:
         cube = machine.cube.m * machine.cube.n * machine.cube.k_b16
         rate = int(machine.gm.read_bytes_per_cycle * machine.cores)
-        return LayoutCosts(machine.launch_cycles * UNIT, rate, machine.cores, cube)
+        launch, apart = machine.launch_cycles * UNIT, machine.cubes_apart
+        return LayoutCosts(launch, rate, machine.cores, cube, rows_of_bytes=apart)
 
     def moved(self, size_bytes: int) -> int:
         return ceil_div(size_bytes * UNIT, self.bytes_per_cycle)
@@ -99,7 +102,8 @@ class LayoutCosts:
         widths = {width_of(tensor_of(v.type).element) for v in product.operands}
         if value == product.results[0] and widths in ({16}, {8}):
             return self.moved(stored_bytes(kind))
-        if widths != {16}:
+        stored = all(full_value(v) is None for v in product.operands)
+        if widths != {16} and not (widths == {8} and stored and self.rows_of_bytes):
             return NEVER
         return CROSSING_CYCLES * UNIT + self.moved(CROSSINGS * stored_bytes(kind))
 

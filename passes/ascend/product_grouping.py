@@ -34,7 +34,7 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.schedule.graph import Graph
 from davinci.schedule.pools.group import read_pool
-from davinci.schedule.products.behind import pays
+from davinci.schedule.products.followed import pays
 from davinci.schedule.products.group import ProductGroup, read_group
 from davinci.schedule.vector.space import NoSpace
 
@@ -86,13 +86,14 @@ def _pays(group: list[Op], chip: Machine, cores: int) -> bool:
     if len(group) == 1 or group[0].name == POOL:
         return True
     outputs = outputs_of(group)
-    found = read_group(graph_of(group, outputs)[0], machines.for_cube(chip))
+    graph, _ = graph_of(group, outputs)
+    found = read_group(graph, machines.for_cube(chip))
     if found.behind is None:
         return True
     readers = [user for value in outputs for user in _readers(value) if user not in group]
     if any(is_elementwise(user) or user.name == "ascend.reduce" for user in readers):
         return False
-    return pays(found.behind, found.product, chip, cores)
+    return pays(found, graph, chip, cores)
 
 
 def _readers(value: ir.Value) -> list[Op]:

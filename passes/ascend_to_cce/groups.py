@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
-from davinci.machine import within_l2
+from davinci.machine import Machine, within_l2
 from davinci.mlir import Op, ir, parent_of, symbol_name
 from davinci.operators import products
 from davinci.passes import builder
@@ -128,7 +128,7 @@ def lower_group(kernel: Op, target: Target) -> int:
         if loops:
             blocks = _build_loops(kernel, loops, target)
         else:
-            group = group_of(kernel)
+            group = group_of(kernel, target.machine)
             build = _builder_of(group.graph)
             blocks = build(group.graph, group.buffers, group.last, target)
     erase(ops[:-1])
@@ -243,14 +243,14 @@ class LoweredGroup:
     last: Op
 
 
-def group_of(kernel: Op) -> LoweredGroup:
-    """Reads a kernel that `is_group`."""
+def group_of(kernel: Op, machine: Machine) -> LoweredGroup:
+    """Reads a kernel that `is_group`, for such cores."""
     ops = [op.operation for op in kernel.regions[0].blocks[0].operations]
     operators = operators_of(kernel)
     for op in operators:
         _require_types(op)
         if op.name in PRODUCTS:
-            check_types(op)
+            check_types(op, machine)
     stores = [op for op in ops if op.name == STORE]
     outputs = [behind_conversions(op.operands[0], operators) for op in stores]
     graph, inputs = graph_of(operators, outputs)

@@ -188,7 +188,7 @@ def weighed(kernel: Op, target: Target) -> CoreCount | None:
     try:
         if loops := loops_of(kernel):
             return count_of_loops(loop_groups(kernel, loops), target)
-        graph = group_of(kernel).graph
+        graph = group_of(kernel, target.machine).graph
         if given_choices(kernel, graph, target) is not None:
             return None
         return count_of(graph, target, may_meet(kernel))

@@ -55,25 +55,39 @@ RINGS = ("attention-rings",)
 
 OTHERS = tuple(name for name in ATTENTIONS if name not in RINGS)
 
-FOLLOWED = "product-followed"
-"""A product whose parts vector cores take out of a ring, more of them than it has places."""
-
-FOLLOWED_PRODUCT = """
+FOLLOWED = {
+    "product-followed": """
 func.func @main(%a: tensor<133x48xf16>, %b: tensor<48x288xf16>) -> tensor<133x288xf16> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
     : (tensor<133x48xf16>, tensor<48x288xf16>) -> tensor<133x288xf16>
   %1 = stablehlo.tanh %0 : tensor<133x288xf16>
   return %1 : tensor<133x288xf16>
 }
-"""
+""",
+    "products-of-bytes-followed": """
+func.func @main(%a: tensor<2x70x64xi8>, %q: tensor<2x176xf32>, %r: tensor<2x70xf32>)
+    -> tensor<2x70x176xf32> {
+  %b = stablehlo.constant dense<WEIGHTS> : tensor<2x64x176xi8>
+  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+    : (tensor<2x70x64xi8>, tensor<2x64x176xi8>) -> tensor<2x70x176xi32>
+  %1 = stablehlo.convert %0 : (tensor<2x70x176xi32>) -> tensor<2x70x176xf32>
+  %2 = stablehlo.broadcast_in_dim %q, dims = [0, 2] : (tensor<2x176xf32>) -> tensor<2x70x176xf32>
+  %3 = stablehlo.multiply %1, %2 : tensor<2x70x176xf32>
+  %4 = stablehlo.broadcast_in_dim %r, dims = [0, 1] : (tensor<2x70xf32>) -> tensor<2x70x176xf32>
+  %5 = stablehlo.multiply %3, %4 : tensor<2x70x176xf32>
+  return %5 : tensor<2x70x176xf32>
+}
+""".replace("WEIGHTS", str((np.arange(2 * 64 * 176) % 251 - 125).reshape(2, 64, 176).tolist())),
+}
+"""Products whose parts vector cores take out of a ring, more of them than it has places."""
 
-KERNELS = (*OTHERS, *CHOICES, FOLLOWED)
+KERNELS = (*OTHERS, *CHOICES, *FOLLOWED)
 
 KINDS: dict[str, tuple[str, ...]] = {
     "attention": (*OTHERS, "attention_of_heads", "attention_by_blocks"),
     "product, k shared by cores": ("product-split-k", "product_by_parts_of_k"),
     "product, B laid out first": ("product-laid-out",),
-    "product, what follows beside it": (FOLLOWED,),
+    "product, what follows beside it": tuple(FOLLOWED),
     "product with epilogue": (
         "product_with_epilogue",
         "product_with_ragged_rows",
@@ -118,8 +132,8 @@ def made(name: str) -> Ready:
     """The kernel of that name."""
     if name in ATTENTIONS:
         return attention(*ATTENTIONS[name])
-    if name == FOLLOWED:
-        return followed()
+    if name in FOLLOWED:
+        return followed(FOLLOWED[name])
     return product(*CHOICES[name]) if name in CHOICES else network(group_models()[name])
 
 
@@ -153,10 +167,15 @@ def product(size: tuple[int, int, int], choice: dict[str, Any], cores: int = COR
     return executable, dict(zip(executable.input_names, arrays, strict=True))
 
 
-def followed(cores: int = 1) -> Ready:
+def followed(text: str, cores: int = 1) -> Ready:
     """Beside it whatever the estimates say."""
     with mock.patch.object(product_grouping, "pays", return_value=True):
-        executable = davinci.compile(FOLLOWED_PRODUCT, machine=MACHINE, cores=cores)
+        executable = davinci.compile(text, machine=MACHINE, cores=cores)
     random = np.random.default_rng(0)
-    arrays = [random.standard_normal(shape).astype(np.float16) for shape in ((133, 48), (48, 288))]
+    arrays = (
+        random.standard_normal(given.shape).astype(given.dtype)
+        if given.dtype.kind == "f"
+        else random.integers(-128, 128, given.shape, given.dtype)
+        for given in executable.inputs
+    )
     return executable, dict(zip(executable.input_names, arrays, strict=True))

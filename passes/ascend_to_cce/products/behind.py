@@ -14,7 +14,8 @@ from davinci.mlir import Op, func, ir
 from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.attention.split.steps import choose
-from davinci.passes.ascend_to_cce.products.group import extras_of, matrices_in
+from davinci.passes.ascend_to_cce.products.feed import expanded
+from davinci.passes.ascend_to_cce.products.group import extras_of, factor_in, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.ring import AHEAD, MADE, TAKEN, PartRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
@@ -24,7 +25,7 @@ from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
 from davinci.passes.builder import IndexLike, add, alloc, as_attribute, mul, subview, viewed
 from davinci.schedule.graph import Graph
-from davinci.schedule.products.behind import plan_of_parts
+from davinci.schedule.products.behind import piece_sizes, plan_of_parts
 from davinci.schedule.products.estimate import shares_of
 from davinci.schedule.products.events import Event, Leave
 from davinci.schedule.products.group import ProductGroup
@@ -70,7 +71,7 @@ def build_followed(
         kept = sums in buffers
         return PartRing(matrices_in(buffers, graph, sums, product.batch) if kept else place)
 
-    a, b = (matrices_in(gm, graph, number, product.batch) for number in group.factors)
+    a, b = (factor_in(gm, graph, product, number, product.batch) for number in group.factors)
     extras = extras_of(group, graph, gm)
     arrays, made = ProductArrays(a, b, [own.arguments[-1]], extras), parts(gm, own.arguments[-1])
     multiplies = ProductKernel(product, schedule, arrays, group.members, made)
@@ -108,8 +109,8 @@ class FollowingCore(ShareWalk):
         assert isinstance(event, Leave), "vector cores have to do with parts that have left"
         cce.wait_core_flag(flag=MADE)
         place = self.part_of_c(event, corner).place
-        row = add(mul(place.batch, self.product.m), mul(place.row, SIDE))
-        corner_of_part = row, mul(place.column, SIDE)
+        row, column = mul(place.row, SIDE), mul(place.column, SIDE)
+        corner_of_part = self.pieces.corner(place.batch, self.product.m, row, column)
         source, half, rest = self.parts_made.next(place), ceil_div(place.rows, 2), place.rows // 2
 
         def build(first: IndexLike, rows: int, turn: int) -> None:
@@ -163,26 +164,40 @@ class PieceBuilder(TileBuilder):
             place, element = places[self.turn % len(places)], element_type(buffer.dtype)
             self.buffers[number] = viewed(place, buffer.shape, element)
 
+    def corner(
+        self, batch: IndexLike, height: int, row: IndexLike, column: IndexLike
+    ) -> Sequence[IndexLike]:
+        """Where a row and a column of a matrix of the batch are by the axes of what follows.
+
+        Args:
+            height: rows of each matrix.
+        """
+        if len(self.space.axes) > 2:
+            return batch, row, column
+        return add(mul(batch, height), row), column
+
     def rows(
-        self, part: ir.Value, first: IndexLike, rows: int, corner: tuple[IndexLike, IndexLike]
+        self, part: ir.Value, first: IndexLike, rows: int, corner: Sequence[IndexLike]
     ) -> None:
         """Rows of a part from the one numbered `first` on, a few at a time.
 
         Args:
-            corner: row and column of C with which the part begins.
+            corner: of the part, see `corner`.
         """
-        (row, column), columns = corner, ir.MemRefType(part.type).shape[1]
-        height = self.schedule.tile.sizes[0]
+        (*matrix, row, column), columns = corner, ir.MemRefType(part.type).shape[1]
+        height = self.schedule.tile.sizes[-2]
         for start in range(0, rows, height):
             size = min(height, rows - start)
-            tile, _ = tile_of(self.space, self.program, (size, columns))
+            sizes = piece_sizes(self.space, size, columns)
+            tile, _ = tile_of(self.space, self.program, sizes)
             self.layout = self.plan.layout(tile, self.whole)
             self._take_buffers()
             at = add(first, start)
-            self.arrays[self.sums] = subview(part, [at, 0], [size, columns])
-            self._steps([add(row, at), column], once=False)
+            source = subview(part, [at, 0], [size, columns])
+            self.arrays[self.sums] = expanded(source, [1, *sizes[1:]], 0) if matrix else source
+            self._steps([*matrix, add(row, at), column], once=False)
             self.turn += 1
         self.layout = self.whole
 
     def _load_tile(self, number: int, starts: Sequence[IndexLike]) -> None:
-        super()._load_tile(number, (0, 0) if number == self.sums else starts)
+        super()._load_tile(number, [0] * len(starts) if number == self.sums else starts)

@@ -16,7 +16,7 @@ from davinci.schedule.products.choice import choose
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.legality import require_legal
-from davinci.schedule.products.product import ProductSchedule
+from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
 
@@ -62,21 +62,10 @@ def build_product(
         factors: of "a" and "b" those that do not lie in a buffer of the group, as batches.
     """
     product = group.product
-
-    def matrices(number: int) -> ir.Value:
-        return matrices_in(gm, graph, number, product.batch)
-
-    def factor(number: int, batch: int) -> ir.Value:
-        """The buffer of A or B, in the words that it moves in."""
-        if product.factor == "f16":
-            return matrices_in(gm, graph, number, batch)
-        *outer, columns, rows, height, lanes = graph.arrays[number].stored_shape
-        shape = [batch, math.prod(outer) * columns // batch, rows, height, lanes // WORD_BYTES]
-        return reshaped(words_of(gm[number]), shape)
-
-    a = factors.get("a") or factor(group.factors[0], product.batch)
-    b = factors.get("b") or factor(group.factors[1], product.matrices or product.batch)
-    outputs = [matrices(number) for number in group.outputs]
+    a = factors.get("a") or factor_in(gm, graph, product, group.factors[0], product.batch)
+    batch = product.matrices or product.batch
+    b = factors.get("b") or factor_in(gm, graph, product, group.factors[1], batch)
+    outputs = [matrices_in(gm, graph, number, product.batch) for number in group.outputs]
     buffers = ProductArrays(a, b, outputs, extras_of(group, graph, gm))
     kernel = ProductKernel(product, schedule, buffers, group.members)
     return share_blocks(kernel.parts(), target)
@@ -116,6 +105,18 @@ def matrices_in(gm: Mapping[int, ir.Value], graph: Graph, number: int, batch: in
     apart = list(ir.MemRefType(gm[number].type).get_strides_and_offset()[0])
     assert made == gm[number] or apart == list(row_major(shape)), "images that lie apart"
     return made
+
+
+def factor_in(
+    gm: Mapping[int, ir.Value], graph: Graph, product: Product, number: int, batch: int
+) -> ir.Value:
+    """The buffer of A or B as a batch, in the words that it moves in."""
+    if product.factor == "f16":
+        return matrices_in(gm, graph, number, batch)
+    shape = graph.arrays[number].stored_shape
+    *tail, lanes = shape[-3:] if graph.arrays[number].layout else shape[-1:]
+    first = math.prod(shape[: -len(tail) - 1]) // batch
+    return reshaped(words_of(gm[number]), [batch, first, *tail, lanes // WORD_BYTES])
 
 
 def words_of(array: ir.Value) -> ir.Value:

@@ -7,6 +7,7 @@ import math
 from davinci.dialects.ascend import call_of
 from davinci.dialects.cce import build as cce
 from davinci.errors import CompileError
+from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import NZ
@@ -18,8 +19,9 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
-def check_types(operation: Op) -> None:
-    """f16 x f16 to f32 or f16, or bytes to i32, both in nz, with `transpose_b` only.
+def check_types(operation: Op, machine: Machine) -> None:
+    """f16 x f16 to f32 or f16, or bytes to i32, with `transpose_b` only, both in nz where no rows
+    become fractals on their way.
 
     Raises:
         CompileError: element types that the cube or load2d cannot take.
@@ -28,7 +30,8 @@ def check_types(operation: Op) -> None:
     a, b, c = call.values
     kinds = a.element, b.element, c.element
     turned = [bool(call.attributes.get(flag)) for flag in (TRANSPOSE_A, TRANSPOSE_B)]
-    of_bytes = turned == [False, True] and a.layout == b.layout == NZ
+    in_nz = machine.cubes_apart or a.layout == b.layout == NZ
+    of_bytes = turned == [False, True] and in_nz
     if kinds in (("f16", "f16", "f32"), ("f16", "f16", "f16")):
         return
     if kinds != ("i8", "i8", "i32") or not of_bytes:

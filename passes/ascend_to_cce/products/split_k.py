@@ -17,10 +17,10 @@ from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
-from davinci.operators import Tensor
 from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, mark_meeting, meet_once
+from davinci.passes.ascend_to_cce.products.group import factor_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.programs import vector_program
@@ -60,7 +60,7 @@ def build_split(
     cores, i32 = split.cores, ir.IntegerType.get_signless(32)
     kinds = [
         ir.MemRefType.get([split.adders, LANES], i32),
-        ir.MemRefType.get(split.partial_shape, ir.F32Type.get()),
+        ir.MemRefType.get(split.partial_shape, ir.Type.parse(split.element)),
     ]
     if target.adders is None:
         lines, partial = add_arguments(kernel, kinds)
@@ -110,7 +110,7 @@ def build_partial(
         product = each.product
         schedule = choose(product, machine, each.cores, wanted(target))
         a, b = (
-            parts_of(gm[number], graph.arrays[number], operand, product, begin * parts.size)
+            parts_of(factor_in(gm, graph, product, number, 1), operand, product, begin * parts.size)
             for number, operand in zip(group.factors, (product.a, product.b), strict=True)
         )
         # With all parts behind them: what ends inside a block is not stored over the next part.
@@ -151,19 +151,18 @@ def build_sums(
         )
 
 
-def parts_of(
-    buffer: ir.Value, array: Tensor, operand: ProductOperand, product: Product, first: int
-) -> ir.Value:
+def parts_of(matrix: ir.Value, operand: ProductOperand, product: Product, first: int) -> ir.Value:
     """A factor as a batch of parts of k, `first` elements of k on: [parts][rows][columns], in
     fractals [parts][columns / 16][rows / 16][16][16].
 
     Args:
+        matrix: all of it, a batch of one.
         product: of the parts.
     """
-    *_, tall, wide = array.stored_shape[:-2] if operand.nz else array.stored_shape
+    tall, wide = ir.MemRefType(matrix.type).shape[1:3]
     inner, unit, each = ([SIDE, SIDE], SIDE, SIDE**2) if operand.nz else ([], 1, 1)
     k, first = ceil_div(product.k, unit), first // unit
     # Rows of a stored matrix are its first dimension, of fractals its second.
     shape, step = ([k, wide], wide) if operand.k_rows != operand.nz else ([tall, k], 1)
     strides = [k * step * each, wide * each, each, *([SIDE, 1] if inner else [])]
-    return restride(buffer, [product.batch, *shape, *inner], strides, first * step * each)
+    return restride(matrix, [product.batch, *shape, *inner], strides, first * step * each)

@@ -49,7 +49,7 @@ def tunable(module: ir.Module, machine: Machine, cores: int) -> Iterator[TunedKe
     for function in kernels(module.operation):
         if not is_group(function):
             continue
-        graph = group_of(function).graph
+        graph = group_of(function, machine).graph
         try:
             own = attribute(function, CORES, 0)
             candidates = ways_of(graph, machine, own or cores_of(graph, machine, cores).cores)

@@ -13,35 +13,26 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from davinci.errors import CompileError
-from davinci.machine import Machine, for_cube, for_vector, prices, vector_cores_for, within_l2
+from davinci.machine import Machine, prices
 from davinci.schedule.graph import Graph, KeyedGraph, Node, Scalar
-from davinci.schedule.meetings import meeting_cycles
-from davinci.schedule.products.candidates import Wanted
-from davinci.schedule.products.choice import quick_schedule
 from davinci.schedule.products.estimate import shares_of
 from davinci.schedule.products.product import Product, ProductSchedule
-from davinci.schedule.side_by_side import cycles_of
 from davinci.schedule.vector.interleaving import waiting
 from davinci.schedule.vector.prepared import PreparedProgram, prepared
 from davinci.schedule.vector.schedule import VectorPlan
-from davinci.schedule.vector.space import NoSpace, space_of
+from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
 from davinci.schedule.vector.tile_layout import SLOTS, TileLayout, tile_of
 from davinci.schedule.vector.tiled_schedule import VectorSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
-ELEMENTS = ("f16", "f32")
-"""Element types of what lies in memory."""
+SUMS, ELEMENTS = ("f16", "f32", "i32"), ("f16", "f32")
+"""Element types of what a product makes, and of all else that lies in memory."""
 
 PIECES = 2
 """Pieces, at least, in which a vector core takes its rows of a part: one comes while another is
 computed."""
-
-GAIN = 1.05
-"""How many times the cycles of a product with what follows it beside it both take one after the
-other, where it is worth it: estimates of different ways are further apart than those of one."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +86,18 @@ def behind_of(graph: Graph, number: int) -> Behind:
     inputs = add_followers(made, graph, {number: c})
     made.outputs = [value for value in made.outputs if value != c]
     stored = [made.arrays[value] for value in (*made.inputs, *made.outputs)]
-    if any(array.layout or array.element not in ELEMENTS for array in stored):
+    others = {array.element for array in stored if array is not made.arrays[c]}
+    if any(array.layout for array in stored) or not others <= set(ELEMENTS):
         raise NoSpace("what follows a product in fractals, or of other elements than floats")
+    if made.arrays[c].element not in SUMS:
+        raise NoSpace(f"what follows a product that makes {made.arrays[c].element}")
     if made.arrays[c].shape[-1] % SIDE:
         raise NoSpace("what follows a product whose rows end inside a block")
     space = space_of(made)
     whole = [space.order[value] for value in (c, *made.outputs)]
-    if len(space.axes) != 2 or any(order != (0, 1) for order in whole):
-        raise NoSpace("what follows a product of other axes than its rows and columns")
+    axes = tuple(range(len(space.axes)))
+    if len(axes) not in (2, 3) or any(order != axes for order in whole):
+        raise NoSpace("what follows a product of other axes than matrices, rows and columns")
     return Behind(made, inputs, number)
 
 
@@ -130,7 +125,13 @@ def _plan(known: KeyedGraph, machine: Machine, rows: int, columns: int) -> Vecto
     ]
     if not ways:
         raise NoSpace(f"rows of {columns} columns that have no room in UB")
-    return min(ways, key=lambda plan: plan.schedule.cycles / plan.schedule.tile.sizes[0])
+    return min(ways, key=lambda plan: plan.schedule.cycles / plan.schedule.tile.sizes[-2])
+
+
+def piece_sizes(space: IterationSpace, rows: int, columns: int) -> tuple[int, ...]:
+    """Sizes of a piece of a part, by the axes of what follows: of one matrix, where these are
+    apart."""
+    return (*(1 for _ in space.axes[2:]), rows, columns)
 
 
 def _largest(
@@ -140,7 +141,7 @@ def _largest(
     space, program = ready.space, ready.program
     heights = dict.fromkeys(ceil_div(rows, count) for count in range(PIECES, max(PIECES, rows) + 1))
     for height in heights:
-        tile, _ = tile_of(space, program, (height, columns))
+        tile, _ = tile_of(space, program, piece_sizes(space, height, columns))
         layout = TileLayout(space, program, tile, machine)
         if layout.footprint(SLOTS, 1) > machine.buffers.UB.bytes:
             continue
@@ -194,7 +195,7 @@ def cycles_with(
     together = min(count, math.prod(schedule.beside) * of_tile)
     rows, columns = min(product.m, rows * SIDE), min(product.n, columns * SIDE)
     plan = plan_of_parts(behind, machine, rows, columns)
-    height, layout = plan.schedule.tile.sizes[0], plan.layout(plan.schedule.tile)
+    height, layout = plan.schedule.tile.sizes[-2], plan.layout(plan.schedule.tile)
     pieces, graph = ceil_div(ceil_div(rows, 2), height), behind.graph
     read = moving_cycles(graph.inputs, layout, machine.cores, True, known=graph.inputs)
     write = moving_cycles(graph.outputs, layout, machine.cores, False)
@@ -202,23 +203,3 @@ def cycles_with(
     ends = prices.ends(machine) + plan.schedule.cycles + read + write - longest
     last, every = (ends + longest * pieces * number for number in (together, count))
     return max(cycles + last, cycles * together / count + every)
-
-
-def pays(behind: Behind, product: Product, chip: Machine, cores: int) -> bool:
-    """Whether what follows a product takes less time beside it than behind it on all vector cores,
-    which is another phase.
-
-    Args:
-        chip: with both kinds of cores.
-    """
-    cube, vector = for_cube(chip), for_vector(chip)
-    try:
-        found = quick_schedule(product, cube, cores, Wanted(), math.inf)
-        assert found is not None, "a limit without one"
-        cycles, schedule = found
-        beside = cycles_with(behind, product, schedule, cycles, cores, vector)
-    except (NoSpace, CompileError):
-        return False
-    after = replace(behind.graph, lanes_apart=False)
-    apart = cycles_of(after, within_l2(vector), vector_cores_for(chip, cores), growing=False)
-    return beside * GAIN < cycles + meeting_cycles(chip, cores) + apart

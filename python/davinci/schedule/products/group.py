@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
+from davinci.operators import OPERATORS
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ, lanes
-from davinci.operators.vector_program import DTYPE_OF, joined
-from davinci.schedule.followers import BYTES, Followers
+from davinci.operators.vector_program import DTYPE_OF, Operand, Value, joined
+from davinci.schedule.followers import BYTES, Followers, Whence
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.behind import Behind, behind_of
 from davinci.schedule.products.dense_rows import WORD_BYTES
@@ -30,7 +31,7 @@ from davinci.schedule.products.one_row import faster_way_round
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.products.product import ProductOperand as Factor
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import FRACTAL_BYTES, ceil_div
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 CONVOLUTION = "conv"
@@ -38,6 +39,9 @@ CONVOLUTION = "conv"
 COLUMN_ROWS = 64
 """Rows of C from which on a row, or a matrix, is better added by the cube, where that saves the
 vector unit sums of f32."""
+
+LEFT_TO_OTHERS = "left_to_others"
+"""A step that stands for an operator that vector cores beside the cube do."""
 
 NARROW, SHARE_OF_VECTOR = 4, 0.5
 """Fractals of columns up to which tiles are high, so that what the cube would multiply them with
@@ -82,7 +86,8 @@ def read_group(graph: Graph, machine: Machine | None = None) -> ProductGroup:
     products = [node for node in graph.nodes if is_product(node)]
     if len(products) != 1:
         raise NoSpace(f"{len(products)} products")
-    group = _ProductReader(graph, products[0]).read(machine)
+    beside = machine is not None and machine.cubes_apart
+    group = _ProductReader(graph, products[0], beside).read(machine)
     if machine is None:
         return group
     return replace(group, product=faster_way_round(group.product, machine))
@@ -115,7 +120,9 @@ def _has_room(adding: Epilogue, machine: Machine) -> bool:
 class _ProductReader(Followers):
     """Walks the operators of a group in order."""
 
-    def __init__(self, graph: Graph, node: Node) -> None:
+    def __init__(self, graph: Graph, node: Node, beside: bool) -> None:
+        """`beside`: whether vector cores beside the cube do what follows."""
+        self.beside = beside
         if len(node.values) != 2:
             raise NoSpace("a number as an operand of a product")
         # A convolution of groups is a product for each, with its columns of the result.
@@ -145,7 +152,7 @@ class _ProductReader(Followers):
             raise NoSpace("operands of a product that are computed in its group")
         outputs = self.outputs()
         nz = self.c.layout == NZ
-        self._require_turned(factors)
+        self._require_turned(factors, machine)
         users = [step for step in self.program.steps if self.sums in step.sources]
         if any(step.name == DEQUANTIZE for step in users) and (
             len(users) > 1 or self.sums in self.program.outputs
@@ -167,6 +174,23 @@ class _ProductReader(Followers):
         ways = [joined(own, self.casts_of.get(value, ())) for value in self.node.values]
         members = (own, ways[0], ways[1])
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs, members)
+
+    def record(self, node: Node) -> Operand | Whence:
+        """What a node makes; where vector cores beside the cube do what follows, they do also what
+        takes other arrays in than rows and matrices of C's shape."""
+        try:
+            return super().record(node)
+        except NoSpace:
+            elementwise = node.name in OPERATORS and OPERATORS[node.name].elementwise
+            if not self.beside or not (elementwise or node.name == "broadcast"):
+                raise
+        result = self.graph.arrays[node.result]
+        self._require_shape(result)
+        known = [self.known[value] for value in node.values]
+        sources = [value for value in known if isinstance(value, Value)]
+        if not sources:
+            return self.program.input(DTYPE_OF[result.element])
+        return self.program.step(LEFT_TO_OTHERS, sources, DTYPE_OF[result.element])
 
     def _apart(
         self, factors: tuple[int, ...], outputs: tuple[int, ...], machine: Machine
@@ -217,13 +241,17 @@ class _ProductReader(Followers):
             return 0
         return machine.buffer("BT").bytes // (SIDE * DTYPES[sums].itemsize)
 
-    def _require_turned(self, factors: Sequence[int]) -> None:
-        """Bytes lie in fractals along whose rows k runs: no load turns fractals of them."""
+    def _require_turned(self, factors: Sequence[int], machine: Machine | None) -> None:
+        """Bytes lie in rows or fractals along which k runs: no load turns fractals of them. Rows
+        become fractals on their way to L1 only where cubes have cores of their own."""
         values, flags = [self.graph.arrays[v] for v in factors], self.node.attributes
         if values[0].element != BYTES:
             return
         turned = flags.get(TRANSPOSE_A, False), flags.get(TRANSPOSE_B, False)
-        if turned != (False, True) or any(value.layout != NZ for value in values):
+        apart = machine is not None and machine.cubes_apart
+        words = all(value.layout == NZ or value.shape[-1] % BLOCK_BYTES == 0 for value in values)
+        in_nz = all(value.layout == NZ for value in values)
+        if turned != (False, True) or not (in_nz or (apart and words)):
             raise NoSpace(f"bytes in {values[0]} and {values[1]}")
 
     def _cast(self, node: Node) -> int:

@@ -1,6 +1,6 @@
 """Products whose k is split between cores: partial products, a meeting of all cores, and their sum.
 
-    P[p] = A[:, k of p] B[k of p, :]       in f32, in global memory; a core has some of them
+    P[p] = A[:, k of p] B[k of p, :]       in f32 (of bytes i32), in global memory; a core has some
     all cores meet
     C = P[0] + P[1] + ..  and what follows the product, in parts of C shared by all cores
 
@@ -23,6 +23,7 @@ from davinci.errors import CompileError
 from davinci.machine import Machine, prices
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.tensors import ND, NZ
+from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.choices import Choices, PartChoice, SplitChoice
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
@@ -153,6 +154,11 @@ class SplitProduct:
         return f"k in {self.parts.total} parts on {self.cores} cores, which meet{form}"
 
     @property
+    def element(self) -> str:
+        """Of partial products."""
+        return element_of(self.products[0].product)
+
+    @property
     def partial_shape(self) -> list[int]:
         """The array of all partial products in memory: [parts][m][n] or [parts][n / 16][m][16]."""
         product = self.products[0].product
@@ -254,7 +260,7 @@ def split_in(
     if _least(group.product, parts, split_cores, cores) >= most:
         return None
     node = next(node for node in graph.nodes if is_product(node))
-    sums, inputs = sums_of(graph, node, parts.total, fractals)
+    sums, inputs = sums_of(graph, node, parts.total, fractals, element_of(group.product))
     adders = split_cores.count(cores)
     plans = plans_of(partings_of(sums), split_cores.adding, adders)
     if len(plans) != 1:
@@ -308,15 +314,15 @@ def _least(product: Product, parts: PartsOfK, split_cores: SplitCores, cores: in
 
 
 def _can_be_split(group: ProductGroup, graph: Graph, split_cores: SplitCores) -> bool:
-    """Whether a product is one of two matrices of f16, or that become it, to rows or to whole
-    fractals, on cores that meet and have a vector unit each, or vector cores beside them."""
+    """Whether a product is one of two matrices, of f16, or that become it, or bytes, to rows or
+    whole fractals, on cores that meet and have a vector unit each, or vector cores beside them."""
     product, apart = group.product, split_cores.adders is not None
     if product.direct != apart or product.batch != 1 or product.image is not None:
         return False
     if split_cores.machine.split or not can_meet(split_cores.adding):
         return False
     node = next(node for node in graph.nodes if is_product(node))
-    if graph.windows or product.factor != "f16":
+    if graph.windows:
         return False
     return graph.arrays[node.result].layout == ND or _stays_in_fractals(graph, node)
 
@@ -406,7 +412,7 @@ def partial_products(
             a=replace(product.a, pitch=pitches["a"]),
             b=replace(product.b, pitch=pitches["b"]),
             c=ProductResult(fractals, 4),
-            epilogue=plain("f32", fractals),
+            epilogue=plain(DTYPE_OF[element_of(product)], fractals),
             meets=not product.direct,
         )
 
@@ -418,22 +424,33 @@ def partial_products(
     return PartialProducts(alike, own), PartialProducts(rest, cores - own)
 
 
+def element_of(product: Product) -> str:
+    """The type of sums, and so of partial products."""
+    return "i32" if product.factor == "s8" else "f32"
+
+
 def _partial_shape(m: int, n: int, parts: int, fractals: bool) -> list[int]:
     return [parts, n // SIDE, m, SIDE] if fractals else [parts, m, n]
 
 
-def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph, tuple[int, ...]]:
+def sums_of(
+    graph: Graph, node: Node, parts: int, fractals: bool, element: str = "f32"
+) -> tuple[Graph, tuple[int, ...]]:
     """What adds partial products up, and all else that the group's outputs need, whether it stands
-    behind the product or in front of it; and which of the group's inputs that takes."""
+    behind the product or in front of it; and which of the group's inputs that takes.
+
+    Args:
+        element: of partial products.
+    """
     made = Graph()
     result = graph.arrays[node.result]
     *outer, n = result.shape
     m = math.prod(outer)
     shape = tuple(_partial_shape(m, n, parts, fractals)) if fractals else (parts, *result.shape)
-    partial = made.add(Tensor(shape, "f32"))
+    partial = made.add(Tensor(shape, element))
 
     def step(name: str, value: int, shape: tuple[int, ...], **attributes: Any) -> int:
-        behind = made.add(Tensor(shape, "f32"))
+        behind = made.add(Tensor(shape, element))
         made.nodes.append(Node(name, (value,), behind, attributes, node.members))
         return behind
 
@@ -445,7 +462,7 @@ def sums_of(graph: Graph, node: Node, parts: int, fractals: bool) -> tuple[Graph
         total = step("transpose", total, (m, n // SIDE, SIDE), permutation=(1, 0, 2))
         total = step("reshape", total, result.shape)
     known = {node.result: total}
-    if result.element != "f32":
+    if result.element != element:
         known[node.result] = made.add(result)
         made.nodes.append(Node("cast", (total,), known[node.result], members=node.members))
     made.inputs = [partial]

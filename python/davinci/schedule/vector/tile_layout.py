@@ -301,17 +301,18 @@ class TileLayout:
 
     def _best_places(self, form: tuple[int, ...], dtype: str) -> RowPlaces:
         rows = math.prod(self.outer(form))
+        blocks, slices = self.tile.pitch // block_lanes(dtype), self._slices(form)
         room = self.spare or self.machine.buffers.UB.bytes // COPIED_SHARES[0]
         if self.larger is not None:
             places = self.larger.places(form, dtype)
             if self.larger.outer(form) == self.outer(form):
-                if rows == 1:  # of a shorter row, as many copies as it has turns for
-                    units = self.tile.pitch // block_lanes(dtype) // places.unit
-                    copies = places.copies if units >= places.copies else units
+                units = blocks // places.unit
+                if rows == 1 and units:  # of a shorter row, as many copies as it has turns for
+                    copies = min(places.copies, units)
                     places = replace(places, copies=math.gcd(units, copies))
-                return places
+                if blocks % (places.unit * places.copies) == 0:
+                    return places
             room = places.blocks * BLOCK_BYTES
-        blocks, slices = self.tile.pitch // block_lanes(dtype), self._slices(form)
         return best_places(
             rows,
             blocks,
