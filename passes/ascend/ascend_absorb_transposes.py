@@ -39,6 +39,7 @@ from davinci.passes.ascend.tensor_ops import (
     depends_on_constants,
     erase_unused,
     full_value,
+    is_f32,
     read_once,
     tensor_functions,
 )
@@ -60,7 +61,7 @@ class AscendAbsorbTransposesPass(Pass):
             foldable = mark_foldable(block)
             for operation in list(block.operations):
                 product = operation.operation
-                if product.name in PRODUCTS:
+                if product.name in PRODUCTS and not is_f32(product.operands[0]):
                     for number, flag in enumerate((TRANSPOSE_A, TRANSPOSE_B)):
                         operand = product.operands[number]
                         if not depends_on_constants(operand, foldable):

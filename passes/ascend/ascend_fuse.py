@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.errors import shipped
+from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
@@ -65,6 +66,7 @@ from davinci.passes.ascend.sums_by_cube import sums_by_cube
 from davinci.passes.ascend.tensor_ops import (
     HALF,
     ON_CUBE,
+    PRODUCTS,
     erase_unused,
     fold_numbers,
     is_elementwise,
@@ -92,7 +94,7 @@ class AscendFusePass(Pass):
     def run(self, op: Op) -> None:
         chip = machines.load(self.machine)
         if chip.split:
-            refuse_cube(op, chip.name)
+            refuse_cube(op, chip)
         machine, cores = machines.for_vector(chip), machines.vector_cores_for(chip, self.cores)
         together, apart = self.fusion == "all", chip if chip.split else None
         names = chosen(self.rewrites) if together else frozenset[str]()
@@ -146,7 +148,7 @@ class AscendFusePass(Pass):
             note(op, name, count)
 
 
-def refuse_cube(root: Op, machine: str) -> None:
+def refuse_cube(root: Op, machine: Machine) -> None:
     """Raises a `CompileError` where an operator needs work of the cube of which no kernels are made
     on a machine whose cube and vector cores run programs of their own."""
     for function in tensor_functions(root):
@@ -155,10 +157,12 @@ def refuse_cube(root: Op, machine: str) -> None:
             if op.name not in ON_CUBE:
                 continue
             element = tensor_of(op.operands[0].type).element
-            if element not in (HALF, BYTES):
+            singles = element == "f32" and machine.multiplies_f32 and op.name in PRODUCTS
+            if element not in (HALF, BYTES) and not singles:
                 fail(
                     op,
-                    f"needs the cube in a way of which the compiler makes no kernels for {machine}",
+                    f"needs the cube in a way of which the compiler makes no kernels for "
+                    f"{machine.name}",
                     found=f"{op.name.removeprefix('ascend.')} of {element}",
                     expected="factors of f16 or i8",
                     hint="compile for a machine whose cores have both units (ascend910, "

@@ -17,8 +17,9 @@ f16 may not hold, until they are divided (`wide_sums`), and, on machines with a 
 products and constant rows, which are rounded once (`begun_products`); arguments and results keep
 their type and are cast. Constant matrices beyond the range of f16 are scaled by powers of two
 (`rescale`). `fp32`: nothing is rounded; a product of f32 becomes several of f16 parts
-(`split_products`). Integer products are left alone. `scaled-fp16`: what `ascend-scale-values`
-leaves in f32 is treated as in `mixed`, but stored as it is.
+(`split_products`) where the cube has no f32, or windows of images are its rows. Integer products
+are left alone. `scaled-fp16`: what `ascend-scale-values` leaves in f32 is treated as in `mixed`,
+but stored as it is.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import Op, ir, owner_of
+from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
@@ -44,6 +46,7 @@ from davinci.passes.ascend.tensor_ops import (
     MOVES,
     ON_CUBE,
     POOL,
+    PRODUCTS,
     TensorOps,
     defining_op,
     definition,
@@ -72,10 +75,11 @@ class AscendLegalizePrecisionPass(Pass):
     precision: str = option(
         "mixed", "f16 products, f32 elsewhere; f16 or f32 everywhere; or scaled", PRECISIONS
     )
-    machine: str = option("ascend910", "machine file: has it a bias table")
+    machine: str = option("ascend910", "machine file: bias table, types of the cube")
 
     def run(self, op: Op) -> None:
-        begun = machines.load(self.machine).buffers.BT is not None
+        machine = machines.load(self.machine)
+        begun = machine.buffers.BT is not None
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
@@ -89,7 +93,9 @@ class AscendLegalizePrecisionPass(Pass):
                 op = operation.operation
                 if op.name in ON_CUBE and is_f32(op.operands[0]):
                     constants = [known(v, foldable) for v in op.operands]
-                    if self.precision == "fp32":
+                    if self.precision == "fp32" and machine.multiplies_f32 and op.name in PRODUCTS:
+                        turn_factors(op)
+                    elif self.precision == "fp32":
                         split_product(op, constants)
                     else:
                         in_f32 = op.results[0] in wide
@@ -111,6 +117,22 @@ class AscendLegalizePrecisionPass(Pass):
                 compute_softmax_of_halves(block)
                 erase_unused(block)
             mark_finite(block)
+
+
+def turn_factors(op: Op) -> None:
+    """Gives a product of f32 rows along which k runs, as the cube takes them."""
+    with op.location, ir.InsertionPoint(op):
+        ops = TensorOps()
+        for number, (flag, wanted) in enumerate(((TRANSPOSE_A, False), (TRANSPOSE_B, True))):
+            if (flag in op.attributes) == wanted:
+                continue
+            operand = op.operands[number]
+            *outer, rows, columns = range(tensor_of(operand.type).rank)
+            op.operands[number] = ops.transpose(operand, [*outer, columns, rows])
+            if wanted:
+                op.attributes[flag] = ir.UnitAttr.get()
+            else:
+                del op.attributes[flag]
 
 
 def narrow(op: Op) -> None:

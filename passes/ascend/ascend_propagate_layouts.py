@@ -26,8 +26,9 @@ from dataclasses import dataclass, replace
 
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of, tensor_type
+from davinci.machine import Machine
 from davinci.mlir import Op, ir, owner_of
-from davinci.operators.products import CUBE_TYPES
+from davinci.operators.products import CUBE_TYPES, PRODUCTS
 from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
@@ -60,18 +61,20 @@ class AscendPropagateLayoutsPass(Pass):
             free = mark_foldable(block)
             for operation in block.operations:
                 if operation.operation.name in ON_CUBE:
-                    require_cube_types(operation.operation)
+                    require_cube_types(operation.operation, machine)
                 if operation.operation.name in CONSTANTS:
                     free.add(operation.operation.results[0])
             Rewriter(block, free, LayoutChoice(block, free, machine).layouts())
             merge_equal(block)
 
 
-def require_cube_types(product: Op) -> None:
+def require_cube_types(product: Op, machine: Machine) -> None:
     """Fails unless the cube multiplies these element types."""
     a, b, c = (tensor_of(v.type).element for v in (*product.operands, product.result))
-    if c not in CUBE_TYPES.get((a, b), ()):
-        known = (f"{x} x {y} to {' or '.join(z)}" for (x, y), z in CUBE_TYPES.items())
+    singles = machine.multiplies_f32 and product.name.removeprefix("ascend.") in PRODUCTS
+    types = {pair: made for pair, made in CUBE_TYPES.items() if singles or "f32" not in pair}
+    if c not in types.get((a, b), ()):
+        known = (f"{x} x {y} to {' or '.join(z)}" for (x, y), z in types.items())
         fail(
             product,
             "has element types that the cube has not",

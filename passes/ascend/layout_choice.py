@@ -182,10 +182,12 @@ class LayoutChoice:
         """The cube takes and gives fractals; a kernel changes rows on their way, which costs.
 
         Windows are taken of fractals only. What is between the products of attention in one kernel
-        has no layout in memory: it counts as rows, which all its operators have.
+        has no layout in memory: it counts as rows, which all its operators have. Factors of f32 are
+        rows, whose fractals have other columns than what is stored in nz.
         """
         for number, operand in enumerate(op.operands):
-            if (op, number) in self._weights:
+            single = tensor_of(operand.type).element == "f32"
+            if single or (op, number) in self._weights:
                 self._use(operand, IN_ROWS, op)
                 continue
             node = self._operands[op, number] = self._network.node()

@@ -100,7 +100,7 @@ class LayoutCosts:
         if product.name in OF_WINDOWS and not gives_rows(product, value):
             return NEVER
         widths = {width_of(tensor_of(v.type).element) for v in product.operands}
-        if value == product.results[0] and widths in ({16}, {8}):
+        if value == product.results[0] and widths in ({16}, {8}, {32}):
             return self.moved(stored_bytes(kind))
         stored = all(full_value(v) is None for v in product.operands)
         if widths != {16} and not (widths == {8} and stored and self.rows_of_bytes):

@@ -65,7 +65,7 @@ def product_groups(
     found: list[list[Op]] = []
     for op in places:
         width = tensor_of(op.operands[0].type).bytes_each if op.name in ON_CUBE else 0
-        if width in (1, 2) or op.name == POOL:
+        if width or op.name == POOL:
             group: list[Op] = [op]
             if fuse:
                 growing = partial(_Growing, op, places, taken, products)

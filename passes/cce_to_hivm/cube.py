@@ -8,6 +8,7 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.columns import ColumnsOfFractals
 from davinci.dialects.cce.instructions import LOADS, RECTANGLE_LOADS
+from davinci.isa.cube import K_ALIGN
 from davinci.isa.strides import SharedDim, merge_dims
 from davinci.machine.views import loads_rectangles
 from davinci.mlir import Op, arith, ir
@@ -110,4 +111,6 @@ def emit_mad(
         "k": left.shape[1] * left.block,
         "n": right.shape[1] * SIDE,
     }
+    if K_ALIGN in record.fields:  # rows of fractals in L0A have no gaps
+        sizes[K_ALIGN.name] = 0
     emitter.instruction(record, [emitter.addresses.of(v) for v in operands], {**sizes, **fields})

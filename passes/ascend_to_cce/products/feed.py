@@ -13,7 +13,9 @@ from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Crossing, MatrixRows, RowRing
-from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview
+from davinci.passes.ascend_to_cce.vector.program import element_type
+from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview, viewed
+from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.events import Block, Fill, FractalSpan, Held
 from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -75,12 +77,21 @@ class FractalGroup:
     together: int
 
 
+WORDS = 2
+"""Words of 16 bits of an f32."""
+
+
 class Feed:
     """Fills L1 with pieces of one operand, and says where blocks of them are.
 
     Args:
         staging: of rows.
         direct: see `Crossing`.
+
+    Attributes:
+        l1: the slots, as words of 16 bits.
+        rows_in_l1: the same as elements of rows that come without staging.
+        words: of each of those.
     """
 
     def __init__(
@@ -98,8 +109,13 @@ class Feed:
             self.crossing = Crossing(
                 gm, staging.inbox, staging.crossing, direct, parting, staging.parting
             )
-        f16 = ir.F16Type.get()
-        self.l1 = [alloc([pieces.fractals * FRACTAL], f16, "L1") for _ in range(pieces.slots)]
+        self.words, self.l1 = 1, list[ir.Value]()
+        self.rows_in_l1 = self.l1
+        for _ in range(pieces.slots):
+            self._add_slot(pieces.fractals * FRACTAL)
+
+    def _add_slot(self, words: int) -> None:
+        self.l1.append(alloc([words], ir.F16Type.get(), "L1"))
 
     def fill(self, fill: Fill, region: ShareRegion) -> None:
         """Brings a part of a piece to its place; blocks count from the region's first fractals."""
@@ -120,14 +136,16 @@ class Feed:
         piece = held.piece
         along = [(block.k, region.k, piece.k), (block.other, region.other, piece.other)]
         rows, columns = along if self.operand.k_rows else along[::-1]
-        (row, height), (column, width) = elements(*rows[:2]), elements(*columns[:2])
+        (row, height), (column, width) = elements(*rows[:2]), elements(*columns[:2], self.words)
         batch = add(region.batch, block.batch)
         source = subview(self.gm, [batch, row, column], [1, height, width], drop=[0])
         pitch = rows[2].size * FRACTAL
         first = (columns[0].start - columns[2].start) * pitch
         first += (rows[0].start - rows[2].start) * FRACTAL
-        shape = [ceil_div(width, SIDE), height, SIDE]
-        cce.nd2nz(source, restride(self.l1[held.slot], shape, [pitch, SIDE, 1], first))
+        lanes = SIDE // self.words
+        shape, strides = [ceil_div(width, lanes), height, lanes], [pitch // self.words, lanes, 1]
+        target = restride(self.rows_in_l1[held.slot], shape, strides, first // self.words)
+        cce.nd2nz(source, target)
         if rest := -height % SIDE:
             place = [shape[0], rest * SIDE], [pitch, 1], first + height * SIDE
             cce.clear_l1(restride(self.l1[held.slot], *place))
@@ -222,10 +240,28 @@ class Feed:
             cce.load2d(source, target, transpose=self.operand.k_rows)
 
 
-def elements(span: FractalSpan, whole: Range) -> tuple[IndexLike, int]:
-    """The first element of a span of fractals of `whole`, and how many there are."""
+class SinglesFeed(Feed):
+    """Fills L1 with rows of f32 that are multiplied as they are."""
+
+    def __init__(self, gm: ir.Value, operand: ProductOperand, pieces: Pieces) -> None:
+        self.singles: list[ir.Value] = []
+        super().__init__(gm, operand, pieces, None)
+        self.words, self.rows_in_l1 = WORDS, self.singles
+
+    def _add_slot(self, words: int) -> None:
+        raw = alloc([words * WORD_BYTES], element_type("s8"), "L1")
+        self.l1.append(viewed(raw, [words], ir.F16Type.get()))
+        self.singles.append(viewed(raw, [words // WORDS], ir.F32Type.get()))
+
+
+def elements(span: FractalSpan, whole: Range, words: int = 1) -> tuple[IndexLike, int]:
+    """The first element of a span of fractals of `whole`, and how many there are.
+
+    Args:
+        words: of each element.
+    """
     count = min(whole.elements, span.stop * SIDE) - span.start * SIDE
-    return mul(add(whole.start, span.start), SIDE), count
+    return mul(add(whole.start, span.start), SIDE // words), count // words
 
 
 def common(a: FractalSpan, b: FractalSpan) -> FractalSpan:

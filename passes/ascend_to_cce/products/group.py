@@ -110,8 +110,8 @@ def matrices_in(gm: Mapping[int, ir.Value], graph: Graph, number: int, batch: in
 def factor_in(
     gm: Mapping[int, ir.Value], graph: Graph, product: Product, number: int, batch: int
 ) -> ir.Value:
-    """The buffer of A or B as a batch, in the words that it moves in."""
-    if product.factor == "f16":
+    """The buffer of A or B as a batch, in the words that it moves in, or f32."""
+    if product.factor != "s8":
         return matrices_in(gm, graph, number, batch)
     shape = graph.arrays[number].stored_shape
     *tail, lanes = shape[-3:] if graph.arrays[number].layout else shape[-1:]

@@ -21,7 +21,7 @@ from davinci.passes.analysis.lifetimes import alloc_bytes
 from davinci.passes.ascend_to_cce.products.bias import BiasRows
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.direct import DirectExit, make_zeros
-from davinci.passes.ascend_to_cce.products.feed import Feed, StagingBuffers
+from davinci.passes.ascend_to_cce.products.feed import Feed, SinglesFeed, StagingBuffers
 from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
 from davinci.passes.ascend_to_cce.products.parts import FactorViews
@@ -41,6 +41,7 @@ from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.events import Add, Ask, Event, Fill, Leave, Load, Mad, TurnRows
 from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Product, ProductSchedule
+from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -75,12 +76,12 @@ class ProductKernel(ShareWalk):
         own, of_a, of_b = members
         self.members, self.ways = own, {"a": of_a, "b": of_b}
         staging = None if product.direct else staging_of(product, schedule)
-        self.feeds = {"b": Feed(gm.b, product.b, schedule.b, None if product.b.nz else staging)}
+        self.feeds = {"b": self._feed(gm.b, "b", staging)}
         self.images: ImageFeed | None = None
         if product.image is not None:
             self.images = ImageFeed(gm.a, product.image, schedule.a)
         else:
-            self.feeds["a"] = Feed(gm.a, product.a, schedule.a, None if product.a.nz else staging)
+            self.feeds["a"] = self._feed(gm.a, "a", staging)
         tile, sums = schedule.tile, "s32" if product.factor == "s8" else "f32"
         self.l0 = {
             "a": [self.factors(tile.m * tile.k, "L0A") for _ in range(schedule.l0a)],
@@ -100,15 +101,25 @@ class ProductKernel(ShareWalk):
         else:
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
+    def _feed(self, gm: ir.Value, name: str, staging: StagingBuffers | None) -> Feed:
+        """What brings A or B."""
+        operand, pieces = self.product.operand(name), self.schedule.pieces(name)
+        if self.product.factor == "f32":
+            return SinglesFeed(gm, operand, pieces)
+        return Feed(gm, operand, pieces, None if operand.nz else staging)
+
     def factors(self, fractals: int, space: str) -> FactorViews:
         """A buffer of L0A or L0B."""
         element = element_type(self.product.factor)
         if self.product.factor == "f16":
             words = alloc([fractals * FRACTAL], element, space)
             return FactorViews(words, words, SIDE)
-        held = alloc([fractals * FRACTAL * WORD_BYTES], element, space)
+        size, lanes = fractals * FRACTAL * WORD_BYTES, BLOCK_BYTES // self.product.factor_bytes
+        held = alloc([size], element_type("s8"), space)
         words = viewed(held, [fractals * FRACTAL], ir.F16Type.get())
-        return FactorViews(words, held, SIDE * WORD_BYTES)
+        if self.product.factor == "s8":
+            return FactorViews(words, held, lanes)
+        return FactorViews(words, viewed(held, [fractals * SIDE * lanes], element), lanes)
 
     def keep_apart(self) -> None:
         """Gives all buffers addresses, one behind the other. Where a kernel has loops one after the

@@ -20,8 +20,8 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 
 def check_types(operation: Op, machine: Machine) -> None:
-    """f16 x f16 to f32 or f16, or bytes to i32, with `transpose_b` only, both in nz where no rows
-    become fractals on their way.
+    """f16 x f16 to f32 or f16; f32 to f32 where cubes take it, or bytes to i32, with `transpose_b`
+    only, bytes in nz where no rows become fractals on their way.
 
     Raises:
         CompileError: element types that the cube or load2d cannot take.
@@ -33,6 +33,8 @@ def check_types(operation: Op, machine: Machine) -> None:
     in_nz = machine.cubes_apart or a.layout == b.layout == NZ
     of_bytes = turned == [False, True] and in_nz
     if kinds in (("f16", "f16", "f32"), ("f16", "f16", "f16")):
+        return
+    if kinds == ("f32", "f32", "f32") and machine.multiplies_f32 and turned == [False, True]:
         return
     if kinds != ("i8", "i8", "i32") or not of_bytes:
         fail(

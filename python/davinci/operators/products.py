@@ -22,13 +22,16 @@ from davinci.operators.work import OperatorWork
 
 CUBE_TYPES = {
     ("f16", "f16"): ("f32", "f16"),
+    ("f32", "f32"): ("f32",),
     ("i8", "i8"): ("i32",),
     ("si8", "si8"): ("si32",),
 }
-"""Element types of A and B, and those the cube can give for them."""
+"""Element types of A and B, and those the cube can give for them; f32 by `multiplies_f32` of the
+machine."""
 
 FACTORS = ("f16", "f32", "i8")
-"""Element types of factors on tensors; `ascend-legalize-precision` brings f32 to f16."""
+"""Element types of factors on tensors; `ascend-legalize-precision` brings f32 to f16 where the cube
+does not take it."""
 
 TYPES = frozenset({*FACTORS, "i32", "si8", "si32"})
 
@@ -98,7 +101,7 @@ class BatchedProduct:
         count, a, c = math.prod(front), call.inputs[0], call.outputs[0]
         return OperatorWork(
             macs=count * m * n * k,
-            factor_bits=8 if a.bytes_each == 1 else 16,  # the cube has no wider factors
+            factor_bits=8 * a.bytes_each,
             read_bytes=count * (m * k + k * n) * a.bytes_each,
             write_bytes=count * m * n * c.bytes_each,
         )

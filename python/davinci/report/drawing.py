@@ -89,7 +89,8 @@ class Chart:
 def rooflines(record: Record) -> list[Chart]:
     """A plot for the cube and one for the vector unit; a unit that did nothing has none."""
     limits = record["limits"]
-    tops = {"f16": limits["macs_f16"], "i8": limits["macs_i8"]}
+    keys = {"f16": "macs_f16", "i8": "macs_i8", "f32": "macs_f32"}
+    tops = {name: limits[key] for name, key in keys.items() if key in limits}
     charts = [
         _chart(
             record,

@@ -10,11 +10,15 @@ at one a cycle over all cores used). It counts the work that the operator means
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from davinci.machine import Machine
 from davinci.report.program import Kernel
 from davinci.simulator.timing.profile import LaunchProfile
+
+FACTOR_BITS = {"s82s32": 8, "u8s82s32": 8, "f322f32": 32}
+"""Of the types of mads, where it is not 16."""
 
 
 def limits(machine: Machine, cores: int) -> dict[str, Any]:
@@ -29,12 +33,22 @@ def limits(machine: Machine, cores: int) -> dict[str, Any]:
     return {
         "macs_f16": cores * cube.m * cube.n * cube.k_b16,
         "macs_i8": cores * cube.m * cube.n * cube.k_b8,
+        **({"macs_f32": cores * cube.m * cube.n * cube.k_b32} if cube.k_b32 else {}),
         "vector_repeats": cores * machine.vector_units,
         "gm_read_bytes": min(inward, machine.cores * gm.read_bytes_per_cycle),
         "gm_write_bytes": min(outward, machine.cores * gm.write_bytes_per_cycle),
         "l2_read_bytes": min(inward, machine.cores * l2.read_bytes_per_cycle),
         "l2_write_bytes": min(outward, machine.cores * l2.write_bytes_per_cycle),
     }
+
+
+def macs_of(best: Mapping[str, float], work: Mapping[str, int]) -> float:
+    """Multiply-accumulates a cycle, of what `limits` gives, of factors as a kernel's work has them.
+
+    Args:
+        work: as `ascend.work` has it.
+    """
+    return best[{8: "macs_i8", 32: "macs_f32"}.get(work.get("factor_bits", 16), "macs_f16")]
 
 
 def bound_cycles(launch: LaunchProfile, kernel: Kernel, machine: Machine, cores: int) -> int:
@@ -47,9 +61,8 @@ def times(launch: LaunchProfile, kernel: Kernel, machine: Machine, cores: int) -
     best, traffic = limits(machine, cores), launch.traffic
     work = kernel.work or measured(launch, kernel)
     read, written = work.get("read_bytes", 0), work.get("write_bytes", 0)
-    macs = best["macs_i8" if work.get("factor_bits") == 8 else "macs_f16"]
     return {
-        "cube": work.get("macs", 0) / macs,
+        "cube": work.get("macs", 0) / macs_of(best, work),
         "vector": work.get("vector_repeats", 0) / best["vector_repeats"],
         "memory": max(
             read / best["l2_read_bytes"],
@@ -65,11 +78,11 @@ def measured(launch: LaunchProfile, kernel: Kernel) -> dict[str, int]:
 
     Arguments are taken to be read and written once, the last one being the output.
     """
-    bytes_ = any(name.startswith("mad.s32") for name in launch.instructions)
+    types = (name.partition(".")[2] for name in launch.instructions if name.startswith("mad"))
     *inputs, output = kernel.argument_bytes or (0,)
     return {
         "macs": launch.macs,
-        "factor_bits": 8 if bytes_ else 16,
+        "factor_bits": max((FACTOR_BITS.get(name, 16) for name in types), default=16),
         "vector_repeats": launch.vector_repeats,
         "read_bytes": int(min(sum(inputs), launch.traffic.read_bytes)),
         "write_bytes": output,

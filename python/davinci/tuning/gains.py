@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from davinci.machine import Machine, prices
-from davinci.report.limits import limits
+from davinci.report.limits import limits, macs_of
 
 WORTH = 0.005
 """Share of all cycles below which a gain is little, if nothing else is asked for."""
@@ -32,9 +32,8 @@ def least_cycles(work: Mapping[str, int], machine: Machine, cores: int) -> int:
         work: that its operators mean, as `ascend.work` has it.
     """
     best = limits(machine, cores)
-    macs = best["macs_i8" if work.get("factor_bits") == 8 else "macs_f16"]
     busy: tuple[float, ...] = (
-        work.get("macs", 0) / macs,
+        work.get("macs", 0) / macs_of(best, work),
         work.get("vector_repeats", 0) / best["vector_repeats"],
         work.get("read_bytes", 0) / best["l2_read_bytes"],
         work.get("write_bytes", 0) / best["l2_write_bytes"],

@@ -188,8 +188,8 @@ class ProductCosts:
         return self._mads(tile.m * tile.n * tile.k)
 
     def _mads(self, fractals: int, instructions: int = 1) -> Busy:
-        itemsize = 1 if self.product.factor == "s8" else 2
-        return Busy(m=prices.mad(self.machine, fractals, itemsize, instructions))
+        size = self.product.factor_bytes
+        return Busy(m=prices.mad(self.machine, fractals, size, instructions))
 
     def leave(self, schedule: ProductSchedule, part: tuple[int, int] | None = None) -> Busy:
         """A part of C and what it is combined with; `part`: columns and rows of a smaller one."""

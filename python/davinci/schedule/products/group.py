@@ -36,6 +36,9 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 CONVOLUTION = "conv"
 
+SINGLES = "f32"
+"""Factors that some cubes take as they are."""
+
 COLUMN_ROWS = 64
 """Rows of C from which on a row, or a matrix, is better added by the cube, where that saves the
 vector unit sums of f32."""
@@ -242,15 +245,21 @@ class _ProductReader(Followers):
         return machine.buffer("BT").bytes // (SIDE * DTYPES[sums].itemsize)
 
     def _require_turned(self, factors: Sequence[int], machine: Machine | None) -> None:
-        """Bytes lie in rows or fractals along which k runs: no load turns fractals of them. Rows
-        become fractals on their way to L1 only where cubes have cores of their own."""
+        """Bytes lie in rows or fractals along which k runs, and so do f32 that are multiplied as
+        they are, in rows: no load turns fractals of them. Rows become fractals on their way to L1
+        only where cubes have cores of their own."""
         values, flags = [self.graph.arrays[v] for v in factors], self.node.attributes
-        if values[0].element != BYTES:
+        singles = values[0].element == SINGLES and factors[0] in self.node.values
+        if singles and not (machine is None or machine.multiplies_f32):
+            raise NoSpace(f"a product of {values[0]}")
+        if not singles and values[0].element != BYTES:
             return
         turned = flags.get(TRANSPOSE_A, False), flags.get(TRANSPOSE_B, False)
         apart = machine is not None and machine.cubes_apart
-        words = all(value.layout == NZ or value.shape[-1] % BLOCK_BYTES == 0 for value in values)
         in_nz = all(value.layout == NZ for value in values)
+        words = singles or all(
+            value.layout == NZ or value.shape[-1] % BLOCK_BYTES == 0 for value in values
+        )
         if turned != (False, True) or not (in_nz or (apart and words)):
             raise NoSpace(f"bytes in {values[0]} and {values[1]}")
 
@@ -287,6 +296,8 @@ class _ProductReader(Followers):
         each_a, each_b, factor = of_a.bytes_each, of_b.bytes_each, "f16"
         if of_a.element == BYTES:
             k, each_a, each_b, factor = ceil_div(k, WORD_BYTES), WORD_BYTES, WORD_BYTES, "s8"
+        elif of_a.element == SINGLES and a in self.node.values:
+            k, each_a, each_b, factor = k * of_a.bytes_each // WORD_BYTES, 2, 2, SINGLES
         return Product(
             batch,
             m,

@@ -4,7 +4,7 @@ Names are those of BLAS; k is the contracted dimension. Sizes of a `Product` are
 a `ProductSchedule` fractals of 16. An operand in GM is a matrix of rows (ND) or fractals (Nz) of
 16- or 32-bit floats; the cube takes f16, so 32-bit ones are rounded on their way. Bytes lie in
 fractals whose rows have 32 bytes, like those of 16 f16: two of them, one after the other along k,
-are a word of 16 bits, and everything but a mad meets words.
+are a word of 16 bits, and everything but a mad meets words. So does an f32, which is two of them.
 
 What a schedule says:
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from davinci.isa.core import DTYPES
 from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.products.epilogue import Epilogue, plain
 from davinci.schedule.products.image import Image
@@ -69,7 +70,8 @@ class Product:
         epilogue: None if nothing is done to C.
         image: of which the rows of A are windows; None if A is a matrix.
         matrices: of B, which the batch takes in turn; 0 for one each.
-        factor: what a mad multiplies, "f16" or "s8"; of bytes `k` counts words.
+        factor: what a mad multiplies, "f16", "s8" or "f32"; of the others `k` counts words of 16
+            bits.
         meets: whether the cores of its kernel meet, for which they have a flag of their own from
             MTE2 to the vector unit.
     """
@@ -86,6 +88,11 @@ class Product:
     matrices: int = 0
     factor: str = "f16"
     meets: bool = False
+
+    @property
+    def factor_bytes(self) -> int:
+        """Bytes of an element that a mad multiplies."""
+        return DTYPES[self.factor].itemsize
 
     @property
     def direct(self) -> bool:

@@ -31,7 +31,7 @@ from davinci.schedule.products.behind import add_followers
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.epilogue import plain
-from davinci.schedule.products.group import ProductGroup, is_product
+from davinci.schedule.products.group import SINGLES, ProductGroup, is_product
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.side_by_side import PlannedPart, partings_of, plans_of
 from davinci.schedule.vector.space import NoSpace
@@ -322,7 +322,7 @@ def _can_be_split(group: ProductGroup, graph: Graph, split_cores: SplitCores) ->
     if split_cores.machine.split or not can_meet(split_cores.adding):
         return False
     node = next(node for node in graph.nodes if is_product(node))
-    if graph.windows:
+    if graph.windows or product.factor == SINGLES:
         return False
     return graph.arrays[node.result].layout == ND or _stays_in_fractals(graph, node)
 
