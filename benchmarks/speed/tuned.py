@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import pi, sqrt
+from math import isqrt, pi, sqrt
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -234,6 +234,9 @@ RMS_NORM = Operators(
     (node("RMSNormalization", "x scale", axis=-1),),
     rms_norm,
 )
+ADDITION = Operators(
+    lambda sizes: dict.fromkeys("ab", sizes), (node("Add", "a b"),), lambda a, b: a + b
+)
 SOFTMAX = Operators(lambda sizes: {"x": sizes}, (node("Softmax", "x", axis=-1),), softmax)
 GELU = Operators(lambda sizes: {"x": sizes}, (node("Gelu", "x", approximate="tanh"),), gelu)
 CONVOLUTION = Operators(
@@ -376,6 +379,7 @@ def published() -> Iterator[tuple[str, Row, float, float]]:
     import published_attention as rows_of_attention
     import published_convolution as convolutions
     import published_grouped as grouped
+    import published_memory as memory
     import published_products as products
     import published_split as splits
     import published_tiles as templates
@@ -411,8 +415,13 @@ def published() -> Iterator[tuple[str, Row, float, float]]:
         (m, n, k), b = tiles[0].size, tiles[0].b
         row = Row(f"product, B in {b},", layouts[b], (m, k, n), (m, k, n), "cold", 0)
         yield "catlass", row, min(map(templates.simulated, tiles)), 0.0
-    (m, k, n), b = templates.FLOATS.size, templates.FLOATS.b
-    versions = [how for _, how, _ in templates.TILES[f"{m} x {k} x {n} f32"]]
+    side = isqrt(memory.ELEMENTS)
+    past = memory.addition(
+        memory.VECTOR_CORES, memory.PUBLISHED_SIZE, memory.APART, bypass=memory.BYPASS
+    )
+    yield "no conflicts", Row("addition", ADDITION, (side, side), (64, 512), "warm", 0), past, 184.5
+    m, n, k = templates.FLOATS.size
+    versions = [how for _, how, _ in templates.TILES[f"{m} x {n} x {k} f32"]]
     row = Row("product of f32", FLOATS, (m, k, n), (m, k, n), "cold", 0, precision="fp32")
     yield "catlass", row, min(map(templates.simulated, versions)), 0.0
     for how, _ in splits.MEASURED:

@@ -39,6 +39,9 @@ PHASES = "ascend.phases"
 LAUNCHED_ALONE = "ascend.launched_alone"
 """Of a module whose kernels take less time with a launch each than as phases of one."""
 
+PAST_L2 = "ascend.past_l2"
+"""Attribute of a call: numbers of its operands that the kernel reads past the L2."""
+
 STREAMED = "ascend.streamed"
 """Of globals that are not in global memory: the host brings them to the arena for the launch that
 reads them."""

@@ -94,6 +94,7 @@ from davinci.passes.ascend.memory_limit import (
     storages_of,
 )
 from davinci.passes.ascend.overwriting import OVERWRITES, Buffer, in_place, shared_by
+from davinci.passes.ascend.past_l2 import reading_past_l2
 from davinci.passes.ascend.plan_choice import arena_bytes, chosen, compared, mark_arena
 from davinci.passes.ascend.staging import StageSearch
 from davinci.passes.ascend.streaming import arrivals, stream
@@ -160,7 +161,9 @@ class AscendBufferizePass(Pass):
         line_bytes = machine.gm.line_bytes
         points = compared(host.staging, self.plan, host.planned, line_bytes)
         staged.note_lifetimes()
-        applied = host.staging.apply(staged)
+        device = dict(symbols(op)).get("kernels")
+        kernels = dict(symbols(device)) if device is not None else {}
+        applied = reading_past_l2(host.staging.apply(staged), kernels, machine)
         same = host.plan.same
         brought: dict[int, list[Storage]] = {}
         for storage, stage in arrivals(staged.launches):

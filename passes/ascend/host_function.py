@@ -17,7 +17,7 @@ from davinci.elements import to_array, to_attribute
 from davinci.mlir import Op, func, function_type, ir, memref, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION
-from davinci.passes.analysis.kernels import BLOCKS, STREAMED
+from davinci.passes.analysis.kernels import BLOCKS, PAST_L2, STREAMED
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, memref_of
 from davinci.planning import Piece
 from davinci.units import BLOCK_BYTES, round_up, row_major
@@ -95,6 +95,7 @@ class Launch:
         shares: numbers of outputs and of the inputs whose bytes they may take, both counted from 0.
         is_copy: whether nothing is left to be done if they do.
         stage: number of what it shares a launch with; None if it has one of its own.
+        past_l2: numbers of the buffers that it reads past the L2.
     """
 
     kernel: str
@@ -106,6 +107,7 @@ class Launch:
     shares: Sequence[tuple[int, int]] = ()
     is_copy: bool = False
     stage: int | None = None
+    past_l2: tuple[int, ...] = ()
 
     @functools.cached_property
     def touches(self) -> tuple[Touch, ...]:
@@ -217,6 +219,8 @@ class HostBuilder:
             marks["ascend.members"] = builder.as_attribute(launch.members)
         if launch.stage is not None:
             marks["ascend.stage"] = builder.as_attribute(launch.stage)
+        if launch.past_l2:
+            marks[PAST_L2] = builder.as_attribute(launch.past_l2)
         builder.op("func.call", values, [], callee=callee, **marks)
 
     def _blocks_of(self, kernel: str) -> int:

@@ -22,7 +22,7 @@ from davinci.isa.cross_core import BY_FLAGS
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.narrow import from_stored, stored_dtype, to_stored
-from davinci.passes.analysis.kernels import MEETING, STAGE, STREAMED
+from davinci.passes.analysis.kernels import MEETING, PAST_L2, STAGE, STREAMED
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
 from davinci.runtime.fetches import Fetches
@@ -466,6 +466,8 @@ class HostProgram:
         self._stage = stage
         reader = len(self.launches) - 1, len(self.launches[-1].kernels) - 1
         self.fetches.read(arguments, loads, reader)
+        for number in attribute(op, PAST_L2, ()):
+            arguments[number] += self.device.machine.l2.bypass_offset_bytes or 0
         self.operators.append(tuple(attribute(op, "ascend.operators", ())))
         self.members.append(tuple(map(tuple, attribute(op, "ascend.members", ()))))
 
