@@ -27,6 +27,7 @@ PAGES = {
     "docs/tutorial.md": 0,
     "docs/cookbook.md": 1,
     "docs/placement.md": 0,
+    "docs/split-machines.md": 0,
     "docs/triton.md": 0,
 }
 FIGURE = re.compile(r"(\d[\d,]*[.,]\d+)(?= (?:cycles|microseconds|to \S+ microseconds))")
