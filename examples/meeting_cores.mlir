@@ -1,6 +1,6 @@
 // Divides 65,536 numbers by their sum, in one launch of 32 blocks that wait for each other.
 //
-//     npu-run examples/meeting_cores.mlir --inputs x=random
+//     npu-run examples/meeting_cores.mlir
 //
 // Each block adds up its share, stores the sum in its line of %sums, and waits until all have done so
 // (cce.sync_cores). Then it loads all sums. Its share has stayed in UB meanwhile. Without the operation,
