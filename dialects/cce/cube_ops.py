@@ -123,7 +123,7 @@ class MadOp(Cce.Operation, name="mad"):
 
     C1 A in L0A [m1, k1, 16, c], B in L0B [k1, n1, 16, c], C in L0C [n1, m1, 16, 16], contiguous. A
        of one row may be a vector, [1, k1, 1, c]: the first row of C's fractals is valid then.
-    C2 types f16 x f16 to f32 or f16, s8 x s8 and u8 x s8 to i32.
+    C2 types f16 x f16 to f32 or f16, bf16 x bf16 and f32 x f32 to f32, s8 x s8 and u8 x s8 to i32.
     """
 
     a: Operand[Any]
@@ -144,7 +144,8 @@ class MadBiasOp(Cce.Operation, name="mad_bias"):
     """Multiplies fractals and adds a row: every row of C is that of A * B and the bias.
 
     C1 A, B and C as those of `mad`, whole fractals; the bias in BT, [n1, 16], contiguous.
-    C2 types f16 x f16 to f32, s8 x s8 to i32; the bias has the type of C.
+    C2 types f16 x f16, bf16 x bf16 and f32 x f32 to f32, s8 x s8 to i32; the bias has the type of
+       C.
     """
 
     a: Operand[Any]

@@ -5,8 +5,8 @@ returned. Memory is an attribute of the type, `memref<16x16xf16, #cce.space<"L0A
 without it lies in GM. Which operation takes which shapes, types and spaces is written in
 docs/architecture.md; the constraints C1, C2, ... of an operation are numbered in its docstring.
 Alignment of addresses is the machine's matter: `convert-cce-to-hivm` checks it.
-Operations print in generic form; those of the cube are in `cube_ops.py`, those of the vector unit
-in `vector_ops.py`.
+`davinci.dialects.short_form` has the form in which npu-opt prints them. Those of the cube are in
+`cube_ops.py`, those of the vector unit in `vector_ops.py`.
 
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
@@ -92,7 +92,7 @@ class CopyL1Op(Cce.Operation, name="copy_l1"):
     """Moves a tile of the vector unit into L1, for the cube.
 
     With `copy_l0c` and `dequantize_l0c`, by which tiles of the cube leave L0C for the vector unit,
-    all that crosses from one unit to the other; on cores of two kinds a kernel is cut there.
+    all that crosses from one unit to the other; between cores of two kinds tiles cross in GM.
 
     C1 source in UB, destination in L1; of the same shape and element type.
     C2 contiguous runs are multiples of 32 bytes, and so are strides.

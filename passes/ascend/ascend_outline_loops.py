@@ -16,8 +16,9 @@ States, and what they are multiplied by, stay on the core over all steps
 (`davinci.schedule.loops.schedule`). Loops that do not wait for each other, as the two directions of
 a layer, are side by side in one launch; so are loops of which one takes rows of the other step by
 step, as layers one upon the other, with what lies between them (`loop_chains`), where that takes
-less time. Where they do not fit, or a step does what the core cannot,
-the step is copied as often as it is done. Needs the functions that `stablehlo-outline-loops` made.
+less time. Where they do not fit, or a step does what the core cannot (products, where cube and
+vector cores are apart), the step is copied as often as it is done. Needs the functions that
+`stablehlo-outline-loops` made.
 """
 
 from __future__ import annotations

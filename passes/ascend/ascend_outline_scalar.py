@@ -1,14 +1,16 @@
 """ascend-outline-scalar: makes kernels of the functions that @main calls.
 
 before:
-    %1 = call @sine_0(%0) : (tensor<8xf32>) -> tensor<8xf32>
-    func.func private @sine_0(%a: tensor<8xf32>) -> tensor<8xf32> { .. stablehlo.sine .. }
+    %1 = call @exponential_0(%0) : (tensor<8xf64>) -> tensor<8xf64>
+    func.func private @exponential_0(%a: tensor<8xf64>) -> tensor<8xf64> {
+      .. stablehlo.exponential .. }
 after:
-    %1 = call @sine_0(%0) : (tensor<8xf32>) -> tensor<8xf32>
-    func.func private @sine_0(tensor<8xf32>) -> tensor<8xf32>
+    %1 = call @exponential_0(%0) : (tensor<8xf64>) -> tensor<8xf64>
+    func.func private @exponential_0(tensor<8xf64>) -> tensor<8xf64>
     module @kernels {
-      func.func @sine_0(%a: memref<8xf32>, %r: memref<8xf32>)
-          attributes {ascend.kernel, ascend.op = "sine", ascend.unit = "scalar"} { scf.for .. }
+      func.func @exponential_0(%a: memref<8xf64>, %r: memref<8xf64>)
+          attributes {ascend.kernel, ascend.op = "exponential", ascend.unit = "scalar"} {
+        scf.for .. }
     }
 
 The scalar unit loads and stores GM element by element: correct and slow, and counted in reports.

@@ -1,12 +1,12 @@
 """convert-stablehlo-to-ascend: replaces StableHLO operations by ascend operators on tensors.
 
 before:
-    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ... -> tensor<8x4xf32>
-    %1 = stablehlo.reduce_precision %0, format = e5m10 : tensor<8x4xf32>
+    %0 = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0] : ... -> tensor<8x4xf32>
+    %1 = stablehlo.power %x, %y : tensor<8x4xi32>
 after:
-    %0 = "ascend.matmul"(%x, %w) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
-    %1 = call @reduce_precision_0(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
-    func.func private @reduce_precision_0(%a: tensor<8x4xf32>) -> tensor<8x4xf32> { .. }
+    %0 = "ascend.matmul"(%a, %w) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    %1 = call @power_0(%x, %y) : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+    func.func private @power_0(%a: tensor<8x4xi32>, %b: tensor<8x4xi32>) -> .. { .. }
 
 Needs static shapes, and calls inlined. An operation that has no ascend operator, or one that the
 vector unit has no instructions for on these types, nor on wider ones (`wider_integers`), becomes a

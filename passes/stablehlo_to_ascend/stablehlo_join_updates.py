@@ -6,7 +6,8 @@ before:
 after:
     %2 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<1x8xf32>, tensor<1x8xf32>) -> ..
 
-An update at a computed place is a kernel of the scalar unit; a concatenation is moved by the DMA.
+An update copies the array, unless that is its last use, and writes a part of it; a concatenation
+moves each part once, and may be part of a larger kernel.
 Chains of updates are what an unrolled scan leaves of the array that collects its results: as long
 as each has one use and they do not overlap, they become one concatenation, with slices of the
 operand between them where they leave gaps. An update of an argument whose next value it is stays:
