@@ -29,7 +29,12 @@ def make_parser() -> Parser:
     )
     add = parser.add_argument
     add("model", metavar="MODEL", nargs="?", help="what to run, see below")
-    add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
+    add(
+        "--machine",
+        metavar="NAME|FILE.toml",
+        help="ascend910 (default), ascend310, ascend310p, ascend910b, ascend950 (kernels written "
+        "by hand only), or a file",
+    )
     add("--cores", type=int, metavar="N", help="default: all of the machine")
     add("--precision", metavar="P", help="mixed (default), fp16, scaled-fp16 or fp32")
     add(
@@ -120,7 +125,7 @@ def make_parser() -> Parser:
     schedules.add_argument(
         "--tune", action="store_true", help="simulate kernels in several ways, take the best"
     )
-    add("--trials", type=int, metavar="N", help="ways of a kernel that --tune tries")
+    add("--trials", type=int, metavar="N", help="ways of a kernel that --tune tries; default: 24")
     add(
         "--tune-worth",
         type=float,
@@ -135,7 +140,13 @@ def make_parser() -> Parser:
         metavar="DEVICES",
         help="run layers on several devices, by names or a .toml file",
     )
-    add("--place", metavar="A", default="hope:lp", help="how --devices share layers: hope:lp, ...")
+    add(
+        "--place",
+        metavar="A",
+        default="hope:lp",
+        help="how --devices share layers: hope:lp (default), hope:gs, heft, dmdar, serial, single "
+        "or best",
+    )
     cache = parser.add_mutually_exclusive_group()
     cache.add_argument(
         "--cache",
@@ -166,7 +177,12 @@ def make_parser() -> Parser:
         help="measure what other arguments would gain, one by one and together",
     )
     add("--advise-seconds", type=float, metavar="S", help="begin nothing more after; default: 120")
-    add("--instruction-limit", metavar="N", type=int, help="most instructions of a block")
+    add(
+        "--instruction-limit",
+        metavar="N",
+        type=int,
+        help="most instructions of a block; default: 20 million",
+    )
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
         "--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter"
