@@ -16,9 +16,10 @@ INTRODUCTION = """# Operators of ascend
 Made from the records in `davinci.operators` by `python -m davinci.tools.reference docs`; do not
 edit.
 
-Operators are on tensors, `%r = "ascend.add"(%a, %b) : (tensor, tensor) -> tensor`. Constraints
-have the numbers that messages give. Element types are those that the operator's unit takes; with
-others it becomes a kernel for the scalar unit, on any type.
+Operators are on tensors, `%r = ascend.add %a, %b : tensor<8x4xf32>`. Constraints have the numbers
+that messages give. Element types are those that the operator's unit takes; others are computed in
+these (bytes in wider integers, unsigned integers as signed ones, f64 as its bits) where
+[passes](passes.md) have a way, and else by a kernel for the scalar unit, which takes any type.
 """
 
 ELEMENTWISE = """## Elementwise
