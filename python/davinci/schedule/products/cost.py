@@ -17,6 +17,7 @@ from davinci.machine.views import loads_rectangles
 from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.products import direct
 from davinci.schedule.products.dense_rows import (
+    DenseRows,
     ended,
 )
 from davinci.schedule.products.epilogue import Epilogue
@@ -96,6 +97,7 @@ class ProductCosts:
         self.missing, self.slower, self.shares = missing, slower, shares or {}
         self._steps_of: dict[tuple[int, bool, int, int], list[float]] = {}
         self._left: dict[tuple[int, bool, int, int], tuple[float, float]] = {}
+        self._parted: dict[DenseRows, float] = {}
 
     def beside_others(
         self, missing: float, slower: float, shares: Mapping[str, int]
@@ -103,6 +105,7 @@ class ProductCosts:
         """The same where other cores read as well; for arguments see the class."""
         found = ProductCosts(self.product, self.machine, missing, slower, shares)
         found._steps_of, found._left = self._steps_of, self._left
+        found._parted = self._parted
         return found
 
     def fill(self, name: str, pieces: Pieces, k: int, other: int) -> Busy:
@@ -135,7 +138,7 @@ class ProductCosts:
         there = min(rows * SIDE, whole)
         if pieces.dense:
             read = self._read(1, rows * SIDE * pitch, 0)
-            v = self._steps(parting(self.product, name, pieces, rows).parted())
+            v = self._parting(parting(self.product, name, pieces, rows))
             if operand.itemsize > 2:
                 v += self._change(operand, rows, columns, there)
             return Busy(read, v)
@@ -144,6 +147,12 @@ class ProductCosts:
         apart = 0 if run_bytes == pitch else pitch
         read = self._read(there, run_bytes, apart, self.shares.get(name, 1))
         return Busy(read, self._change(operand, rows, columns, there))
+
+    def _parting(self, way: DenseRows) -> float:
+        """V, steps that part dense rows; of equal rows, which many schedules have, once."""
+        if way not in self._parted:
+            self._parted[way] = self._steps(way.parted())
+        return self._parted[way]
 
     def _steps(self, steps: BufferSteps) -> float:
         """V, steps that wait for each other."""

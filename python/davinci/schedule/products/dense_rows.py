@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from davinci.isa.transpose import ROWS
@@ -39,6 +40,9 @@ TURNED, ENDS, WIDE = "turned", "ends", "wide"
 """Scratch buffers: the words of rows without gaps, those of their last blocks; rows in f32."""
 
 WORD_BYTES = 2
+
+PARTINGS_KEPT = 1024
+"""Ways in which rows are parted that are kept: the schedules of a product share few of them."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class DenseRows:
         """Rows that are whole blocks."""
         return ROWS // math.gcd(ROWS, self.words)
 
-    @property
+    @cached_property
     def digits(self) -> Digits:
         """The units that the lanes begin with, and how many each goes through."""
         return Digits.of(ceil_div(self.rows, self.unit), DIGITS)
@@ -101,7 +105,7 @@ class DenseRows:
         """Words that a row has apart besides its whole blocks, with the zeros behind it."""
         return len(self.places) * ROWS - self.whole
 
-    @property
+    @cached_property
     def scratch(self) -> dict[str, int]:
         """Elements of `dtype` of the buffers of blocks."""
         sizes = {TURNED: self.words, ENDS: self.end}
@@ -260,6 +264,7 @@ def fractal_rows(
     return DenseRows(rows, width, itemsize, places, pitch)
 
 
+@lru_cache(PARTINGS_KEPT)
 def parting_of(rows: int, columns: int, width: int, itemsize: int) -> DenseRows:
     """How dense rows become fractals [columns][16 rows + 1][16] of f16, or f32 [rows][columns][16].
 
