@@ -384,12 +384,12 @@ def _met_of(
         of_all = found.tried[cores]
         least = of_all.cycles + price.cycles(min(cores, of_all.blocks))
     split = split_of(group, graph, split_cores, cores, asked, price, least)
-    if target.adders is None:
-        return split or laid_out_of(product, machine, cores, asked, price, least)
-    if group.behind is not None:  # vector cores are at that
-        return split
     if split is not None:
         least = split.cycles + price.cycles(cores)
+    if target.adders is None:
+        return laid_out_of(product, machine, cores, asked, price, least) or split
+    if group.behind is not None:  # vector cores are at that
+        return split
     return laid_out_beside(product, split_cores, cores, asked, price, least) or split
 
 

@@ -97,6 +97,6 @@ def test_cores_that_meet_keep_a_flag_of_rows_that_come() -> None:
     product = Product(16, 64, 512, 64, *ROWS, ProductResult(True, 4))
     inboxes = [
         {each.inbox for each in Candidates(given, machine, 32, Wanted()).all()}
-        for given in (product, replace(product, meets=True))
+        for given in (product, replace(product, at_work=32))
     ]
     assert inboxes == [{machine.sync.event_ids}, {machine.sync.event_ids - 1}]

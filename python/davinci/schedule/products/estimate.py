@@ -149,7 +149,8 @@ def traffic_of(
         if product.operand(name).k_rows and size == tile and turns == 1
     }
     moved = memory_traffic(product, schedule, machine, used, panels)
-    rates = prices.share_of(machine, used)
+    working = max(used, product.at_work)
+    rates, memory = prices.share_of(machine, working), moved.cycles(machine) * working / used
     a, b = (
         math.inf if product.direct else rates.read * shares * size / missed
         for size, missed in zip(of_share, moved.operands, strict=True)
@@ -157,10 +158,10 @@ def traffic_of(
     return CoreTraffic(
         plain.beside_others(min(1.0, once / read), slower, alone),
         turns,
-        moved.cycles(machine),
+        memory,
         rates.l2_read,
         (a, b),
-        spans_of(product, moved, tiles, turns, moved.cycles(machine)),
+        spans_of(product, moved, tiles, turns, memory),
     )
 
 

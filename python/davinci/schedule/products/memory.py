@@ -71,7 +71,7 @@ def memory_traffic(
     of_fractal = beside_bytes(product)
     beside = used * share.batch * share.m * share.n * of_fractal
     whole_beside = product.batch * whole.m * whole.n * of_fractal
-    room, moved, rounds = machine.l2.bytes, [0.0, 0.0], [1.0, 1.0]
+    room, moved, rounds = room_of(product, machine, used), [0.0, 0.0], [1.0, 1.0]
     for i, name in enumerate("ab"):
         in_share = max(1.0, rounds_in_share[i])
         if of_turn[i] + (of_turn[1 - i] + beside) / in_share > room:
@@ -112,9 +112,13 @@ def _line_ratios(
             # All tiles of a share together read each of its lines once each at most.
             ratios[i] = min(prices.touched_bytes(machine, run, run, pitch) / run, size / part)
         touched += count * product.panel_bytes(name, part) * ratios[i]
-    if product.meets:  # other parts of k come to cores of their own meanwhile
-        touched *= max(1.0, machine.cores / used)
-    return (ratios[0], ratios[1]) if touched > machine.l2.bytes else (1.0, 1.0)
+    held = touched <= room_of(product, machine, used)
+    return (1.0, 1.0) if held else (ratios[0], ratios[1])
+
+
+def room_of(product: Product, machine: Machine, used: int) -> float:
+    """Bytes of the L2 for what so many cores touch, beside what others at work meanwhile do."""
+    return machine.l2.bytes * used / max(used, product.at_work)
 
 
 def goes_backwards(product: Product, machine: Machine) -> bool:

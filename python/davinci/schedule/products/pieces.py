@@ -12,7 +12,7 @@ from davinci.schedule.products.dense_rows import scratch_bytes
 from davinci.schedule.products.footprint import parting
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import Pieces, Product, Tile
-from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div, even_cut, even_cuts
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div, even_cut, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 IMAGE_PIECES = 6
@@ -110,10 +110,12 @@ class PieceWays:
 
     def spans_of_k(self, step: int, most: int) -> list[int]:
         """Whole steps of about `most` fractals: all of k, and about a third of it, with which the
-        cube begins sooner; or as many as there are room for, and those that divide it."""
+        cube begins sooner; or as many as there are room for, as many pieces of about the same
+        size, and those that divide it."""
         k, steps = self.product.fractals.k, max(1, most // step)
         if k <= steps * step:
             thirds = ceil_div(ceil_div(k, THIRDS), step) * step
             return [k, thirds] if most and thirds < k else [k]
+        even = round_up(even_cut(k, steps * step), step)
         parts = [part for part in range(steps, 0, -1) if k % (part * step) == 0]
-        return list(dict.fromkeys([steps * step, *(part * step for part in parts[:1])]))
+        return list(dict.fromkeys([steps * step, even, *(part * step for part in parts[:1])]))

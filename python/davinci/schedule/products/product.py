@@ -72,8 +72,8 @@ class Product:
         matrices: of B, which the batch takes in turn; 0 for one each.
         factor: what a mad multiplies, "f16", "s8" or "f32"; of the others `k` counts words of 16
             bits.
-        meets: whether the cores of its kernel meet, for which they have a flag of their own from
-            MTE2 to the vector unit.
+        at_work: cores at work at the same time, those that compute other parts of k among them,
+            all of which meet behind it; 0 where the product has its kernel to itself.
     """
 
     batch: int
@@ -87,7 +87,13 @@ class Product:
     image: Image | None = None
     matrices: int = 0
     factor: str = "f16"
-    meets: bool = False
+    at_work: int = 0
+
+    @property
+    def meets(self) -> bool:
+        """Whether the cores of its kernel meet, for which they have a flag of their own from MTE2
+        to the vector unit."""
+        return self.at_work > 0
 
     @property
     def factor_bytes(self) -> int:

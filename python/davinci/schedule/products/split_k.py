@@ -38,9 +38,9 @@ from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
-SHARES, SHARES_APART = (1, 2, 4), (1, 2, 4, 8)
-"""Most partial products that are weighed: as many as cores, half, a quarter; of cube cores apart
-an eighth as well, for they lay out no factors instead."""
+SHARES, SHARES_APART = (1, 2, 4, 8, 16), (1, 2, 4, 8)
+"""Most partial products that are weighed, in parts of the number of cores; of cube cores apart
+fewer."""
 
 SLOWER_MEMORY = 1.06
 """How many times as long the memory takes where k is split: cores read shorter rows, and in more
@@ -413,7 +413,7 @@ def partial_products(
             b=replace(product.b, pitch=pitches["b"]),
             c=ProductResult(fractals, 4),
             epilogue=plain(DTYPE_OF[element_of(product)], fractals),
-            meets=not product.direct,
+            at_work=0 if product.direct else cores,
         )
 
     alike = products(parts.count, parts.size)
