@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from davinci.passes.ascend_to_cce.vector.row_statistics import (
 )
 from davinci.passes.builder import alloc, op
 from davinci.passes.pipeline import runner
-from davinci.schedule.vector.row_places import RowPlaces, block_lanes, places_of, with_slot
+from davinci.schedule.vector.row_places import RowPlaces, block_lanes, places_of
 from davinci.schedule.vector.row_statistics import best_places, neutral, placing, reduction
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
@@ -246,7 +247,7 @@ def test_two_statistics_share_gaps(groups: int) -> None:
     rows, lanes = 16, 512
     x = np.random.default_rng(0).integers(-100, 100, (rows, lanes)).astype(np.float32)
     places = RowPlaces(rows, 8, pitch=8, groups=groups)
-    both = {"max": places, "min": with_slot(places, 1)}
+    both = {"max": places, "min": replace(places, slot=groups)}
     works = {
         kind: reduction(kind, rows, lanes, "f32", MACHINE, places=p).work
         for kind, p in both.items()

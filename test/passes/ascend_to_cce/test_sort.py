@@ -22,7 +22,7 @@ from davinci.schedule.sorts.first_keys import (
 )
 from davinci.schedule.sorts.keys import Keys, KeySteps
 from davinci.schedule.sorts.network import SortTile
-from davinci.schedule.sorts.schedule import longest_row, tiles_of
+from davinci.schedule.sorts.schedule import tiles_of
 from random_sorts import ALIKE, PLAIN, TOTAL, Sort, differs, random_keys, random_sort, sort_of
 
 CASES = [
@@ -193,7 +193,8 @@ def test_random_sorts(seed: int) -> None:
 
 @pytest.mark.parametrize(("below", "keys"), [(None, 16384), (100, 8192), (1 << 20, 8192)])
 def test_rows_as_long_as_they_fit(below: int | None, keys: int) -> None:
-    assert longest_row(Keys("largest", False, below), load("ascend910")) == keys
+    order, machine = Keys("largest", False, below), load("ascend910")
+    assert tiles_of(keys, order, machine) and not tiles_of(2 * keys, order, machine)
 
 
 def test_other_comparators_and_longer_rows_are_the_scalar_units() -> None:

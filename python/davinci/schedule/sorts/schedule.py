@@ -147,14 +147,6 @@ def tiles_of(
     return [tile for tile in tiles if tile.bytes <= machine.buffers.UB.bytes]
 
 
-def longest_row(keys: Keys, machine: Machine) -> int:
-    """Keys of the longest row that can be sorted in UB; 0 if none can."""
-    width, most = 1, 0
-    while tiles_of(width, keys, machine):
-        width, most = 2 * width, width
-    return most
-
-
 def tile_cycles(tile: SortTile, keys: Keys, columns: int, kept: int, machine: Machine) -> int:
     """Estimated cycles of a tile."""
     work = work_cycles(tile, keys.alike, kept, machine)

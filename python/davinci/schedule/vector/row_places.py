@@ -20,7 +20,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
@@ -206,8 +206,3 @@ def use_cycles(
         )
 
     return min(taking(0), taking(REPEAT_BLOCKS))
-
-
-def with_slot(places: RowPlaces, number: int) -> RowPlaces:
-    """The same for another statistic that shares the gaps."""
-    return replace(places, slot=number * places.groups)

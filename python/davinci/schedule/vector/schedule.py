@@ -107,18 +107,13 @@ def plan(
     return VectorPlan(graph, chooser.space, chooser.program_of(found), found, machine)
 
 
-def plans(
-    graph: Graph, machine: Machine, cores: int, meets: bool = False
-) -> list[VectorSchedule | PhasedSchedule]:
-    """The schedules that are weighed for a group.
-
-    Args:
-        meets: whether its cores may meet.
+def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
+    """The schedules that are weighed for a group whose cores do not meet.
 
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel.
     """
-    choosers = _choosers(graph, machine, cores, meets)
+    choosers = _choosers(graph, machine, cores, meets=False)
     choosers[0].require_rows()
     return [schedule for chooser in choosers for schedule in chooser.all()]
 
