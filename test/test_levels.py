@@ -21,9 +21,6 @@ from davinci.mlir import ir, make_context
 from davinci.passes.pipeline import pipelines, registry, runner
 from davinci.tools import npu_opt, npu_run
 
-pytestmark = pytest.mark.xdist_group("levels")
-"""The tests of one process share the texts of each level."""
-
 TEXT = """
 func.func private @twice(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.add %x, %x : tensor<f32>

@@ -18,9 +18,6 @@ from davinci.tools import picture
 
 pytest.importorskip("furo", reason="the site needs davinci-mlir[docs]")
 
-pytestmark = pytest.mark.xdist_group("site")
-"""The tests of one process share the site, which takes 15 s to build."""
-
 ROOT = Path(__file__).parents[2]
 PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / f"{n}.md" for n in ("README", "CONTRIBUTING"))]
 LOADED = re.compile(

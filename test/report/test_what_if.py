@@ -15,9 +15,6 @@ from davinci.report.what_if import read
 from davinci.simulator import Device
 from davinci.zoo import build
 
-pytestmark = pytest.mark.xdist_group("what_if")
-"""The tests of one process share the network."""
-
 CHANGES = [
     "mte2.l1_port=2x",
     "sync.flag_cycles=0",

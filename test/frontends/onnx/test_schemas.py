@@ -25,9 +25,6 @@ from davinci.errors import DavinciError
 from davinci.frontends.onnx.operators import LOWERINGS
 from onnx_support import node_model
 
-pytestmark = pytest.mark.xdist_group("schemas")
-"""The tests of one process share the models of all node tests, which take 15 s to make."""
-
 Parameter = tuple[str, str]
 """Operator, and name of an attribute or input."""
 
