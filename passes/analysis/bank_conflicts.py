@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.machine import Vector
@@ -49,6 +49,15 @@ class _Instruction:
     cycles: int
     depth: int
 
+    @property
+    def form(self) -> tuple[object, ...]:
+        """All that its losses depend on but where its operands begin."""
+        forms = (
+            (o.per_repeat, o.block_stride, o.repeat_stride, o.written, o.read)
+            for o in self.operands
+        )
+        return *forms, self.repeats, self.cycles, self.depth
+
     def lost(self, starts: tuple[int, ...], layout: BankLayout) -> float:
         """Cycles lost with operands that begin at these blocks, -1 for those left out."""
         placed = [(o, start) for o, start in zip(self.operands, starts, strict=True) if start >= 0]
@@ -63,11 +72,12 @@ class _Instruction:
 
 @dataclass
 class _Issued:
-    """An instruction, how often it is issued, and what it loses by where operands begin."""
+    """An instruction, how often it is issued, and what each of its form loses by where operands
+    begin."""
 
     instruction: _Instruction
+    lost: dict[tuple[int, ...], float]
     count: int = 0
-    lost: dict[tuple[int, ...], float] = field(default_factory=dict)
 
 
 class BankConflicts:
@@ -83,33 +93,54 @@ class BankConflicts:
         self._of: dict[ir.Value | str, list[_Issued]] = {}
         accesses = Accesses(Forms(), planned=False)
         issued: dict[_Instruction, _Issued] = {}
+        lost: dict[tuple[object, ...], dict[tuple[int, ...], float]] = {}
         for op in operations(kernel, "cce"):
             if op.name.removeprefix("cce.") in ELEMENTWISE and "lanes" not in op.attributes:
                 for found, count in self._instructions(op, accesses):
-                    issued.setdefault(found, _Issued(found)).count += count
+                    if found not in issued:
+                        issued[found] = _Issued(found, lost.setdefault(found.form, {}))
+                    issued[found].count += count
         for one in issued.values():
             for buffer in {operand.buffer for operand in one.instruction.operands}:
                 self._of.setdefault(buffer, []).append(one)
 
-    def lost(self, buffer: ir.Value, places: Mapping[ir.Value | str, int]) -> float:
-        """Cycles lost by the instructions that work on a buffer.
+    def losses(
+        self, buffer: ir.Value, places: Mapping[ir.Value | str, int]
+    ) -> Callable[[int], float]:
+        """What gives, for each address of a buffer, the cycles lost by the instructions that work
+        on it.
 
         Args:
-            places: addresses of this and other buffers; operands without one are left out.
+            places: addresses of other buffers; operands without one are left out.
         """
-        return sum(self._lost(one, places) for one in self._of.get(buffer, ()))
+        met: list[tuple[_Issued, list[int], list[int]]] = []
+        for one in self._of.get(buffer, ()):
+            operands, repeats = one.instruction.operands, one.instruction.repeats
+            own = [n for n, operand in enumerate(operands) if operand.buffer == buffer]
+            starts = [
+                self._start(operand, places[operand.buffer], repeats)
+                if operand.buffer in places
+                else -1
+                for operand in operands
+            ]
+            if len(own) > 1 or any(n not in own and start >= 0 for n, start in enumerate(starts)):
+                met.append((one, starts, own))
 
-    def _lost(self, one: _Issued, places: Mapping[ir.Value | str, int]) -> float:
+        def lost(address: int) -> float:
+            return sum(self._lost(one, starts, own, address) for one, starts, own in met)
+
+        return lost
+
+    def _lost(self, one: _Issued, starts: list[int], own: Sequence[int], address: int) -> float:
+        """Cycles lost by an instruction whose operands `own` lie in a buffer at an address, the
+        others begin at the blocks `starts`."""
         found = one.instruction
-        starts = tuple(
-            self._start(operand, places[operand.buffer], found.repeats)
-            if operand.buffer in places
-            else -1
-            for operand in found.operands
-        )
-        if starts not in one.lost:
-            one.lost[starts] = one.count * found.lost(starts, self._layout)
-        return one.lost[starts]
+        for number in own:
+            starts[number] = self._start(found.operands[number], address, found.repeats)
+        key = tuple(starts)
+        if key not in one.lost:
+            one.lost[key] = found.lost(key, self._layout)
+        return one.count * one.lost[key]
 
     def _start(self, operand: _Operand, address: int, repeats: int) -> int:
         """The first block of the group where an operand begins in the bank where its middle is."""

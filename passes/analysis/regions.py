@@ -65,10 +65,12 @@ def _without_run(region: StridedRegion, start: int, end: int) -> list[StridedReg
 def _between(region: StridedRegion, taken: StridedRegion) -> list[StridedRegion]:
     """What of a run lies before, between and behind others."""
     found, low = [], region.start
-    for number in range(taken.count):
+    first = max(0, (low - taken.start - taken.run) // taken.stride + 1)
+    end = min(taken.count, ceil_div(region.end - taken.start, taken.stride))
+    for number in range(first, end):  # others end before the run, or begin behind it
         start = taken.start + number * taken.stride
-        if low < (high := min(start, region.end)):
-            found.append(span(low, high - low))
+        if low < start:
+            found.append(span(low, start - low))
         low = max(low, start + taken.run)
     if low < region.end:
         found.append(span(low, region.end - low))

@@ -28,7 +28,7 @@ result goes to another row of banks than what is read with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
@@ -212,6 +212,7 @@ class _BankCost(Cost):
         self._bank = unit.bank_bytes
         self._places: dict[ir.Value | str, int] = {}
         self._known: dict[tuple[int, ...], float] = {}
+        self._losses: dict[int, Callable[[int], float]] = {}
 
     def of(self, number: int, address: int) -> float:
         """Places that look the same to the banks cost the same."""
@@ -220,11 +221,13 @@ class _BankCost(Cost):
         where = first if first == last else address // self._bank
         key = (number, address % self._groups, first, last, where)
         if key not in self._known:
-            places = {**self._places, buffer.alloc.result: address}
-            self._known[key] = self._conflicts.lost(buffer.alloc.result, places)
+            if number not in self._losses:
+                self._losses[number] = self._conflicts.losses(buffer.alloc.result, self._places)
+            self._known[key] = self._losses[number](address)
         return self._known[key]
 
     def settle(self, number: int, address: int) -> None:
+        self._losses.clear()
         self._places[self._buffers[number].alloc.result] = address
 
 

@@ -207,10 +207,10 @@ def operations(root: Op, *names: str) -> list[ir.Operation]:
         names: `stablehlo.add`, or a whole dialect, `stablehlo`; none for all operations.
     """
     found: list[ir.Operation] = []
+    dialects = tuple(f"{name}." for name in names if "." not in name)
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        name = op.name
-        if not names or name in names or name.partition(".")[0] in names:
+        if not names or (name := op.name) in names or name.startswith(dialects):
             found.append(op)
         return ir.WalkResult.ADVANCE
 

@@ -34,15 +34,16 @@ def add_meeting(launches: list[JoinedKernels], op: Op, call: KernelCall) -> int:
         message = f"has no argument of the number {MEETING}"
         expected = f"0 to {most}, or {BY_FLAGS} where cores meet by flags"
         fail(op, message, found=str(place), expected=expected)
-    first = len(launches) - 1
-    while launches[first].continues:
-        first -= 1
-    launches.append(JoinedKernels((call,), continues=True, meeting=place))
-    meet = [launch for launch in launches[first:] if launch.meets]
-    cores = max(launch.blocks for launch in meet)
-    kinds = frozenset().union(*(launch.kernels[0].programs for launch in meet))
-    for number in range(first, len(launches)):
-        launches[number] = replace(launches[number], launch_cores=cores, launch_kinds=kinds)
+    before, meeting = launches[-1], JoinedKernels((call,), continues=True, meeting=place)
+    cores = max(before.launch_cores, meeting.blocks)
+    kinds = before.launch_kinds.union(call.programs)
+    launches.append(replace(meeting, launch_cores=cores, launch_kinds=kinds))
+    if (cores, kinds) != (before.launch_cores, before.launch_kinds):
+        number, earlier = len(launches) - 1, True
+        while earlier:
+            number -= 1
+            earlier = launches[number].continues
+            launches[number] = replace(launches[number], launch_cores=cores, launch_kinds=kinds)
     return place
 
 

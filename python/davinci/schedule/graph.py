@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from davinci.operators import Tensor
@@ -48,7 +49,7 @@ class Node:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     members: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def values(self) -> tuple[int, ...]:
         """The operands that are arrays."""
         return tuple(v for v in self.operands if not isinstance(v, Scalar))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from davinci.machine import Machine, prices
 from davinci.operators import Tensor
 from davinci.operators.tensors import NZ
 from davinci.operators.vector_program import DTYPE_OF
-from davinci.schedule.graph import Graph, Scalar
+from davinci.schedule.graph import Graph, KeyedGraph, Scalar
 from davinci.schedule.moves.fractal_moves import IMPROVED, FractalMove, fractal_move
 from davinci.schedule.moves.index_maps import Pieces, ValueBox, reshaped
 from davinci.schedule.moves.painted import Painted, Painting
@@ -51,6 +52,8 @@ from davinci.schedule.vector.space import NoSpace
 MOST_LOADED = 8
 """Pieces that are moved together by words."""
 
+SCHEDULES_KEPT = 1024
+"""Schedules that are kept: of groups, on each number of cores that is weighed."""
 
 Way = Runs | Small | Scalars | Squares | WordMove | Painted | FractalMove
 
@@ -112,16 +115,23 @@ def move_plan(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPRO
     Raises:
         NoSpace: an operator does more than move elements, or there are too many pieces.
     """
-    outputs = []
+    known = KeyedGraph(graph.key(), graph)
+    return MovePlan(graph, _schedule(known, machine, cores, algorithm), machine)
+
+
+@lru_cache(maxsize=SCHEDULES_KEPT)
+def _schedule(known: KeyedGraph, machine: Machine, cores: int, algorithm: str) -> MoveSchedule:
+    """The schedule of a group's plan: passes weigh a group alone and as a part of others, on
+    several numbers of cores, and ask again when its kernel is built."""
+    graph, outputs = known.graph, []
     for value, pieces in zip(graph.outputs, pieces_of(graph), strict=True):
         chooser = _MoveChooser(graph, graph.arrays[value], machine, cores, algorithm)
         outputs.append(chooser.best(pieces))
     ways = [way for found in outputs for way in found]
     units = sum(way.units for way in ways)
-    schedule = MoveSchedule(
+    return MoveSchedule(
         tuple(outputs), max(1, min(units, cores)), int(time_of(ways, cores, machine))
     )
-    return MovePlan(graph, schedule, machine)
 
 
 def time_of(ways: Sequence[Way], cores: int, machine: Machine) -> float:
