@@ -18,7 +18,7 @@ def ragged(benchmark_script: Any) -> Any:
 def test_cycles(ragged: Any, sizes: tuple[int, int, int]) -> None:
     shape = ragged.Shape(*sizes, 32)
     taken, whole = (
-        ragged.cycles(each, "ascend910", "all")[0] for each in (shape, ragged.whole(shape))
+        ragged.Times.of(each, "ascend910").cycles for each in (shape, ragged.whole(shape))
     )
     assert taken <= ragged.MOST_RAGGED * whole
 
