@@ -90,13 +90,13 @@ class Split:
         parted: the operand, with a dimension split in parts and what is left of each.
         partial: a value for each part.
         dims: that the first step reduces.
-        part: the dimension of `partial` that the second one reduces.
+        left: dimensions of `partial` that the second one reduces.
     """
 
     parted: Tensor
     partial: Tensor
     dims: tuple[int, ...]
-    part: int
+    left: tuple[int, ...]
 
 
 def part_operands(block: ir.Block, parted: Sequence[ir.Value]) -> None:
@@ -161,29 +161,47 @@ def split(op: Op, chip: Chip) -> ir.Value | None:
         partial = ops.emit("reduce", [parted], best.partial, kind=kind, dims=best.dims)
         partial = begun(ops, partial, best.partial)
         made = Tensor(result.shape, element)
-        total = ops.emit("reduce", [partial], made, kind=kind, dims=(best.part,))
+        total = ops.emit("reduce", [partial], made, kind=kind, dims=best.left)
         op.result.replace_all_uses_with(ops.cast(total, result.element))
     op.erase()
     return parted
 
 
 def ways(source: Tensor, dims: tuple[int, ...], cores: int) -> Iterator[Split]:
-    """The ways to part a reduced dimension so that most cores have work."""
+    """The ways to part a reduced dimension so that most cores have work; of several that are
+    reduced the first step takes all, or only parts of one, so that it adds whole rows of lanes."""
     for dim in dims:
         size = source.shape[dim]
         counts = [n for n in range(2, min(size, WAVES * cores) + 1) if size % n == 0]
         for count in counts[-WAVES:]:
-            shape = (*source.shape[:dim], count, size // count, *source.shape[dim + 1 :])
-            first = tuple(d + (d >= dim) for d in dims)
-            kept = [i for i in range(len(shape)) if i not in first]
-            partial = replace(source, shape=tuple(shape[i] for i in kept))
-            yield Split(replace(source, shape=shape), partial, first, kept.index(dim))
+            yield way_of(source, dim, count, dims)
+        if len(dims) > 1:
+            for count in (1, *(n for n in counts if n <= cores)):
+                yield way_of(source, dim, count, (dim,), dims)
+
+
+def way_of(
+    source: Tensor,
+    dim: int,
+    count: int,
+    first: tuple[int, ...],
+    dims: tuple[int, ...] = (),
+) -> Split:
+    """A dimension in so many parts, in which the first step reduces all of `first`, and the second
+    the parts and what is left of `dims`."""
+    shape = (*source.shape[:dim], count, source.shape[dim] // count, *source.shape[dim + 1 :])
+    taken = tuple(d + (d >= dim) for d in first)
+    kept = [i for i in range(len(shape)) if i not in taken]
+    others = (d + (d > dim) for d in dims if d not in first)
+    left = tuple(sorted(kept.index(d) for d in (dim, *others)))
+    partial = replace(source, shape=tuple(shape[i] for i in kept))
+    return Split(replace(source, shape=shape), partial, taken, left)
 
 
 def cycles_of(way: Split, result: tuple[int, ...], kind: str, chip: Chip) -> float | None:
     """Estimated cycles of both steps with their launches, None of what no kernel can do."""
     first = graph_of_reduction(way.parted, way.partial.shape, kind, way.dims)
-    second = graph_of_reduction(way.partial, result, kind, (way.part,))
+    second = graph_of_reduction(way.partial, result, kind, way.left)
     return chip.cycles(first, second)
 
 

@@ -16,9 +16,11 @@ from davinci.operators.tensors import NZ
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.image_parts import joins_images
 from davinci.passes.ascend.layout_support import IN_PLACE, joins_in_place, joins_rows
+from davinci.passes.ascend.overlapping_windows import parts_at_windows
 from davinci.passes.ascend.product_grouping import is_widening, outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op, merged_reshape, users_of
 from davinci.schedule.graph import Graph
+from davinci.schedule.meetings import can_meet, meeting_cycles
 from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.side_by_side import cycles_of
 from davinci.schedule.vector.space import MOVES, NoSpace
@@ -58,6 +60,9 @@ class Judge:
     def __init__(self, machine: Machine, cores: int) -> None:
         self._machine, self._cores = machine, cores
         self.launch = machine.launch_cycles
+        meeting = meeting_cycles(machine, cores) if can_meet(machine) else self.launch
+        self.phase = min(self.launch, round(meeting))
+        """Cycles between two kernels that may be phases of one launch."""
         self._known: dict[Hashable, int | None] = {}
 
     def cycles(self, graph: Graph, growing: bool) -> int | None:
@@ -121,6 +126,9 @@ class Grouping:
         for group in dict.fromkeys(self._group.values()):
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
                 self._part(group)
+        if self._fuse:
+            for group in dict.fromkeys(self._group.values()):
+                self._part_at_windows(group)
         if self._beside:
             self._share_views()
             self._side_by_side()
@@ -151,6 +159,26 @@ class Grouping:
             for op in part.ops:
                 self._group[op] = part
             left = [op for op in left if self._group[op] is not part]
+
+    def _part_at_windows(self, group: FusedGroup) -> None:
+        """Parts a group where a value of which windows overlap, and each half of it likewise, if
+        that takes less time: it is computed once then."""
+        whole = self._cycles(self._trimmed(group).ops) if len(group.ops) > 1 else None
+        if whole is None:
+            return
+        found: tuple[int, list[FusedGroup]] = whole, []
+        for ops in parts_at_windows(group.ops):
+            halves = [FusedGroup(half) for half in ops]
+            cycles = [self._cycles(self._trimmed(half).ops) for half in halves]
+            if None in cycles:
+                continue
+            apart = sum(c for c in cycles if c is not None) - self._judge.launch + self._judge.phase
+            found = min(found, (apart, halves), key=lambda way: way[0])
+        for half in found[1]:
+            for op in half.ops:
+                self._group[op] = half
+        for half in found[1]:
+            self._part_at_windows(half)
 
     def _beginning(self, ops: list[Op]) -> list[Op]:
         """As many of the first operators as one kernel can hold, at least one: found by halving,
@@ -424,7 +452,18 @@ def is_part(op: Op) -> bool:
 
 def takes_time(op: Op) -> bool:
     """Whether an operator alone is a kernel; broadcasts are what others do by the way."""
-    return op.name not in FREE or (op.name == "ascend.slice" and not may_be_view(op))
+    if op.name == "ascend.slice":
+        return not may_be_view(op) or is_result(op)
+    return op.name not in FREE
+
+
+def is_result(op: Op) -> bool:
+    """Whether an operator's result, perhaps reshaped, is one of the function: it has a buffer of
+    its own then, and is copied there if it is a part of another value."""
+    return any(
+        user.name == "func.return" or (user.name == "ascend.reshape" and is_result(user))
+        for user in users_of(op)
+    )
 
 
 def may_be_view(op: Op) -> bool:

@@ -52,6 +52,23 @@ func.func @half(%x: tensor<5x1048576xf16>) -> tensor<5xf16> {
 
 // -----
 
+// Rows of 28 x 7 lanes are added first, in parts, then those that are left with the 7 lanes of each.
+// CHECK-LABEL: func.func @around
+// CHECK: %[[S:.*]] = "ascend.reshape"(%arg0) {{.*}} -> tensor<[[N:[0-9]+]]x{{[0-9]+}}x28x7xf32>
+// CHECK: %[[P:.*]] = "ascend.reduce"(%[[S]]) {{.*}}dims = array<i64: 1>{{.*}} -> tensor<[[N]]x28x7xf32>
+// CHECK: %[[B:.*]] = "ascend.reshape"(%[[P]]) {ascend.begins}
+// CHECK: %[[R:.*]] = "ascend.reduce"(%[[B]]) {{.*}}dims = array<i64: 0, 2>{{.*}} -> tensor<28xf32>
+// CHECK: return %[[R]]
+// ALONE-LABEL: func.func @around
+// ALONE-NEXT: "ascend.reduce"
+// ALONE-NEXT: return
+func.func @around(%x: tensor<2688x28x7xf32>) -> tensor<28xf32> {
+  %0 = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 0, 2>} : (tensor<2688x28x7xf32>) -> tensor<28xf32>
+  return %0 : tensor<28xf32>
+}
+
+// -----
+
 // A launch costs more than what is gained; cores have rows of their own; a prime has no equal parts.
 // CHECK-LABEL: func.func @whole
 // CHECK-NEXT: "ascend.reduce"(%arg0)

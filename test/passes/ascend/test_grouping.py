@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import davinci
 
@@ -133,3 +134,48 @@ def test_a_product_rounds_what_is_reshaped_first() -> None:
     count, (y,) = launches(text, x, w)
     assert count == 2
     np.testing.assert_allclose(y, x[0, 16:] @ w, rtol=1e-2, atol=1e-2)
+
+
+def sum_of_windows(function: str) -> str:
+    """A function of 30 x 30 places, and the sum of its nine windows of 28 x 28."""
+    large, small = "tensor<30x30x16xf32>", "tensor<28x28x16xf32>"
+    lines, total = [f"%e = stablehlo.{function} %x : {large}"], ""
+    for number, (i, j) in enumerate(np.ndindex(3, 3)):
+        part = f"[{i}:{i + 28}, {j}:{j + 28}, 0:16]"
+        lines.append(f"%w{number} = stablehlo.slice %e {part} : ({large}) -> {small}")
+        if total:
+            lines.append(f"%s{number} = stablehlo.add {total}, %w{number} : {small}")
+        total = f"%s{number}" if total else "%w0"
+    body = "\n".join(lines)
+    return f"func.func @main(%x: {large}) -> {small} {{\n{body}\nreturn {total} : {small}\n}}"
+
+
+@pytest.mark.parametrize(("function", "kernels"), [("tanh", 2), ("abs", 1)])
+def test_what_overlapping_windows_read_is_computed_once_where_it_is_dear(
+    function: str, kernels: int
+) -> None:
+    """Inside one kernel each window would compute its elements anew."""
+    executable = davinci.compile(sum_of_windows(function), launches="many")
+    x = np.random.default_rng(0).standard_normal((30, 30, 16)).astype(np.float32)
+    (y,) = executable.run(x).values()
+    assert len(executable.profile["launches_list"]) == kernels
+    whole = {"tanh": np.tanh, "abs": np.abs}[function](x)
+    windows = (whole[i : i + 28, j : j + 28] for i, j in np.ndindex(3, 3))
+    np.testing.assert_allclose(y, sum(windows), rtol=1e-4, atol=1e-4)
+
+
+def test_parts_of_a_value_that_are_results_are_one_kernel() -> None:
+    """Each has a buffer of its own, to which it is copied: all in one launch."""
+    text = """func.func @main(%x: tensor<64x16xf32>) -> (tensor<32x16xf32>, tensor<1x32x16xf32>) {
+  %r = stablehlo.reverse %x, dims = [0] : tensor<64x16xf32>
+  %a = stablehlo.slice %r [0:32, 0:16] : (tensor<64x16xf32>) -> tensor<32x16xf32>
+  %b = stablehlo.slice %r [32:64, 0:16] : (tensor<64x16xf32>) -> tensor<32x16xf32>
+  %c = stablehlo.reshape %b : (tensor<32x16xf32>) -> tensor<1x32x16xf32>
+  return %a, %c : tensor<32x16xf32>, tensor<1x32x16xf32>
+}"""
+    executable = davinci.compile(text, launches="many")
+    x = np.random.default_rng(0).standard_normal((64, 16)).astype(np.float32)
+    a, c = executable.run(x).values()
+    assert len(executable.profile["launches_list"]) <= 2
+    np.testing.assert_array_equal(a, x[:31:-1])
+    np.testing.assert_array_equal(c, x[None, 31::-1])
