@@ -69,6 +69,31 @@ func.func @around(%x: tensor<2688x28x7xf32>) -> tensor<28xf32> {
 
 // -----
 
+// Four rows of 14 numbers are seven blocks of 32 bytes, which are added together; not where a kernel
+// may compute what else is made of them.
+// CHECK-LABEL: func.func @blocks
+// CHECK: %[[S:.*]] = "ascend.reshape"(%arg0) {{.*}} -> tensor<512x20x4x14xf32>
+// CHECK: %[[E:.*]] = "ascend.exp"(%[[S]])
+// CHECK: %[[P:.*]] = "ascend.reduce"(%[[E]]) {{.*}}dims = array<i64: 1>{{.*}} -> tensor<512x4x14xf32>
+// CHECK: %[[B:.*]] = "ascend.reshape"(%[[P]]) {ascend.begins}
+// CHECK: %[[R:.*]] = "ascend.reduce"(%[[B]]) {{.*}}dims = array<i64: 1>{{.*}} -> tensor<512x14xf32>
+// CHECK: %[[T:.*]] = "ascend.reduce"(%arg1)
+// CHECK: return %[[R]], %[[T]]
+// ALONE-LABEL: func.func @blocks
+// ALONE-NEXT: "ascend.exp"
+// ALONE-NEXT: "ascend.reduce"
+// ALONE-NEXT: "ascend.reduce"
+func.func @blocks(%x: tensor<512x80x14xf32>, %y: tensor<512x80x14xf32>) -> (tensor<512x14xf32>, tensor<512x14xf32>, tensor<512x80x14xf32>) {
+  %e = "ascend.exp"(%x) : (tensor<512x80x14xf32>) -> tensor<512x80x14xf32>
+  %0 = "ascend.reduce"(%e) {kind = "add", dims = array<i64: 1>} : (tensor<512x80x14xf32>) -> tensor<512x14xf32>
+  %1 = "ascend.reduce"(%y) {kind = "max", dims = array<i64: 1>} : (tensor<512x80x14xf32>) -> tensor<512x14xf32>
+  %b = "ascend.broadcast"(%1) {dims = array<i64: 0, 2>} : (tensor<512x14xf32>) -> tensor<512x80x14xf32>
+  %2 = "ascend.sub"(%y, %b) : (tensor<512x80x14xf32>, tensor<512x80x14xf32>) -> tensor<512x80x14xf32>
+  return %0, %1, %2 : tensor<512x14xf32>, tensor<512x14xf32>, tensor<512x80x14xf32>
+}
+
+// -----
+
 // A launch costs more than what is gained; cores have rows of their own; a prime has no equal parts.
 // CHECK-LABEL: func.func @whole
 // CHECK-NEXT: "ascend.reduce"(%arg0)
