@@ -113,7 +113,12 @@ class AscendFoldConstantsPass(Pass):
 
 
 def fold_padded_rows(root: Op, block: ir.Block) -> None:
-    """Computes now what is left of rows that are repeated over fractals with padding."""
+    """Folds the broadcasts of constant rows that are left after layouts are chosen and whose
+    fractals have padding: a kernel does not read such rows in place.
+
+    Args:
+        root: what is lost in roundings to f16 is noted on it.
+    """
     lost: LostByPlace = {}
     if fold(block, mark_foldable(block, padded=True), lost):
         erase_unused(block)

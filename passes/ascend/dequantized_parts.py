@@ -225,7 +225,11 @@ class ScaledSums(QuantizedPart):
 
     @property
     def weights(self) -> Array:
-        """[rows, columns]"""
+        """The constant right factor of the product as a matrix, [k, columns].
+
+        Raises:
+            Unfit: it is no constant, or a batch of several matrices.
+        """
         owner = definition(self.product.operands[1])
         if owner is None:
             raise Unfit
@@ -367,8 +371,16 @@ def shift_of(scales: Array, most: Array, results: Array, bounded: bool) -> int:
 
 
 def shift_of_weights(largest: Array) -> int | None:
-    """The least power of two by which weights become f16, of each column the largest of which is
-    given; None if there is none."""
+    """The least power of two, at most `MOST_SHIFT`, by which all weights of a matrix are scaled up
+    before they are rounded to f16, so that no column loses more than f16's rounding.
+
+    Args:
+        largest: the largest absolute weight of each column.
+
+    Returns:
+        Its exponent s: 2^s times each of `largest` is at most `LARGEST`, and at least `FINE` where
+        it is not 0. None if there is no such s.
+    """
     for shift in range(MOST_SHIFT + 1):
         scaled = largest * 2.0**shift
         if scaled[scaled > 0].min(initial=1.0) >= FINE and scaled.max(initial=0.0) <= LARGEST:

@@ -315,7 +315,12 @@ def _build_vector(graph: Graph, buffers: list[ir.Value], operation: Op, target: 
 
 
 def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target: Target) -> int:
-    """Builds the kernel of a group around a product."""
+    """Builds the kernel of a group around one product, by given choices or the cost model's, and
+    notes the schedule on it; how many blocks have work.
+
+    Raises:
+        CompileError: no schedule fits, or the given one cannot be built.
+    """
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     kernel = parent_of(operation)
     given = given_choices(kernel, graph, target)
@@ -479,7 +484,7 @@ def _vector_builder_of(chosen: VectorPlan) -> type[PhasedBuilder | VectorBuilder
 
 
 def _buffer(value: ir.Value) -> ir.Value:
-    """The GM buffer that a tensor was made from."""
+    """The GM buffer, an argument of the kernel or a view of one, that a tensor was made from."""
     while value.owner.name in BOUNDARY:
         value = value.owner.operands[0]
         if isinstance(value.owner, ir.Block):

@@ -126,6 +126,7 @@ def _pipes(kernel: Op) -> tuple[set[Queue], bool]:
 
 
 def _emit(point: ir.InsertionPoint, node: SyncNode, actions: Iterable[Action]) -> None:
+    """Writes flags and barriers at a point before or behind the operation of a node."""
     with point, node.op.location:
         for action in actions:
             flag = action.flag

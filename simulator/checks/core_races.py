@@ -177,6 +177,16 @@ class CoreRaces:
         did: str,
         does: str,
     ) -> None:
+        """Holds accesses of two cores against each other that touch the same bytes with no order
+        between them: neither pipe knew, when it began, that the other one was done.
+
+        Args:
+            logs, others: accesses of `a` and of `b`, by pipe.
+            did, does: what they do, "reads" or "writes", for the message.
+
+        Raises:
+            DeviceFault: a race.
+        """
         for pipe, log in logs.items():
             for other_pipe, other in others.items():
                 first = np.searchsorted(log.numbers, other.known(a.seat.number, pipe), "right")

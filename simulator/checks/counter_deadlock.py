@@ -44,7 +44,13 @@ def counter_deadlock(
 
 
 def _wait(links: Sequence[CounterLink], waiting: Sequence[CounterLink], counters: Counters) -> str:
-    """What blocks wait for that all wait for the same."""
+    """A sentence that says at which counters some blocks wait, what these hold, and why no post of
+    them comes.
+
+    Args:
+        links: of the blocks, which all wait for the same.
+        waiting: of all blocks that have not ended.
+    """
     link, poll = links[0], _poll_of(links[0])
     others = f" and {len(links) - 1} more wait" if len(links) > 1 else " waits"
     text = f"{link.seat}{others} at {poll.place} for the {poll}"

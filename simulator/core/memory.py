@@ -160,7 +160,12 @@ class Memory:
 
 
 def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, Memory]:
-    """The memories of one core of that kind; those it has not hold no bytes."""
+    """The memories on the chip of one core of a kind; a memory that it lacks has a size of 0.
+
+    Args:
+        core: the kind, as in `core_types` of the machine file.
+        shadowed: whether they know which of their bytes were written.
+    """
     there = machine.core_types[core].memories
     found = {}
     for space in list(Space)[1:]:
@@ -288,8 +293,11 @@ class GlobalMemory(Memory):
         return found
 
     def first_unwritten(self, region: Region, base: int) -> int | None:
-        """As of any memory. Cores read the same regions over and over; what was written once is
-        until the host discards it."""
+        """Address of the first byte of a region that nobody wrote, None if there is none.
+
+        Regions that were found whole are kept until the host discards bytes, for cores read the
+        same ones over and over.
+        """
         if (region, base) in self._whole:
             return None
         found = super().first_unwritten(region, base)

@@ -326,7 +326,13 @@ def start(
 
 @LIBRARY.function
 def unit_place(t: Ints, row: int, unit: int, number: int) -> int:
-    """Where one of the units of L0C is that an instruction goes through, from its first one on."""
+    """The word at which the record of a unit of L0C begins: of the units that an instruction goes
+    through, rows of neighbours at a pitch, the one with this number.
+
+    Args:
+        row: of the instruction, in the table of steps.
+        unit: the first one that it goes through.
+    """
     steps = ints_at(t[Word.STEPS])
     rows = steps[row + StepColumn.UNIT_ROWS]
     place = unit + number // rows * steps[row + StepColumn.UNIT_PITCH] + number % rows

@@ -189,7 +189,12 @@ class ProductKernel(ShareWalk):
         cce.set_core_flag(pipe="FIX", flag=MADE)
 
     def leave(self, event: Leave, corner: Corner) -> None:
-        """A part of a tile of the share."""
+        """Sends fractals of a finished tile, rows `event.m` by columns `event.n` of L0C, on to C in
+        GM, by way of what the epilogue does to them.
+
+        Args:
+            corner: where the core's share of C begins.
+        """
         tile = event.tile
         shape = [event.n.size, event.m.size, SIDE, SIDE]
         strides = [tile.m.size * FRACTAL, FRACTAL, SIDE, 1]

@@ -202,14 +202,18 @@ def schedule_with(
     meeting: int = 0,
     rest: int = 0,
 ) -> LoopSchedule:
-    """The schedule with so many rows and lanes of a core.
+    """The fastest schedule in which a core has so many rows and lanes, by estimated cycles: right
+    factors in L0B, some or none of them, results side by side or not, on either side of the cube.
 
     Args:
+        axis: that rows are counted along; None if there is one row.
+        rows, lanes: of each core, in elements; the last core may have fewer.
+        units: cores at work.
         meeting: lines of counters that a core looks at; 0 if cores share rows and do not meet.
         rest: steps of other loops before and behind those of this one.
 
     Raises:
-        NoSpace: it does not fit.
+        NoSpace: none of them fits into the memories of a core.
     """
     shares = meeting > 0
     pitch = _pitch(group, lanes)

@@ -42,7 +42,8 @@ class Footprint:
 
 
 def crossing_bytes(operand: ProductOperand, pieces: Pieces) -> tuple[int, int]:
-    """Bytes in UB of rows that come at once, and of the fractals made of them; 0 of fractals."""
+    """Bytes in UB of the rows of an operand that are loaded at once, and of the fractals that are
+    made of them there; both 0 of an operand that goes to L1 without passing UB."""
     if operand.nz or operand.direct:
         return 0, 0
     columns = pieces.other if operand.k_rows else pieces.k

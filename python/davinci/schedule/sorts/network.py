@@ -439,7 +439,12 @@ class _Network:
         self.source, self.target = self.target, self.source
 
     def _turn(self) -> Iterator[NetworkStep]:
-        """From the natural order to the turned one."""
+        """Transpositions that bring the keys of `source` from the natural order, rows one behind
+        the other, to the turned one, in which an exchange takes whole blocks.
+
+        First 16 neighbouring blocks are transposed together, then 16 that lie apart. The turned
+        keys are in `source` again.
+        """
         yield self._transposed(self._tiles(self.source), self._tiles(self.target))
         self._are_turned(self.in_row)
         for words, places in self._words():
@@ -449,7 +454,7 @@ class _Network:
         self._are_turned(self.used)
 
     def _turn_back(self) -> Iterator[NetworkStep]:
-        """From the turned order to the natural one."""
+        """The transpositions of `_turn` backwards: keys of `source` are in rows again."""
         for words, places in self._words():
             yield self._transposed(
                 replace(places, buffer=self.source), replace(words, buffer=self.target)

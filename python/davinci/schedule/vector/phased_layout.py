@@ -121,7 +121,11 @@ class _RingAssignment:
         return found + [stores[number] for number in phase.outputs]
 
     def phase(self, number: int) -> dict[Value, int]:
-        """The rings of the values of a phase."""
+        """The number of the ring of each value that a phase has in UB, by its place in `found`.
+
+        Phases are asked for in their order: a ring is free for a later value once the last phase
+        that reads its value is done.
+        """
         phase, program = self.phases.phases[number], self.layout.program
         of = dict(self.of_kept)
         last = {source: i for i, step in enumerate(phase.steps) for source in step.sources}
