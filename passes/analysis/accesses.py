@@ -137,6 +137,15 @@ class Accesses:
             offset = offset.plus(self._forms.of(index).times(stride * item))
         return ByteAccess(place.memory, offset, (), item, place.low, place.high)
 
+    def of_operand(self, value: ir.Value, user: Op) -> ByteAccess:
+        """The access of `user` to a memref that it reads or writes: to one element for loads and
+        stores of the scalar unit, else to all of it."""
+        if user.name == "memref.load":
+            return self.of_element(value, list(user.operands)[1:], user)
+        if user.name == "memref.store":
+            return self.of_element(value, list(user.operands)[2:], user)
+        return self.of_view(value, user)
+
     def _place(self, value: ir.Value, user: Op) -> _Place:
         if value not in self._places:
             self._places[value] = self._find(value, user)

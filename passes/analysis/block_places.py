@@ -130,11 +130,7 @@ class KernelPlaces:
             if space_name(value.type) != "GM":
                 continue
             try:
-                if op.name in ("memref.load", "memref.store"):
-                    indices = list(op.operands)[1 if op.name == "memref.load" else 2 :]
-                    access = self._accesses.of_element(value, indices, op)
-                else:
-                    access = self._accesses.of_view(value, op)
+                access = self._accesses.of_operand(value, op)
             except CompileError as error:
                 raise NotProvable(str(error.message)) from None
             if isinstance(access.memory, str):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from davinci import machine as machines
 from davinci.dialects.base import attribute
+from davinci.dialects.cce.buffers import space_name
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations, parent_of, symbol_name
+from davinci.mlir import Op, ir, operations, parent_of, symbol_name, symbols
 from davinci.operators import products
 
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
@@ -89,6 +92,21 @@ def kernels(root: Op) -> list[Op]:
 
     root.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def known_kernels(root: Op) -> dict[str, ir.Operation]:
+    """The functions of the module `@kernels` by their names; none where there is no such module."""
+    module = dict(symbols(root)).get("kernels")
+    return {} if module is None else dict(symbols(module))
+
+
+def scalar_accesses(kernel: Op) -> Iterator[tuple[bool, ir.Value]]:
+    """Arrays in global memory that the scalar unit accesses, each with whether it loads."""
+    for access in operations(kernel, "memref.load", "memref.store"):
+        load = access.name == "memref.load"
+        array = access.operands[0 if load else 1]
+        if space_name(array.type) == "GM":
+            yield load, array
 
 
 def launched_programs(root: Op) -> dict[str, list[str]]:

@@ -33,6 +33,13 @@ VIEWS = frozenset(
 """Operations whose result is another view of their first operand."""
 
 
+def viewed_buffer(value: ir.Value) -> ir.Value:
+    """The buffer or argument behind all views that a memref is made of."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
+        value = value.owner.operands[0]
+    return value
+
+
 @dataclass(eq=False)
 class AllocatedBuffer:
     """A `memref.alloc` in an on-chip memory.

@@ -28,6 +28,7 @@ from davinci.errors import CompileError
 from davinci.mlir import (
     MLIRError,
     Op,
+    callee_of,
     func,
     function_type,
     ir,
@@ -53,7 +54,7 @@ class AscendOutlineScalarPass(Pass):
         calls: dict[str, list[Op]] = defaultdict(list)
         for entry in tensor_functions(op):
             for call in operations(entry, "func.call"):
-                calls[ir.FlatSymbolRefAttr(call.attributes["callee"]).value].append(call)
+                calls[callee_of(call)].append(call)
         functions = dict(symbols(op))
         for name, same in calls.items():
             if functions[name].regions[0].blocks:

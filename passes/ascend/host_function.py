@@ -17,7 +17,7 @@ from davinci.elements import to_array, to_attribute
 from davinci.mlir import Op, func, function_type, ir, memref, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION
-from davinci.passes.analysis.kernels import BLOCKS, PAST_L2, STREAMED
+from davinci.passes.analysis.kernels import BLOCKS, PAST_L2, STREAMED, known_kernels
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, memref_of
 from davinci.planning import Piece
 from davinci.units import BLOCK_BYTES, round_up, row_major
@@ -174,8 +174,7 @@ class HostBuilder:
         same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self._symbols = dict(symbols(root))
-        device = self._symbols.get("kernels")
-        self._kernels = dict(symbols(device)) if device is not None else {}
+        self._kernels = known_kernels(root)
         self._globals: list[str] = []
         self._views: dict[Hashable, ir.Value] = {}
         self._declarations: dict[str, str] = {}

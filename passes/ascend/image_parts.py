@@ -14,8 +14,9 @@ from collections.abc import Iterator
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import Op, ir, root_of, symbols
+from davinci.mlir import Op, callee_of, ir, root_of
 from davinci.operators.tensors import NZ
+from davinci.passes.analysis.kernels import known_kernels
 from davinci.passes.ascend.kernel_outline import memref_of
 from davinci.passes.ascend.layout_support import joins_nz
 from davinci.passes.ascend.tensor_ops import defining_op, users_of
@@ -122,5 +123,4 @@ def _is_written_apart(value: ir.Value) -> bool:
 
 def _kernel(call: Op) -> Op:
     """The kernel that a call means."""
-    name = str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
-    return dict(symbols(dict(symbols(root_of(call)))["kernels"])).get(name, call)
+    return known_kernels(root_of(call)).get(callee_of(call), call)

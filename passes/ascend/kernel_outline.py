@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.errors import CompileError
-from davinci.mlir import Op, ir, location_text, symbols
+from davinci.mlir import Op, ir, location_text
+from davinci.passes.analysis.kernels import known_kernels
 
 
 def prepared(root: Op, caller: Op) -> str:
     """Name of the kernel that a `func.call` means, which must be there already."""
     callee = str(ir.SymbolRefAttr(caller.attributes["callee"]).value[-1])
-    module = dict(symbols(root)).get("kernels")
-    found = dict(symbols(module)).get(callee) if module else None
+    found = known_kernels(root).get(callee)
     if found is None or "ascend.kernel" not in found.attributes:
         raise CompileError(
             "'func.call' op calls a function that is not a kernel on memrefs",

@@ -16,7 +16,7 @@ from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, symbols, unique
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import CORES, seen_by, takes_both
+from davinci.passes.analysis.kernels import CORES, known_kernels, seen_by, takes_both
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_group import group_of_kernel
 from davinci.passes.ascend.streaming import arrivals
@@ -257,7 +257,7 @@ class StageSearch:
     def _kernel(self, name: str) -> KernelWays | None:
         """A kernel on several numbers of cores; None if it shares no launch."""
         if name not in self._kernels:
-            kernel = dict(symbols(dict(symbols(self._root))["kernels"]))[name]
+            kernel = known_kernels(self._root)[name]
             if takes_both(kernel, self._chip):
                 self._kernels[name] = None
                 return None
@@ -291,8 +291,7 @@ class StageSearch:
 
     def _for_cores(self, name: str, cores: int, itself: bool) -> str:
         """The kernel for that many cores: itself, or a copy."""
-        module = dict(symbols(self._root))["kernels"]
-        known = dict(symbols(module))
+        known = known_kernels(self._root)
         kernel = known[name]
         if not itself:
             with ir.InsertionPoint(kernel):

@@ -28,7 +28,7 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.errors import InputError
-from davinci.mlir import Op, ir, operations, symbol_name
+from davinci.mlir import Op, callee_of, ir, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import (
     BLOCKS,
@@ -126,6 +126,6 @@ def update_launches(root: Op, blocks: dict[str, int]) -> None:
     kernels_of = launched_kernels(root)
     for call in operations(root, "func.call"):
         if BLOCKS in call.attributes:
-            kernel = kernels_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+            kernel = kernels_of.get(callee_of(call))
             if kernel in blocks:
                 call.attributes[BLOCKS] = builder.as_attribute(blocks[kernel])

@@ -8,7 +8,18 @@ from collections.abc import Sequence
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.build import SomeBlocks
 from davinci.isa.counters import LINE_BYTES
-from davinci.mlir import Op, arith, ir, memref, operations, root_of, symbol_name, symbols, unique
+from davinci.mlir import (
+    Op,
+    arith,
+    callee_of,
+    ir,
+    memref,
+    operations,
+    root_of,
+    symbol_name,
+    symbols,
+    unique,
+)
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import MEETS, launched_kernels
 from davinci.passes.ascend_to_cce import Target
@@ -30,11 +41,7 @@ def add_arguments(kernel: Op, kinds: Sequence[ir.MemRefType]) -> list[ir.Value]:
     for _, function in symbols(root):
         if symbol_name(function) in declared:
             function.attributes["function_type"] = kernel.attributes["function_type"]
-    calls = [
-        call
-        for call in operations(root, "func.call")
-        if ir.FlatSymbolRefAttr(call.attributes["callee"]).value in declared
-    ]
+    calls = [call for call in operations(root, "func.call") if callee_of(call) in declared]
     if calls:
         globals_ = [_zeros(root, kind) for kind in kinds]
         for call in calls:

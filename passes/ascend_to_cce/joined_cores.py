@@ -18,7 +18,7 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations, symbol_name
+from davinci.mlir import Op, callee_of, ir, operations, symbol_name
 from davinci.passes.analysis.kernels import (
     CORES,
     LAUNCHED_ALONE,
@@ -138,7 +138,7 @@ def phases_of(root: Op, groups: Mapping[str, Any], machine: Machine) -> LaunchPh
     count, stage, least, taken = 0, None, 1, 0
     calls: Counter[str] = Counter()
     for call in operations(root, "func.call"):
-        name = kernels_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, "")
+        name = kernels_of.get(callee_of(call), "")
         if name not in groups:
             continue
         calls[name] += 1

@@ -9,6 +9,7 @@ from davinci.elements import Array, to_attribute
 from davinci.mlir import (
     Op,
     attribute_names,
+    callee_of,
     func,
     ir,
     memref,
@@ -109,7 +110,7 @@ def _hand_to_calls(root: Op, callee: str, kinds: list[ir.Type], constants: list[
     """Calls of a declared kernel get memory for what cores hand to each other, and constants."""
     count = len(kinds) - len(constants)
     for call in operations(root, "func.call"):
-        if ir.FlatSymbolRefAttr(call.attributes["callee"]).value != callee:
+        if callee_of(call) != callee:
             continue
         with ir.InsertionPoint(call), call.location:
             places = [memref.AllocOp(kind, [], []).result for kind in kinds[:count]]

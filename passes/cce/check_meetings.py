@@ -49,11 +49,10 @@ from functools import partial
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import space_name
 from davinci.errors import CompileError
 from davinci.isa.counters import LINE_BYTES
 from davinci.machine import CUBE_CORE, VECTOR_CORE, Machine
-from davinci.mlir import Op, ir, operations, symbols
+from davinci.mlir import Op, callee_of, ir, operations, symbols
 from davinci.passes.analysis.accesses import Accesses
 from davinci.passes.analysis.affine import AffineForm, Forms
 from davinci.passes.analysis.block_places import KernelPlaces
@@ -70,8 +69,10 @@ from davinci.passes.analysis.kernels import (
     BLOCKS,
     MEETING,
     STAGE,
+    known_kernels,
     launched_programs,
     runs_on_cube,
+    scalar_accesses,
 )
 from davinci.passes.analysis.meeting_order import (
     NO_PIPE,
@@ -139,7 +140,7 @@ class CheckedLaunch:
             _counted(self.verdict.meetings, "wait" if self.by_flags else "meeting"),
             _counted(self.verdict.pairs, "overlapping pair"),
         )
-        return f"at @{_callee(self.call)}: {', '.join(counts)}: {said}"
+        return f"at @{callee_of(self.call)}: {', '.join(counts)}: {said}"
 
 
 def _counted(number: int, name: str) -> str:
@@ -197,8 +198,7 @@ class _Check:
     _followed: dict[tuple[str, int, int, int], ProgramSteps] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        found = dict(symbols(self.root)).get("kernels")
-        self._kernels = dict(symbols(found)) if found is not None else {}
+        self._kernels = known_kernels(self.root)
         self._programs = launched_programs(self.root)
         self._host = Accesses(Forms(), planned=False)
         self._shared = _shared_buffers(self.main)
@@ -221,7 +221,7 @@ class _Check:
                         steps[first + block] += self._steps(call, phase, kernel, block, blocks)
                     first += blocks
         except NotProvable as error:
-            return LaunchVerdict(open=[f"{error}, in @{_callee(call)}"]), cores
+            return LaunchVerdict(open=[f"{error}, in @{callee_of(call)}"]), cores
         if meets and cores > self.machine.cores:
             text = f"a deadlock: {cores} blocks wait for each other on {self.machine.cores} cores"
             return LaunchVerdict(faults=[text]), cores
@@ -237,12 +237,12 @@ class _Check:
                         raise NotProvable("kernels side by side are not followed")
                     self._run(call, launch)
         except NotProvable as error:
-            return LaunchVerdict(open=[f"{error}, in @{_callee(call)}"]), len(launch.steps)
+            return LaunchVerdict(open=[f"{error}, in @{callee_of(call)}"]), len(launch.steps)
         return launch.verdict(), len(launch.steps)
 
     def _run(self, call: Op, launch: _SplitLaunch) -> None:
         """Has the cores of a launch run the programs of a kernel."""
-        programs = self._programs.get(_callee(call), [])
+        programs = self._programs.get(callee_of(call), [])
         both, blocks = len(programs) > 1, attribute(call, BLOCKS, 1)
         if both and self.machine.direct_paths:
             raise NotProvable("what cores leave in each other's memories is not followed")
@@ -259,16 +259,16 @@ class _Check:
     def is_alone(self, call: Op) -> bool:
         """Whether a kernel never runs beside others: its scalar unit accesses global memory, or it
         adds to what is there."""
-        programs = [self._kernels.get(name) for name in self._programs.get(_callee(call), [])]
+        names = self._programs.get(callee_of(call), [])
         return any(
-            "adds" in op.attributes or (op.name != "cce.copy" and _touches_gm(op))
-            for kernel in programs
+            any(scalar_accesses(kernel))
+            or any("adds" in op.attributes for op in operations(kernel, "cce.copy"))
+            for kernel in map(self._kernels.get, names)
             if kernel is not None
-            for op in operations(kernel, "memref.load", "memref.store", "cce.copy")
         )
 
     def _kernel(self, call: Op) -> KernelPlaces:
-        (name,) = self._programs.get(_callee(call), [""])
+        (name,) = self._programs.get(callee_of(call), [""])
         return self._places(name)
 
     def _places(self, name: str) -> KernelPlaces:
@@ -400,18 +400,7 @@ def _shared_buffers(main: Op) -> dict[ir.Value | str, ir.Value]:
     }
 
 
-def _touches_gm(op: Op) -> bool:
-    """Whether an operand of an operation is an array in global memory."""
-    types = (value.type for value in op.operands)
-    return any(isinstance(kind, ir.MemRefType) and space_name(kind) == "GM" for kind in types)
-
-
 def checked_lines(module: Op) -> list[str]:
     """What `check-meetings` noted of each launch of a module, at any level."""
     main = dict(symbols(module)).get("main")
     return [] if main is None else list(attribute(main, CHECKED, ()))
-
-
-def _callee(call: Op) -> str:
-    """The name of what a call calls."""
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value

@@ -37,16 +37,14 @@ phases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, auto
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import space_name
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations, parent_of, root_of, symbols
+from davinci.mlir import Op, callee_of, ir, operations, parent_of, root_of, symbols
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import (
     BLOCKS,
@@ -55,9 +53,11 @@ from davinci.passes.analysis.kernels import (
     MEETING,
     MEETS,
     STAGE,
+    known_kernels,
     launched_programs,
+    scalar_accesses,
 )
-from davinci.passes.analysis.lifetimes import VIEWS
+from davinci.passes.analysis.lifetimes import viewed_buffer
 from davinci.passes.analysis.meetings import meetings_in
 from davinci.passes.cce.meeting_kernels import MeetingBuilder
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -137,11 +137,11 @@ def runs_of(root: Op, calls: Sequence[Op], machine: Machine) -> list[list[Launch
     """Calls of kernels that may be phases of one launch: the launches one after the other, each of
     the calls that share it."""
     programs_of = launched_programs(root)
-    kernels = _kernels(root)
+    kernels = known_kernels(root)
     runs: list[list[LaunchPhase]] = [[]]
     stage = None
     for call in calls:
-        names = programs_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, [])
+        names = programs_of.get(callee_of(call), [])
         programs = [kernels[name] for name in names if name in kernels]
         role = max((role_of(each, call, machine) for each in programs), default=PhaseRole.ALONE)
         kinds = frozenset(attribute(each, CORE, "aicore").upper() for each in programs)
@@ -157,11 +157,6 @@ def runs_of(root: Op, calls: Sequence[Op], machine: Machine) -> list[list[Launch
                 runs.append([])
         stage = own
     return runs
-
-
-def _kernels(root: Op) -> Mapping[str, Any]:
-    module = dict(symbols(root)).get("kernels")
-    return dict(symbols(module)) if module is not None else {}
 
 
 class PhaseRole(IntEnum):
@@ -185,24 +180,21 @@ def role_of(kernel: Op, call: Op, machine: Machine) -> PhaseRole:
     ):
         return PhaseRole.ALONE
     found = PhaseRole.PHASE
-    for access in operations(kernel, "memref.load", "memref.store"):
-        load = access.name == "memref.load"
-        array = access.operands[0 if load else 1]
-        if space_name(array.type) == "GM":
-            if not load:
-                return PhaseRole.ALONE
-            if not is_never_written(call, array):
-                found = PhaseRole.FIRST
+    for load, array in scalar_accesses(kernel):
+        if not load:
+            return PhaseRole.ALONE
+        if not is_never_written(call, array):
+            found = PhaseRole.FIRST
     return found
 
 
 def is_never_written(call: Op, array: ir.Value) -> bool:
     """Whether an array of a kernel is, in this call of it, a constant or an argument of the host's
     function that is neither an output nor becomes one, as states do."""
-    argument = behind_views(array)
+    argument = viewed_buffer(array)
     if not isinstance(argument.owner, ir.Block):
         return False
-    value = behind_views(call.operands[ir.BlockArgument(argument).arg_number])
+    value = viewed_buffer(call.operands[ir.BlockArgument(argument).arg_number])
     if not isinstance(value.owner, ir.Block):
         get = value.owner.operation
         return get.name == "memref.get_global" and "constant" in _global_of(get).attributes
@@ -215,10 +207,3 @@ def is_never_written(call: Op, array: ir.Value) -> bool:
 def _global_of(get: Op) -> Op:
     """The global that an operation gets."""
     return dict(symbols(root_of(get)))[ir.FlatSymbolRefAttr(get.attributes["name"]).value]
-
-
-def behind_views(value: ir.Value) -> ir.Value:
-    """The buffer or argument that a view is of."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in VIEWS:
-        value = value.owner.operands[0]
-    return value

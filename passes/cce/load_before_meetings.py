@@ -55,11 +55,17 @@ from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.effects import SYNC_OPS, Effects, effects_of
 from davinci.isa.cross_core import BY_FLAGS
 from davinci.machine import CUBE_CORE, VECTOR_CORE, Machine, blocks_a_core, prices
-from davinci.mlir import Op, ir, operations, symbols
+from davinci.mlir import Op, callee_of, ir, operations, symbols
 from davinci.passes.analysis.accesses import Accesses
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.dependences import Dependences
-from davinci.passes.analysis.kernels import BLOCKS, CORE, MEETING, launched_programs
+from davinci.passes.analysis.kernels import (
+    BLOCKS,
+    CORE,
+    MEETING,
+    launched_programs,
+    scalar_accesses,
+)
 from davinci.passes.analysis.meetings import meetings_in
 from davinci.passes.cce.join_launches import is_never_written
 from davinci.passes.cce.ordering import is_free
@@ -98,7 +104,7 @@ class LoadBeforeMeetingsPass(Pass):
         for cores, launch in list(_launches(op, main, module, machine)):
             for chain in _chains(launch, cores, machine):
                 names = {phase.kernel for phase in chain}
-                names |= {_callee(p.meeting) for p in chain[1:] if p.meeting is not None}
+                names |= {callee_of(p.meeting) for p in chain[1:] if p.meeting is not None}
                 if made.build(chain, cores):
                     replaced |= names
                     joined += [phase.number for phase in chain[1:]]
@@ -124,7 +130,7 @@ def _launches(
             if len(phases) > 1:
                 yield cores, phases
             phases = []
-        names = programs_of.get(_callee(call), [])
+        names = programs_of.get(callee_of(call), [])
         programs = {
             attribute(kernels[name], CORE, "").upper(): kernels[name]
             for name in names
@@ -149,17 +155,7 @@ def _may_be_joined(kernel: Op, call: Op) -> bool:
     ordered = "cce.synced" in kernel.attributes or operations(kernel, ANOTHERS, *SYNC_OPS)
     if ordered or meetings_in(kernel):
         return False
-    return all(
-        space_name(array.type) != "GM" or (load and is_never_written(call, array))
-        for load, array in _scalar_accesses(kernel)
-    )
-
-
-def _scalar_accesses(kernel: Op) -> Iterator[tuple[bool, ir.Value]]:
-    """Arrays that the scalar unit accesses, each with whether it loads."""
-    for access in operations(kernel, "memref.load", "memref.store"):
-        load = access.name == "memref.load"
-        yield load, access.operands[0 if load else 1]
+    return all(load and is_never_written(call, array) for load, array in scalar_accesses(kernel))
 
 
 def _first_loads(kernel: Op, call: Op, machine: Machine) -> list[Op]:
@@ -175,8 +171,8 @@ def _first_loads(kernel: Op, call: Op, machine: Machine) -> list[Op]:
         effects = effects_of(op)
         if op.regions or effects is None:
             break
-        reads = [accesses.of_view(value, op) for value in effects.reads]
-        writes = [accesses.of_view(value, op) for value in effects.writes]
+        reads = [accesses.of_operand(value, op) for value in effects.reads]
+        writes = [accesses.of_operand(value, op) for value in effects.writes]
         before = dependences.add(number, reads, writes)
         if before.keys() <= found.keys() and _fills_l1(effects, call):
             found[number] = op
@@ -277,7 +273,7 @@ def _renumber(main: Op, joined: Sequence[int]) -> None:
 
 def _drop_unused(root: Op, module: Op, names: Collection[str]) -> None:
     """Erases what stands for kernels of these names, and the kernels, where nobody calls them."""
-    called = {_callee(call) for call in operations(root, "func.call")}
+    called = {callee_of(call) for call in operations(root, "func.call")}
     programs_of = launched_programs(root)
     kept = {part for name in programs_of if name in called for part in programs_of[name]}
     declared, kernels = dict(symbols(root)), dict(symbols(module))
@@ -287,8 +283,3 @@ def _drop_unused(root: Op, module: Op, names: Collection[str]) -> None:
             for part in programs_of[name]:
                 if part not in kept and part in kernels:
                     kernels.pop(part).erase()
-
-
-def _callee(call: Op) -> str:
-    """The name of what a call calls."""
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value

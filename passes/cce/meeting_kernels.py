@@ -15,7 +15,7 @@ number that all have to reach. On a split machine they meet by flags: where a la
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.counters import LINE_BYTES
@@ -70,7 +70,7 @@ class MeetingBuilder:
             reached = arith.TruncIOp(i32, number).result
             cce.sync_cores(lines, reached, scratch)
 
-        self._declare(name, [name], types)
+        declare_launch(self._main, name, [name], types)
         self._kernel(name, cores, types, {UNIT: "vector"}, build)
         with ir.Location.unknown():
             with ir.InsertionPoint(self._main):
@@ -84,7 +84,7 @@ class MeetingBuilder:
         """The name of the function that stands for the kernels, which have no arguments."""
         name, both = self._name(cores), len(kinds) > 1
         parts = {kind: f"{name}_{kind.lower()}" if both else name for kind in sorted(kinds)}
-        self._declare(name, list(parts.values()), [])
+        declare_launch(self._main, name, list(parts.values()), [])
         for kind, part in parts.items():
             unit = "cube" if kind == CUBE_CORE else "vector"
             marks = {UNIT: unit, CORE: kind.lower()}
@@ -94,14 +94,6 @@ class MeetingBuilder:
     def _name(self, cores: int) -> str:
         known = dict(symbols(self._root))
         return unique(f"meeting_of_{cores}", {**known, **dict(symbols(known["kernels"]))})
-
-    def _declare(self, name: str, kernels: list[str], types: list[ir.Type]) -> None:
-        """The function that stands for kernels."""
-        names = [ir.SymbolRefAttr.get(["kernels", kernel]) for kernel in kernels]
-        with ir.Location.unknown(), ir.InsertionPoint(self._main):
-            declared = func.FuncOp(name, (types, []), visibility="private")
-        launch = names[0] if len(names) == 1 else ir.ArrayAttr.get(names)
-        declared.attributes["ascend.launch"] = launch
 
     def _kernel(
         self,
@@ -123,6 +115,20 @@ class MeetingBuilder:
             with ir.InsertionPoint(block):
                 build(*block.arguments)
                 func.ReturnOp([])
+
+
+def declare_launch(main: Op, name: str, programs: Sequence[str], types: Sequence[ir.Type]) -> None:
+    """Declares, in front of the host's function, the function whose calls launch a kernel.
+
+    Args:
+        programs: names in `@kernels`: the kernel, or its programs for each kind of core.
+        types: of the arguments.
+    """
+    with ir.Location.unknown(main.context), ir.InsertionPoint(main):
+        declared = func.FuncOp(name, (list(types), []), visibility="private")
+        names = [ir.SymbolRefAttr.get(["kernels", program]) for program in programs]
+        launch = names[0] if len(names) == 1 else ir.ArrayAttr.get(names)
+        declared.attributes["ascend.launch"] = launch
 
 
 def _flags(kind: str, both: bool) -> None:

@@ -49,7 +49,7 @@ class Ordering:
         ops: in their given order, without the last one.
         lines: what they consist of.
         end: the last operation of the block.
-        credit: see `list_scheduler.Limits`.
+        credit: see `SchedulerLimits`.
     """
 
     ops: list[Op]
@@ -114,16 +114,11 @@ class Orderer:
     def _node(self, op: Op, effects: Effects, accesses: Accesses) -> _PipeNode:
         pipe = Pipe[effects.pipe]
         duration = self._durations.of(op, pipe)
-        if op.name in ("memref.load", "memref.store"):
-            buffer, *indices = list(op.operands)[0 if op.name == "memref.load" else 1 :]
-            element = (accesses.of_element(buffer, indices, op),)
-            reads, writes = (element, ()) if effects.reads else ((), element)
-            return _PipeNode(op, pipe, reads, writes, duration)
         return _PipeNode(
             op,
             pipe,
-            tuple(accesses.of_view(value, op) for value in effects.reads),
-            tuple(accesses.of_view(value, op) for value in effects.writes),
+            tuple(accesses.of_operand(value, op) for value in effects.reads),
+            tuple(accesses.of_operand(value, op) for value in effects.writes),
             duration,
         )
 

@@ -34,15 +34,14 @@ from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.effects import effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import CUBE_CORE, VECTOR_CORE, Machine, blocks_a_core, prices
-from davinci.mlir import Op, arith, func, ir, operations, scf, symbols, unique
+from davinci.mlir import Op, arith, callee_of, func, ir, operations, scf, symbols, unique
 from davinci.passes import builder
 from davinci.passes.analysis.durations import Durations
 from davinci.passes.analysis.kernels import BLOCKS, CORE, PHASES, UNIT, seen_by
-from davinci.passes.analysis.lifetimes import alloc_bytes
+from davinci.passes.analysis.lifetimes import alloc_bytes, viewed_buffer
 from davinci.passes.analysis.origins import moved_members
 from davinci.passes.builder import constant_index
-from davinci.passes.cce.join_launches import behind_views
-from davinci.passes.cce.meeting_kernels import STORES
+from davinci.passes.cce.meeting_kernels import STORES, declare_launch
 from davinci.passes.cce.plan_memory import needed_bytes
 from davinci.schedule.meetings import meeting_cycles
 from davinci.units import round_up
@@ -74,7 +73,7 @@ class ChainPhase:
     @cached_property
     def kernel(self) -> str:
         """The name of the kernel."""
-        return ir.FlatSymbolRefAttr(self.call.attributes["callee"]).value
+        return callee_of(self.call)
 
     @property
     def blocks(self) -> int:
@@ -207,12 +206,7 @@ class ChainBuilder:
                 program.erase()
                 made = ChainProgram(self._machine, chain, kind, cores, flags, next_only=True)
                 made.build(module, part, types)
-        with ir.Location.unknown(self._root.context), ir.InsertionPoint(self._main):
-            declared = func.FuncOp(name, (types, []), visibility="private")
-        names = [ir.SymbolRefAttr.get(["kernels", part], module.context) for part in parts.values()]
-        with module.context:
-            launch = names[0] if len(names) == 1 else ir.ArrayAttr.get(names)
-        declared.attributes["ascend.launch"] = launch
+        declare_launch(self._main, name, list(parts.values()), types)
         return name
 
 
@@ -325,7 +319,7 @@ class ChainProgram:
         room -= sum(map(self._size, self._buffers_in_l1(second)))
         filled, count = set[ir.Value](), 0
         for load in loads:
-            filled.add(behind_views(load.operands[-1]))
+            filled.add(viewed_buffer(load.operands[-1]))
             if time < 0 or sum(map(self._size, filled)) > room:
                 break
             time -= time_of(load, LOADS, durations)

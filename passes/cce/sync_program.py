@@ -151,15 +151,8 @@ class Program:
                 if _is_unknown(op):
                     fail(op, "touches memory in a way that insert-sync does not know")
                 continue
-            reads: tuple[ByteAccess, ...]
-            writes: tuple[ByteAccess, ...]
-            if op.name in ("memref.load", "memref.store"):
-                buffer, *indices = list(op.operands)[0 if op.name == "memref.load" else 1 :]
-                element = (self.accesses.of_element(buffer, indices, op),)
-                reads, writes = (element, ()) if effects.reads else ((), element)
-            else:
-                reads = tuple(self.accesses.of_view(value, op) for value in effects.reads)
-                writes = tuple(self.accesses.of_view(value, op) for value in effects.writes)
+            reads = tuple(self.accesses.of_operand(value, op) for value in effects.reads)
+            writes = tuple(self.accesses.of_operand(value, op) for value in effects.writes)
             pipe, place = Queue[effects.pipe], len(block.nodes)
             behind = frozenset(Queue[name] for name in effects.behind)
             leaf = Leaf(op, block, place, pipe, reads, writes, loops, effects.adds, behind)

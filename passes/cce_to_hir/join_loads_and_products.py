@@ -32,13 +32,12 @@ from davinci.machine import Machine
 from davinci.mlir import Op, arith, ir, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels, launched_programs
-from davinci.passes.analysis.lifetimes import VIEWS
+from davinci.passes.analysis.lifetimes import VIEWS, viewed_buffer
 from davinci.passes.cce_to_hir.loaded_fractals import (
     LOADS,
     BlockOrders,
     LoadedPart,
     see_bytes,
-    viewed_buffer,
     written,
 )
 from davinci.passes.cce_to_hir.whole_fills import fill_in_front

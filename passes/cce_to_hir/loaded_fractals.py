@@ -17,7 +17,7 @@ from davinci.dialects.cce.effects import effects_of
 from davinci.dialects.cce.windows import LoadedWindows
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
-from davinci.passes.analysis.lifetimes import VIEWS
+from davinci.passes.analysis.lifetimes import viewed_buffer
 from davinci.units import FRACTAL_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -350,10 +350,3 @@ def plain_view(value: ir.Value) -> bool:
     if isinstance(owner, ir.Block) or owner.name != "memref.reinterpret_cast":
         return False
     return len(owner.operands) == 1 and not isinstance(owner.operands[0].owner, ir.Block)
-
-
-def viewed_buffer(value: ir.Value) -> ir.Value:
-    """The buffer that a view is one of."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
-        value = value.owner.operands[0]
-    return value

@@ -18,7 +18,8 @@ from davinci.dialects.cce.buffers import buffer_of
 from davinci.machine import Machine, prices
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
-from davinci.passes.cce_to_hir.loaded_fractals import viewed_buffer, written
+from davinci.passes.analysis.lifetimes import viewed_buffer
+from davinci.passes.cce_to_hir.loaded_fractals import written
 
 
 def fill_in_front(kernel: Op, machine: Machine) -> None:

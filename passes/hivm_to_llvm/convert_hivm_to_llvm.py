@@ -35,6 +35,7 @@ from davinci.machine.legality import illegal_instruction, illegal_pipes
 from davinci.mlir import (
     Op,
     arith,
+    callee_of,
     ir,
     location_text,
     operations,
@@ -407,7 +408,7 @@ def device_functions(body: ir.Block) -> list[Op]:
     pending = list(reached)
     while pending:
         for op in operations(functions[pending.pop()], "func.call"):
-            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            callee = callee_of(op)
             if callee in functions and callee not in reached:
                 reached.add(callee)
                 pending.append(callee)
@@ -420,7 +421,7 @@ def declare(module: ir.Module) -> None:
     signatures: dict[str, str] = {}
     for op in operations(module.operation, "llvm.call"):
         if "callee" in op.attributes:  # the runtime refuses the others
-            name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            name = callee_of(op)
             if name not in declared:
                 declared.add(name)
                 signatures[name] = signature(op)

@@ -24,7 +24,7 @@ from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.element_types import DTYPES
 from davinci.machine import Machine
-from davinci.mlir import Op, ir, operations, symbols
+from davinci.mlir import Op, callee_of, ir, operations, symbols
 from davinci.operators.core import SCALAR
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
@@ -73,7 +73,7 @@ def require_inlined(module: Op) -> None:
     functions = {name: op for name, op in symbols(module) if op.name == "func.func"}
     for function in tensor_functions(module):
         for call in operations(function, "func.call"):
-            callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            callee = callee_of(call)
             if callee in functions and operations(functions[callee], "func.call"):
                 hint = "run inline first; recursion cannot be compiled"
                 fail(call, "calls a function that has calls itself", found=f"@{callee}", hint=hint)

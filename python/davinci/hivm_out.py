@@ -15,7 +15,7 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
 from davinci.frontends.hivm import written
-from davinci.mlir import Op, ir, make_context, symbol_name
+from davinci.mlir import Op, callee_of, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend.ascend_unfold_windows import AscendUnfoldWindowsPass
 from davinci.passes.cce.load_before_meetings import LoadBeforeMeetingsPass
@@ -171,7 +171,7 @@ def arguments_of_calls(module: ir.Module) -> dict[str, tuple[str, ...]]:
         if op.name in RESHAPES and names.get(op.operands[0]) and is_whole(op):
             names[op.results[0]] = names[op.operands[0]]
         if op.name == "func.call":
-            called = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            called = callee_of(op)
             found.setdefault(called, tuple(names.get(value, "") for value in op.operands))
     return found
 

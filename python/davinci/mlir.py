@@ -116,6 +116,11 @@ def symbol_name(operation: Op) -> str:
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
 
 
+def callee_of(call: Op) -> str:
+    """The name of the function that a `func.call` or `llvm.call` calls."""
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+
+
 def root_of(op: Op) -> ir.Operation:
     """The outermost operation around `op`, which may be itself."""
     root = op.operation

@@ -14,7 +14,7 @@ from typing import Any
 
 from davinci.errors import CompileError, shipped
 from davinci.isa.core import LOCATION_SHIFT
-from davinci.mlir import Op, ir, llvm, location_text, type_text
+from davinci.mlir import Op, callee_of, ir, llvm, location_text, type_text
 from davinci.native import half
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.intrinsics import signature
@@ -202,7 +202,7 @@ def _check_operation(op: Op) -> str:
         return ""
     if "callee" not in op.attributes:
         fail(op, "calls an address", expected="a function by its name")
-    return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+    return callee_of(op)
 
 
 def loaded_arguments(kernel: Op) -> frozenset[int]:
@@ -221,7 +221,7 @@ def _reaches_load(address: Any) -> bool:
         for use in pending.pop().uses:
             op = use.owner.operation
             if op.name == "llvm.call":
-                callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                callee = callee_of(op)
                 if not callee.startswith(INTRINSIC) or callee.startswith(f"{INTRINSIC}ld."):
                     return True
                 continue  # what an instruction gives is no address

@@ -20,7 +20,7 @@ from davinci.elements import to_array
 from davinci.errors import CompileError, InputError
 from davinci.isa.cross_core import BY_FLAGS
 from davinci.machine import Machine
-from davinci.mlir import Op, ir
+from davinci.mlir import Op, callee_of, ir
 from davinci.narrow import from_stored, stored_dtype, to_stored
 from davinci.passes.analysis.kernels import MEETING, PAST_L2, STAGE, STREAMED
 from davinci.passes.pipeline.base import fail
@@ -421,7 +421,7 @@ class HostProgram:
         return self._given[name]
 
     def _launch(self, op: Op) -> None:
-        declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        declaration = self._symbols[callee_of(op)]
         if "ascend.launch" not in declaration.attributes:
             fail(op, "calls a function that is not a kernel", expected="attribute ascend.launch")
         names = report.kernel_names(declaration.attributes["ascend.launch"])

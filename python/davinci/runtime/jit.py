@@ -21,6 +21,7 @@ from davinci.isa.core import LOCATION_SHIFT, Records
 from davinci.mlir import (
     MLIRError,
     Op,
+    callee_of,
     execution_engine,
     ir,
     operations,
@@ -356,7 +357,7 @@ def needs(module: Op) -> tuple[set[str], bool]:
         if op.name == "llvm.func":
             kinds.add(ir.TypeAttr(op.attributes["function_type"]).value)
         if op.name == "llvm.call" and "callee" in op.attributes:
-            called.add(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+            called.add(callee_of(op))
     return called, any("f16" in str(kind) for kind in kinds)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from davinci.isa import INSTRUCTIONS, RECORD_WORDS
 from davinci.isa.core import Records
-from davinci.mlir import Op, ir, llvm
+from davinci.mlir import Op, callee_of, ir, llvm
 from davinci.passes import builder
 from davinci.runtime.device_code import INTRINSIC
 from davinci.runtime.intrinsics import ROWS_FUNCTION, touches_gm
@@ -84,7 +84,7 @@ def row_of(call: Op, known: dict[ir.Value, int]) -> list[int] | None:
     """The record that a call appends; None if it does more, or if an operand is not known."""
     if "callee" not in call.attributes:
         return None
-    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    name = callee_of(call)
     record = INSTRUCTIONS.get(name.removeprefix(INTRINSIC)) if name.startswith(INTRINSIC) else None
     if record is None or touches_gm(record):
         return None

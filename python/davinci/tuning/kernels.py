@@ -10,7 +10,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.mlir import Op, function_type, ir, symbol_name
+from davinci.mlir import Op, callee_of, function_type, ir, symbol_name
 from davinci.passes.analysis.kernels import CORES, kernels
 from davinci.passes.ascend_to_cce.groups import STORE, group_of, is_group
 from davinci.schedule.choices import Choices, key_of
@@ -69,7 +69,7 @@ def _launches(module: ir.Module) -> Counter[str]:
 
     def visit(op: Op) -> Any:
         if op.name == "func.call":
-            found[ir.FlatSymbolRefAttr(op.attributes["callee"]).value] += 1
+            found[callee_of(op)] += 1
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
