@@ -18,17 +18,25 @@ REPEAT_BLOCKS = 8
 """Blocks of one operand that a vector instruction handles in a repeat."""
 
 REPEAT_BYTES = REPEAT_BLOCKS * BLOCK_BYTES
-BYTE_BITS = 8
 """One repeat of a vector instruction, its mask all set."""
+
+BYTE_BITS = 8
 
 MAX_REPEAT = 255
 """What the field of the repeat count holds."""
+
+MAX_STRIDE = 255
+"""What a field of a stride of vector instructions holds, in blocks: from block to block, or from
+repeat to repeat."""
 
 FRACTAL_SIDE = 16
 """Rows of a fractal; its columns for 16-bit elements and for results of the cube."""
 
 FRACTAL_BYTES = FRACTAL_SIDE * BLOCK_BYTES
 """A fractal of the cube's operands: each of its rows is a block."""
+
+SUM_BYTES = 2 * FRACTAL_BYTES
+"""A fractal of sums in L0C, of 32 bits each."""
 
 
 def ceil_div(value: float, unit: float) -> int:

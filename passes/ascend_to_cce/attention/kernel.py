@@ -26,7 +26,12 @@ from davinci.passes.ascend_to_cce.attention.feeds import KeyRowsFeed, ScaledFeed
 from davinci.passes.ascend_to_cce.attention.leave import AttentionExit
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
 from davinci.passes.ascend_to_cce.attention.softmax import Softmax
-from davinci.passes.ascend_to_cce.attention.units import AttentionArrays, LessHighest, Unit
+from davinci.passes.ascend_to_cce.attention.units import (
+    AttentionArrays,
+    LessHighest,
+    Unit,
+    fractal_buffers,
+)
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion, StagingBuffers
 from davinci.passes.ascend_to_cce.products.kernel import flag
@@ -104,18 +109,15 @@ class AttentionKernel:
         rows, tile, depth = schedule.rows, schedule.tile, self.sizes.depth
         columns, f16, f32 = self.sizes.columns, ir.F16Type.get(), ir.F32Type.get()
 
-        def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
-            return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
-
         self.softmax = Softmax(attention, schedule, gm.extras, machine, members)
-        self.l0a_k = buffers(schedule.l0a[0], tile * depth, f16, "L0A")
-        self.l0a_p = buffers(schedule.l0a[1], tile * rows, f16, "L0A")
-        self.l0b_q = buffers(schedule.l0b[0], rows * depth, f16, "L0B")
-        self.l0b_v = buffers(schedule.l0b[1], tile * columns, f16, "L0B")
+        self.l0a_k = fractal_buffers(schedule.l0a[0], tile * depth, f16, "L0A")
+        self.l0a_p = fractal_buffers(schedule.l0a[1], tile * rows, f16, "L0A")
+        self.l0b_q = fractal_buffers(schedule.l0b[0], rows * depth, f16, "L0B")
+        self.l0b_v = fractal_buffers(schedule.l0b[1], tile * columns, f16, "L0B")
         made = element_type(attention.chain.scores.dtype)
-        self.l0c_s = buffers(schedule.l0c, schedule.scored * tile, made, "L0C")
-        self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
-        self.p = buffers(schedule.p_slots, rows * schedule.block, f16, "L1")
+        self.l0c_s = fractal_buffers(schedule.l0c, schedule.scored * tile, made, "L0C")
+        self.l0c_o = fractal_buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
+        self.p = fractal_buffers(schedule.p_slots, rows * schedule.block, f16, "L1")
         self.exit = AttentionExit(attention, schedule, gm.o, machine, parts, members)
         self.less = LessHighest(schedule) if schedule.twice else None
         with serving(*members.sums):

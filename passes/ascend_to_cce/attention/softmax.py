@@ -19,6 +19,7 @@ from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value, joined
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock, Masks
+from davinci.passes.ascend_to_cce.attention.units import filled_block
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing, fill_zeros
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
@@ -89,7 +90,7 @@ class Softmax:
         masking = joined(*(step.members for step in chain.steps), *members.extras)
         with serving(*masking):
             self.masks = Masks(attention, schedule, masks, machine)
-            self.numbers = {value: self._number(value, number) for value, number in chain.numbers}
+            self.numbers = {value: filled_block(value, number) for value, number in chain.numbers}
         self.least: ir.Value | None = None
         if attention.guarded:
             with serving(*members.highest):
@@ -103,11 +104,6 @@ class Softmax:
             if self.itemsize == 2:
                 self.factors = alloc([rows * SIDE], f32, "UB")
             self.spread = alloc([rows * SIDE * BLOCK_BYTES // 4], f32, "UB")
-
-    def _number(self, value: Value, number: float) -> ir.Value:
-        buffer: ir.Value = alloc([SIDE], element_type(value.dtype), "UB")
-        cce.vector_dup(scalar(value.dtype, number), buffer)
-        return buffer
 
     def _spread_out(self) -> list[ir.Value]:
         """Buffers of f16 for maxima beside scores, or in fractals."""
@@ -235,7 +231,7 @@ class Softmax:
         if not whole:
             self._take_in(rows)
         if self.schedule.twice:
-            self._step(negated(rows, self.dtype), buffers)
+            self._step(negated(rows), buffers)
         elif self.spread_out and not whole:
             self._step(spread_again(rows, tiles[0].size * SIDE, self.dtype), buffers)
         return buffers.get(SPREAD_OUT)

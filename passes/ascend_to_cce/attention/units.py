@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
+from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.products.feed import Range
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import IndexLike, alloc, reshaped, restride
 from davinci.schedule.attention.attention import STAGES, AttentionSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -24,6 +26,18 @@ class AttentionArrays:
     v: ir.Value
     extras: list[ir.Value]
     o: ir.Value
+
+
+def fractal_buffers(count: int, fractals: int, element: ir.Type, space: str) -> list[ir.Value]:
+    """Buffers for so many fractals each, which take turns."""
+    return [alloc([fractals * FRACTAL], element, space) for _ in range(count)]
+
+
+def filled_block(value: Value, number: float) -> ir.Value:
+    """A buffer in UB of 16 elements of a value's type that are all one number."""
+    buffer: ir.Value = alloc([SIDE], element_type(value.dtype), "UB")
+    cce.vector_dup(scalar(value.dtype, number), buffer)
+    return buffer
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from davinci.schedule.loops.turned_results import (
     scratch_elements,
     sections_of,
 )
-from davinci.schedule.vector.row_steps import MOST_STRIDE
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import MAX_STRIDE
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def turn(lines: ir.Value, held: ir.Value, runs: Sequence[LaneRun], rows: int, pi
             continue
         for section, (row, count), start in places:
             target = run.offset + section.first + row * pitch
-            if pitch // LANES <= MOST_STRIDE:
+            if pitch // LANES <= MAX_STRIDE:
                 _to_rows(between, start, section, held, target, (count, SIDE, pitch))
                 continue
             for each in range(count):

@@ -95,7 +95,7 @@ def test_the_highest_score(dtype: str, tiles: tuple[int, ...], rows: int) -> Non
         fractals = np.zeros((rows, SIDE, SIDE), TYPES[dtype])
         fractals[:, 0] = -scores.max(1).reshape(rows, SIDE)
         zeros = np.zeros_like(buffers[SPREAD_OUT])
-        perform(BufferSteps(dtype, (negated(rows, dtype),), {}), {**buffers, SPREAD_OUT: zeros})
+        perform(BufferSteps(dtype, (negated(rows),), {}), {**buffers, SPREAD_OUT: zeros})
         np.testing.assert_array_equal(zeros[: fractals.size], fractals.reshape(-1))
         perform(BufferSteps(dtype, (spread_again(rows, tiles[0], dtype),), {}), buffers)
         # The same at once.

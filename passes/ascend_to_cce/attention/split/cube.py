@@ -34,7 +34,7 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     matrix_of,
 )
 from davinci.passes.ascend_to_cce.attention.split.sums import sums_layout
-from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays, fractal_buffers
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, ShareRegion
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
@@ -110,22 +110,19 @@ class AttentionCubeCore:
             self.k = rows_of_k or feed(gm.k, attention.k, of_k)
             self.v = feed(gm.v, attention.v, of_v)
 
-        def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
-            return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
-
         slots = factor_slots(attention, schedule, machine)
         self.cuts = slots.cuts
         self.own = part // self.cuts
         height = schedule.lanes * rows
-        self.p = buffers(P_SLOTS * self.cuts, height * self.own, f16, "L1")
-        self.l0a_k = buffers(slots.k, part * self.depth, f16, "L0A")
-        self.l0a_p = buffers(slots.p, height * self.own, f16, "L0A")
-        self.l0b_q = buffers(slots.q, rows * self.depth, f16, "L0B")
-        self.l0b_v = buffers(slots.v, self.own * (self.columns + 1), f16, "L0B")
+        self.p = fractal_buffers(P_SLOTS * self.cuts, height * self.own, f16, "L1")
+        self.l0a_k = fractal_buffers(slots.k, part * self.depth, f16, "L0A")
+        self.l0a_p = fractal_buffers(slots.p, height * self.own, f16, "L0A")
+        self.l0b_q = fractal_buffers(slots.q, rows * self.depth, f16, "L0B")
+        self.l0b_v = fractal_buffers(slots.v, self.own * (self.columns + 1), f16, "L0B")
         scores = ways_of_scores(attention, schedule, machine)[0]
         self.pieces = scores.cuts
-        self.l0c_s = buffers(scores.count, rows * part // scores.cuts, f32, "L0C")
-        self.l0c_o = buffers(schedule.lanes, rows * (self.columns + 1), f32, "L0C")
+        self.l0c_s = fractal_buffers(scores.count, rows * part // scores.cuts, f32, "L0C")
+        self.l0c_o = fractal_buffers(schedule.lanes, rows * (self.columns + 1), f32, "L0C")
         self.turn = 0
 
     def build(self) -> None:

@@ -24,7 +24,6 @@ from functools import partial
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
-from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.attention.split.leave import QuarterExit
 from davinci.passes.ascend_to_cce.attention.split.masks import ChunkMasks
 from davinci.passes.ascend_to_cce.attention.split.steps import (
@@ -37,7 +36,7 @@ from davinci.passes.ascend_to_cce.attention.split.steps import (
     choose,
 )
 from davinci.passes.ascend_to_cce.attention.split.sums import F32_BLOCK, sums_layout
-from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
+from davinci.passes.ascend_to_cce.attention.units import AttentionArrays, filled_block
 from davinci.passes.ascend_to_cce.products.feed import expanded
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
@@ -115,7 +114,7 @@ class AttentionVectorCore:
         self.masked = in_place(attention)
         self.factor = 1.0 if self.masked else attention.scale * attention.chain.factor
         self.masks = ChunkMasks(attention, schedule, gm.extras, rings.masks, steps, machine)
-        self.numbers = {value: self.number(value, n) for value, n in attention.chain.numbers}
+        self.numbers = {value: filled_block(value, n) for value, n in attention.chain.numbers}
         f32, item = ir.F32Type.get(), ir.FloatType(self.element).width // 8
         rows, self.lies = schedule.rows, sums_layout(attention, schedule.rows)
         self.lanes, self.wide = result_lanes(self.dtype), repeat_lanes(self.dtype)
@@ -138,11 +137,6 @@ class AttentionVectorCore:
         self.spread = alloc([rows * SIDE * F32_BLOCK], f32, "UB")
         self.exit = QuarterExit(attention, schedule, self.lies, gm.o, lane, self.row_lane, members)
         self.factors = alloc([self.lanes], self.element, "UB")
-
-    def number(self, value: Value, number: float) -> ir.Value:
-        buffer: ir.Value = alloc([SIDE], element_type(value.dtype), "UB")
-        cce.vector_dup(scalar(value.dtype, number), buffer)
-        return buffer
 
     def build(self) -> None:
         """Everything."""

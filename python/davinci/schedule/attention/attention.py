@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from davinci.isa.core import DTYPES
+from davinci.isa.img2col import FIELDS
 from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.attention.band import KeyBand
 from davinci.schedule.attention.lines import LinesOfUnits, lines_of
@@ -46,9 +47,14 @@ HIDDEN = -30000.0
 LOST = 5e8
 """A mask of this size makes sums of f32 the same for all scores."""
 
-
 STAGES = 2
 """Buffers of each kind for rows that cross UB, for Q and for P in L1."""
+
+MOST_PIXELS = min(f.limit for f in FIELDS if f.name in ("filter_w", "stride_w"))
+"""Fractals of a row of K that loads of windows reach, at most: the pixels of a window, and from one
+window to the next."""
+
+NONE_FITS = "attention that no schedule fits"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import product
 
 from davinci.machine import Machine
-from davinci.schedule.attention.attention import Attention, AttentionSchedule
+from davinci.schedule.attention.attention import NONE_FITS, Attention, AttentionSchedule
 from davinci.schedule.attention.cost import estimate, takes_windows
 from davinci.schedule.attention.footprint import holds_factors, sum_bytes, ub_bytes
 from davinci.schedule.attention.split import SplitAttentionSchedule
@@ -30,8 +30,6 @@ MOST_KEYS = 16
 
 TILES = 8
 """Sizes of tiles that are tried, the largest first."""
-
-NONE_FITS = "attention that no schedule fits"
 
 Pair = tuple[int, int]
 

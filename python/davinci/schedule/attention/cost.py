@@ -5,9 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from davinci.isa.core import DTYPES
-from davinci.isa.img2col import FIELDS
 from davinci.machine import Machine, prices
-from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule
+from davinci.schedule.attention.attention import (
+    MOST_PIXELS,
+    STAGES,
+    Attention,
+    AttentionSchedule,
+)
 from davinci.schedule.attention.blocks import taking
 from davinci.schedule.attention.dense import (
     is_dense,
@@ -52,9 +56,6 @@ CHAIN = 35
 
 FLAGS = 5
 """Flags that a tile waits for beside its work."""
-
-MOST_PIXELS = min(f.limit for f in FIELDS if f.name in ("filter_w", "stride_w"))
-"""Most pixels of a window of `load3d`, and from one window to the next."""
 
 START = 3
 """How many times the latencies of global memory pass before the first scores are there and after
@@ -197,7 +198,7 @@ def highest_cycles(
     spread = dtype == "f16" and not twice
     steps = list(fold(rows, tiles, dtype, machine, spread and whole).steps)
     if twice:
-        steps.append(negated(rows, dtype))
+        steps.append(negated(rows))
     elif spread and not whole:
         steps.append(spread_again(rows, tiles[0], dtype))
     return sum(cost_of(step, dtype, machine)[1] + machine.sync.barrier_cycles for step in steps)

@@ -274,7 +274,7 @@ def less_highest(rows: int, keys: int, first: int, dtype: str) -> BufferStep:
     return BufferStep("vsub", (scores, maxima, scores))
 
 
-def negated(rows: int, dtype: str) -> BufferStep:
+def negated(rows: int) -> BufferStep:
     """Less the maxima of rows, in `RESULT`, as the first rows of fractals in `SPREAD_OUT`."""
     shape = (rows, SIDE)
     source = View(RESULT, shape, (SIDE, 1))

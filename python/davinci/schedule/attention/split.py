@@ -35,17 +35,12 @@ from dataclasses import dataclass, replace
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.machine.views import VECTOR_CORE
-from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.attention import MOST_PIXELS, Attention
 from davinci.schedule.attention.fold import COPIES, kept
 from davinci.schedule.attention.steps import is_linear
 from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import (
-    BLOCK_BYTES,
-    FRACTAL_BYTES,
-    REPEAT_BYTES,
-    ceil_div,
-)
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FRACTAL = SIDE * SIDE
@@ -62,9 +57,6 @@ of P V in UB."""
 
 L0C_SLOTS = (2, 4)
 """The fewest buffers of scores in L0C, and the most."""
-
-MOST_PIXELS = 63
-"""Pixels between windows of an image at most: fractals of a row of K."""
 
 SHARED_NUMBERS = 3
 """Numbers of a row for each share while these are put together, at most."""

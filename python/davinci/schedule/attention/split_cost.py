@@ -8,7 +8,7 @@ from functools import lru_cache
 from davinci import machine as machines
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
-from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.attention import NONE_FITS, Attention
 from davinci.schedule.attention.band import counts_of
 from davinci.schedule.attention.fold import fold_in_place
 from davinci.schedule.attention.split import (
@@ -69,7 +69,7 @@ PIPES = 4
 """Pipes of a cube core that a product passes: MTE2, MTE1, M, FIX."""
 
 
-def first_weights(attention: Attention, schedule: SplitAttentionSchedule, cube: Machine) -> float:
+def first_weights(schedule: SplitAttentionSchedule, cube: Machine) -> float:
     """Cycles of each step in which a cube core waits for the first weights of its products: they
     come to L1 when the products before have begun."""
     part = schedule.lanes * schedule.rows * schedule.part * FRACTAL_BYTES
@@ -90,7 +90,7 @@ def cube_cycles(
     found += (schedule.quarters + schedule.subs) * PIPES * cube.sync.flag_cycles
     if schedule.windows:  # Products wait for these loads, which take much longer.
         found += loads.k_to_l0a()
-    return schedule.parts * found + first_weights(attention, schedule, cube)
+    return schedule.parts * found + first_weights(schedule, cube)
 
 
 def moved_cycles(
@@ -222,5 +222,5 @@ def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAtte
     require_split(attention, machine)
     found = list(dict.fromkeys(candidates(attention, machine)))
     if not found:
-        raise NoSpace("attention that no schedule fits")
+        raise NoSpace(NONE_FITS)
     return sorted(found, key=lambda made: beside_others(attention, made, machine, cores))

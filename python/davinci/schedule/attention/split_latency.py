@@ -75,7 +75,7 @@ def stages_of(
     """
     return Stages(
         _scores(attention, schedule, machine, loads),
-        _weights(attention, schedule, machine, weights / schedule.subs),
+        _weights(schedule, machine, weights / schedule.subs),
         _products(attention, schedule, machine),
         _results(attention, schedule, machine),
     )
@@ -149,9 +149,7 @@ def _scores(
     return StageCycles(busy, first + mad + all_parts - leaving + complete + crossing)
 
 
-def _weights(
-    attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, cycles: float
-) -> StageCycles:
+def _weights(schedule: SplitAttentionSchedule, machine: Machine, cycles: float) -> StageCycles:
     cube, vector = machines.for_cube(machine), machines.for_vector(machine)
     chunk = chunks(schedule)[-1] * schedule.tile * FRACTAL_BYTES
     part = schedule.lanes * schedule.rows * schedule.part * FRACTAL_BYTES

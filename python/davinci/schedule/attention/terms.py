@@ -110,7 +110,7 @@ def turn_of(matrices: Indices) -> MatrixTurn:
         NoSpace: they follow another rule.
 
     >>> turn_of(np.array([0, 0, 1, 1, 0, 0, 1, 1]))
-    Turn(each=2, count=2)
+    MatrixTurn(each=2, count=2)
     """
     count = int(matrices.max()) + 1
     change = np.flatnonzero(matrices != matrices[0])

@@ -10,16 +10,11 @@ from davinci.machine import Machine, prices
 from davinci.operators.vector_program import JOIN, PART
 from davinci.schedule.loops.cut import origin_of
 from davinci.schedule.loops.group import HANDED, LoopGroup
-from davinci.schedule.loops.schedule import (
-    FRACTAL_BYTES,
-    LoopSchedule,
-    schedule_with,
-    terms_of,
-)
+from davinci.schedule.loops.schedule import LoopSchedule, schedule_with, terms_of
 from davinci.schedule.meetings import can_meet, meeting_cycles
 from davinci.schedule.vector.space import NoSpace
+from davinci.units import FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
 
 
 def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> list[LoopSchedule]:

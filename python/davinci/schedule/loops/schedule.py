@@ -30,11 +30,8 @@ from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.vector.step_costs import step_cycles
 from davinci.schedule.vector.tile_buffers import TileBuffer
 from davinci.schedule.vector.tile_layout import VectorTile
+from davinci.units import FRACTAL_BYTES, REPEAT_BYTES, SUM_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import REPEAT_BYTES, ceil_div, round_up
-
-FRACTAL_BYTES = 2 * SIDE * SIDE
-SUM_BYTES = 4 * SIDE * SIDE
 
 MOVED = frozenset({"f16", "f32", "s32"})
 """Types of rows that are moved."""

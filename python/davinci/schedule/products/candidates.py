@@ -23,7 +23,7 @@ from davinci.schedule.products.product import (
     Tile,
 )
 from davinci.schedule.products.rough import BESIDE, Rough, TimedTile
-from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
+from davinci.units import FRACTAL_BYTES, SUM_BYTES, ceil_div, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 MOST_MADS = 2048
@@ -59,8 +59,12 @@ class Wanted:
 FEW = 4
 """Pieces in turn of cores whose L1 is small."""
 
-DIRECT = 8
-"""Part of L1 that rows take which become fractals on their way there."""
+CROSSING_SHARES, DIRECT = 10, 8
+"""Of how many equal parts of UB one is for rows that cross it at once, and of L1 for those that
+become fractals on their way there."""
+
+LARGEST_SIDE = 32
+"""Fractals of a tile's rows, and of its columns, at most."""
 
 
 class Candidates:
@@ -98,8 +102,8 @@ class Candidates:
         self.rooms = {
             name: machine.buffer(name).bytes // FRACTAL_BYTES for name in ("L0A", "L0B", "L1")
         }
-        self.sums = machine.buffer("L0C").bytes // (2 * FRACTAL_BYTES)
-        self.staged = machine.buffer("UB").bytes // 10
+        self.sums = machine.buffer("L0C").bytes // SUM_BYTES
+        self.staged = machine.buffer("UB").bytes // CROSSING_SHARES
         if product.direct:
             self.staged = machine.buffer("L1").bytes // DIRECT
         if lean:  # what is good is of no use if it does not fit
@@ -194,8 +198,8 @@ class Candidates:
     def _timed_tiles(self, share: Share) -> Iterator[TimedTile]:
         """Tiles of a share that fit L0C, and their cycles."""
         wanted, k = self.wanted, self.whole.k
-        rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
-        columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
+        rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, LARGEST_SIDE)
+        columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, LARGEST_SIDE)
         columns = [n for n in columns if n % self.together == 0] or [self.together]
         if (bias := self.product.end.bias) is not None:
             columns = [n for n in columns if n <= bias.table]

@@ -21,7 +21,7 @@ from davinci.schedule.products.dense_rows import (
     ended,
 )
 from davinci.schedule.products.epilogue import Epilogue
-from davinci.schedule.products.footprint import SUM_BYTES, parting
+from davinci.schedule.products.footprint import parting
 from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.product import (
     Pieces,
@@ -32,11 +32,19 @@ from davinci.schedule.products.product import (
 )
 from davinci.schedule.products.rewrites import copied
 from davinci.schedule.vector.steps import BufferSteps
-from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
+from davinci.units import (
+    BLOCK_BYTES,
+    FRACTAL_BYTES,
+    MAX_REPEAT,
+    MAX_STRIDE,
+    REPEAT_BYTES,
+    SUM_BYTES,
+    ceil_div,
+)
 from davinci.units import FRACTAL_SIDE as SIDE
 
-MOST_STRIDE = (1 << 16) - 1, (1 << 8) - 1
-"""Largest strides, of blocks and of repeats, of instructions with one source."""
+ONE_SOURCE_STRIDE = (1 << 16) - 1
+"""Largest stride of blocks of instructions with one source; others have `MAX_STRIDE`."""
 
 
 @dataclass(slots=True)
@@ -422,10 +430,9 @@ class ProductCosts:
         if step.name == "vcmpsel":  # a comparison and a selection for each repeat
             lanes = REPEAT_BYTES // max(itemsizes)
             return 2 * (fixed + each) * ceil_div(math.prod(shape), lanes)
-        most = MOST_STRIDE if count <= 2 else (MOST_STRIDE[1],) * 2
-        limits = InstructionLimits(
-            MAX_REPEAT, (most[0],) * count, (most[1],) * count, fixed, unit.bank_groups, each
-        )
+        blocks = (ONE_SOURCE_STRIDE if count <= 2 else MAX_STRIDE,) * count
+        repeats = (MAX_STRIDE,) * count
+        limits = InstructionLimits(MAX_REPEAT, blocks, repeats, fixed, unit.bank_groups, each)
         return cost_of(plan_vector(shape, strides, itemsizes, limits), itemsizes, limits)
 
 

@@ -20,7 +20,7 @@ UNEVEN, OVERLAP, CROWDED, TURNS = 0.5, 0.2, 0.03, 0.02
 """Parts of the time lost to uneven tiles, gained where shares follow each other, lost because the
 other pipes have work as well, and lost where tiles take turns; measured."""
 
-BESIDE = 4
+OVERLAP_POWER = 4
 """How well the memory and the cores work side by side: the greater, the less they wait."""
 
 
@@ -104,7 +104,7 @@ class CoreTraffic:
         """Cycles in all, given those that the cores need: they and the memory work side by side,
         and wait for each other the more often the longer both take; no span is over before either
         is."""
-        more: float = (self.memory**BESIDE + cores**BESIDE) ** (1 / BESIDE)
+        more: float = (self.memory**OVERLAP_POWER + cores**OVERLAP_POWER) ** (1 / OVERLAP_POWER)
         return max(more, sum(max(memory, cores * part) for part, memory in self.spans))
 
     def played(self, cycles: float) -> float:
@@ -114,7 +114,7 @@ class CoreTraffic:
 
     def longer_than_cores(self, cycles: float) -> bool:
         """Whether of so many cycles, all in all, the memory takes more than the cores do."""
-        return 2 * self.memory**BESIDE > cycles**BESIDE
+        return 2 * self.memory**OVERLAP_POWER > cycles**OVERLAP_POWER
 
 
 def traffic_of(

@@ -14,11 +14,8 @@ from davinci.schedule.products.dense_rows import (
     scratch_bytes,
 )
 from davinci.schedule.products.product import Pieces, Product, ProductOperand, ProductSchedule
-from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, SUM_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
-
-SUM_BYTES = 2 * FRACTAL_BYTES
-"""Bytes of a fractal in L0C, whose sums are f32."""
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,9 @@ from davinci.schedule.vector.steps import (
     View,
     copy_of,
 )
-from davinci.units import REPEAT_BLOCKS, round_up
+from davinci.units import MAX_STRIDE, REPEAT_BLOCKS, round_up
 
 DIGITS = 4
-MOST_STRIDE = 255
-"""Blocks from the results of a repeat to those of the next, at most."""
-
 WORD_BYTES = 2
 
 
@@ -257,7 +254,7 @@ class RowSteps:
         a row, whichever takes less time."""
         group_rows = rows // places.groups
         whole = group_rows % REPEAT_BLOCKS == 0
-        whole = whole and REPEAT_BLOCKS * places.copies * places.pitch <= MOST_STRIDE
+        whole = whole and REPEAT_BLOCKS * places.copies * places.pitch <= MAX_STRIDE
         aligned = places.groups == 1 or group_rows % self.lanes == 0
         group, row, copy = (stride * self.lanes for stride in places.strides())
         direct = [

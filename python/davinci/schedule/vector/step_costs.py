@@ -12,10 +12,15 @@ from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.tile_layout import TileLayout, ragged_lanes
 from davinci.schedule.vector.tile_program import MOVED, REDUCE
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div, round_up, row_major
-
-MOST_STRIDE = 255
-"""Blocks between neighbouring blocks or repeats of an operand, at most."""
+from davinci.units import (
+    BLOCK_BYTES,
+    MAX_REPEAT,
+    MAX_STRIDE,
+    REPEAT_BYTES,
+    ceil_div,
+    round_up,
+    row_major,
+)
 
 
 def turns_cycles(
@@ -236,7 +241,7 @@ def limits_of(operands: int, unit: Vector, fixed: int, each: int) -> Instruction
     Args:
         fixed, each: cycles of an instruction, and of a repeat besides.
     """
-    strides = (MOST_STRIDE,) * operands
+    strides = (MAX_STRIDE,) * operands
     return InstructionLimits(MAX_REPEAT, strides, strides, fixed, unit.bank_groups, each)
 
 
