@@ -41,6 +41,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.layout_support import spreads_row
 from davinci.passes.ascend.tensor_ops import (
+    CARRIED,
     CONSTANT,
     CONSTANTS,
     CONVOLUTION,
@@ -65,9 +66,6 @@ from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.stand_ins import has_stand_in, stand_in, stands_in
 
 BROADCAST = "ascend.broadcast"
-CARRIED = frozenset({BROADCAST, "ascend.reshape"})
-"""What moves nothing inside a kernel."""
-
 LostByPlace = dict[str, list[tuple[int, int, int]]]
 """Overflows, underflows and values of each conversion of a constant to f16, by its location."""
 

@@ -25,15 +25,19 @@ from davinci.mlir import Op, ir
 from davinci.operators.band import runs_of
 from davinci.passes import builder
 from davinci.passes.ascend.known_arrays import evaluated
-from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, evaluate, readers_of
+from davinci.passes.ascend.tensor_ops import (
+    CARRIED,
+    TensorOps,
+    defining_op,
+    evaluate,
+    readers_of,
+)
 from davinci.schedule.attention.attention import HIDDEN
 from davinci.schedule.attention.group import AttentionGroup
 from davinci.schedule.attention.steps import keeps_order
 
 MOST_RUNS = 1 << 12
 """Numbers that say which keys rows see: with more of them a mask follows no rule."""
-
-CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,11 @@ from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.attention_bands import RowEnds, band_of, with_band
 from davinci.passes.ascend.attention_masks import MaskWriter
 from davinci.passes.ascend.product_grouping import outputs_of
-from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, users_of
+from davinci.passes.ascend.tensor_ops import CARRIED, PRODUCTS, defining_op, users_of
 from davinci.schedule.attention.choice import require_schedule
 from davinci.schedule.attention.group import AttentionGroup, read_attention
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.space import NoSpace
-
-CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
-"""Operators that are done by the way."""
 
 BEHIND = frozenset({"ascend.cast", "ascend.reshape"})
 """Operators behind the second product."""

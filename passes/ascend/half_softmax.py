@@ -30,10 +30,8 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir
 from davinci.passes.ascend.narrow_storage import reaches_product
-from davinci.passes.ascend.tensor_ops import HALF, TensorOps, defining_op, users_of
-from davinci.passes.ascend.wide_sums import BROADCAST, REDUCE, RESHAPE, is_sum, through
-
-CARRIED = (BROADCAST, RESHAPE)
+from davinci.passes.ascend.tensor_ops import CARRIED, HALF, TensorOps, defining_op, users_of
+from davinci.passes.ascend.wide_sums import BROADCAST, REDUCE, is_sum, through
 
 READERS = 2
 """Operators that read an exponential: the sum and the quotient."""

@@ -12,6 +12,7 @@ from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import Op, ir, owner_of
 from davinci.passes.ascend.tensor_ops import (
+    CARRIED,
     FOLD_BYTES,
     TensorOps,
     constant_array,
@@ -23,7 +24,6 @@ from davinci.passes.ascend.tensor_ops import (
 )
 
 BROADCAST, RESHAPE = "ascend.broadcast", "ascend.reshape"
-CARRIED = (BROADCAST, RESHAPE)
 
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 

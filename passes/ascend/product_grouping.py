@@ -21,6 +21,7 @@ from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.ascend.tensor_ops import (
+    CARRIED,
     DEQUANTIZE,
     OF_WINDOWS,
     ON_CUBE,
@@ -40,9 +41,6 @@ from davinci.schedule.vector.space import NoSpace
 
 MOST_OUTPUTS = 2
 """Values that leave a kernel."""
-
-CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
-"""Operators that are done by the way."""
 
 
 def product_groups(

@@ -30,6 +30,7 @@ from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.grouping import BEGINS
 from davinci.passes.ascend.tensor_ops import (
+    CARRIED,
     ON_CUBE,
     TensorOps,
     defining_op,
@@ -57,8 +58,6 @@ LANES = tuple(REPEAT_BYTES // 4 >> i for i in range(REPEAT_BLOCKS.bit_length()))
 
 WAYS = 8
 """Numbers of parts that are weighed, at most."""
-
-CARRIED = ("ascend.reshape", "ascend.broadcast")
 
 
 @dataclass(frozen=True)

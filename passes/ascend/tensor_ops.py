@@ -20,18 +20,18 @@ from davinci.elements import Array
 from davinci.errors import InputError
 from davinci.machine import Machine
 from davinci.mlir import Op, ir, is_public, location_text
-from davinci.operators import OPERATORS, products
+from davinci.operators import OPERATORS
 from davinci.operators.fractals import from_nz, to_nz
 from davinci.operators.layouts import is_reshape_view
 from davinci.operators.parts import slice_shape
 from davinci.operators.reduce import reduce_shape
 from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.passes import builder
+from davinci.passes.analysis.kernels import PRODUCTS as PRODUCTS
 from davinci.passes.analysis.origins import fuse
 from davinci.schedule.moves.piece_rules import RULES
 from davinci.stand_ins import stand_in, stands_in
 
-PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 COMMUTATIVE = frozenset(f"ascend.{x}" for x in ("add", "mul", "max", "min", "and", "or", "xor"))
 """Operators of two operands in any order."""
 
@@ -45,6 +45,9 @@ DEQUANTIZE = "ascend.dequantize"
 POOL = "ascend.pool"
 OF_WINDOWS = (CONVOLUTION, POOL)
 """What takes and gives images, pixels by channels, in fractals."""
+
+CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
+"""Operators that move nothing inside a kernel: they are done by the way."""
 
 MOVES = frozenset({"ascend.concat", "ascend.reshape", "ascend.transpose", "ascend.slice"})
 """Operations that only move data, which is cheaper for narrow types."""

@@ -21,7 +21,6 @@ from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.machine import Machine, within_l2
 from davinci.mlir import Op, ir, parent_of, symbol_name
-from davinci.operators import products
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import (
     CONVERSION,
@@ -29,7 +28,7 @@ from davinci.passes.analysis.group_graph import (
     graph_of,
     operators_of,
 )
-from davinci.passes.analysis.kernels import CORES
+from davinci.passes.analysis.kernels import CORES, PRODUCTS
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.analysis.origins import numbered_location, served
 from davinci.passes.ascend.tensor_ops import fold_numbers
@@ -93,7 +92,6 @@ from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.space import NoSpace
 from davinci.schedule.window_checks import check_windows
 
-PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
 
