@@ -241,34 +241,6 @@ def test_places(rows: int, lanes: int, dtype: str, places: RowPlaces, kind: str)
     np.testing.assert_array_equal(run.outputs[0], wanted)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 4])
-def test_two_statistics_share_gaps(groups: int) -> None:
-    """(x - max) - min, both statistics in one buffer; the last fold writes the copies."""
-    rows, lanes = 16, 512
-    x = np.random.default_rng(0).integers(-100, 100, (rows, lanes)).astype(np.float32)
-    places = RowPlaces(rows, 8, pitch=8, groups=groups)
-    both = {"max": places, "min": replace(places, slot=groups)}
-    works = {
-        kind: reduction(kind, rows, lanes, "f32", MACHINE, places=p).work
-        for kind, p in both.items()
-    }
-
-    def body(source: Any, result: Any) -> None:
-        held = loaded(source)
-        wide = alloc([places.blocks * 8], element_type("f32"), "UB")
-        scratch = scratch_buffers(*works.values())
-        for work in works.values():
-            build_steps(work, {SOURCE: held, RESULT: wide, **scratch})
-        for p in both.values():
-            views = p.operands(lanes // 8, "f32", "rows", "wide")
-            rows_view, statistic = (array({"rows": held, "wide": wide}, v) for v in views)
-            op("cce.vsub", [rows_view, statistic, rows_view])
-        op("cce.copy", [held, result])
-
-    found = run_kernel(body, [x], [(x.shape, "f32")]).outputs[0]
-    np.testing.assert_array_equal(found, x - x.max(1, keepdims=True) - x.min(1, keepdims=True))
-
-
 def test_statistics_of_fractals_over_their_rows() -> None:
     """Nz: x [slices, rows, 16] - its maximum, which lies in the 16 lanes of each row once."""
     slices, rows = 5, 16

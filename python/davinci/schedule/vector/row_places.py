@@ -10,8 +10,8 @@ unit of all rows, is an instruction of its own. `copies` of the statistic make o
     copies = units, pitch 8    |r0|......|r0|......|r0|......| ..    1 and none waits
 
 Units of a row alternate between the halves of the bank groups, so only copies that lie an odd
-number of units apart can be read beside all of them. The gaps hold other statistics, and those of
-the `groups` that neighbouring rows are divided in, an instruction each.
+number of units apart can be read beside all of them. The gaps hold copies of the other `groups`
+that neighbouring rows are divided in, an instruction each.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ class RowPlaces:
         pitch: blocks from one copy to the next.
         groups: parts of the rows, a power of two that divides them; the second part lies a block
             behind the first.
-        slot: block of the first copy in its gap.
     """
 
     rows: int
@@ -62,10 +61,9 @@ class RowPlaces:
     unit: int = REPEAT_BLOCKS
     pitch: int = 1
     groups: int = 1
-    slot: int = 0
 
     def __post_init__(self) -> None:
-        assert self.slot + self.groups <= self.pitch, "more statistics than the gap holds"
+        assert self.groups <= self.pitch, "more groups than the gap holds"
         assert self.rows % self.groups == 0 and self.groups.bit_count() == 1, "uneven groups"
 
     @property
@@ -88,7 +86,7 @@ class RowPlaces:
         lanes = block_lanes(dtype)
         shape = (self.groups, self.rows // self.groups, self.copies, lanes)
         strides = (*(stride * lanes for stride in self.strides()), 1)
-        return View(buffer, shape, strides, self.slot * lanes)
+        return View(buffer, shape, strides)
 
     def operands(
         self, row_blocks: int, dtype: str, rows: str, statistic: str, slices: int = 1
@@ -114,7 +112,7 @@ class RowPlaces:
         shape = (*(size for size, _, _ in dims), lanes)
         theirs = (*(stride * lanes for _, stride, _ in dims), 1)
         mine = (*(stride * lanes for _, _, stride in dims), 1)
-        return View(rows, shape, theirs), View(statistic, shape, mine, self.slot * lanes)
+        return View(rows, shape, theirs), View(statistic, shape, mine)
 
 
 def whole_units(row_blocks: int) -> int:

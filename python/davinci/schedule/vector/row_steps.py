@@ -258,10 +258,9 @@ class RowSteps:
         aligned = places.groups == 1 or group_rows % self.lanes == 0
         group, row, copy = (stride * self.lanes for stride in places.strides())
         direct = [
-            self._spread(lanes, g * group_rows, group_rows, RESULT, start, row)
+            self._spread(lanes, g * group_rows, group_rows, RESULT, g * group + c * copy, row)
             for g in range(places.groups)
             for c in range(places.copies)
-            for start in (places.slot * self.lanes + g * group + c * copy,)
         ]
         held = round_up(rows, REPEAT_BLOCKS) * self.lanes
         two = RowSteps(self.kind, self.dtype, self.machine)
@@ -351,7 +350,7 @@ class RowSteps:
                 turns, steps = (copies.repeats, 0), (copies.repeats, copy)
                 source, start = i * turned.row_stride, places.block_of(i)
             words = self.array(turned, (*low, turns), source)
-            spread = self.array(result, (*digits, steps), places.slot + start)
+            spread = self.array(result, (*digits, steps), start)
             self.steps.append(BufferStep(TRANSPOSITION, (words, spread)))
 
     # Helpers.
