@@ -17,13 +17,14 @@ from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
+from davinci.simulator.core.core import Core
 from davinci.simulator.core.coupled import finding
 from davinci.simulator.core.launch import FreeCores, JoinedKernels
 from davinci.simulator.core.twins import Twins
 from davinci.simulator.split.coroutines import Coroutine, take_turns
 from davinci.simulator.split.cross_core import CrossCoreFlags, Link, Seat, Turns
 from davinci.simulator.timing.collect import Collector, Done
-from davinci.simulator.timing.gm_model import rates_of
+from davinci.simulator.timing.gm_model import Rates, rates_of
 from davinci.simulator.timing.l2 import L2
 from davinci.simulator.timing.profile import LaunchProfile
 
@@ -47,6 +48,10 @@ class SplitLaunch:
         both = len(self._programs) > 1
         self._at_once = machine.cores * (1 if "AIC" in self._programs else self._vectors)
         self._crossed = False
+        self._clocks = [0] * min(self._blocks, self._at_once)
+        """When each core, or each cube core with its vector cores, is free for its next block."""
+        self._races: CoreRaces | None = None
+        self._block_races: BlockRaces | None = None
         self._turns: Turns = {}
         self._seats = 0
         cores = min(self._blocks, self._at_once) * (1 + self._vectors if both else 1)
@@ -72,26 +77,26 @@ class SplitLaunch:
         """
         # A program that crosses with no other one has nothing to be compared with inside its block.
         meet = self._launch.crosses or len(self._programs) > 1
-        races = CoreRaces(self._name, vain=self._launch.foreign) if checks and meet else None
+        if checks and meet:
+            self._races = CoreRaces(self._name, vain=self._launch.foreign)
         # What a program leaves is known at its end where no other one runs before that.
         alike = self._launch.foreign and len(self._programs) == 1
-        several = checks and self._blocks > 1
-        blocks = BlockRaces(self._name, alike=alike) if several else None
-        clocks = [0] * min(self._blocks, self._at_once)
+        if checks and self._blocks > 1:
+            self._block_races = BlockRaces(self._name, alike=alike)
         twins = self._looked_for(checks)
         for first in range(0, self._blocks, self._at_once):
             group = range(first, min(first + self._at_once, self._blocks))
             if twins is None or twins.over or group.start < self._kept:
-                self._round(group, len(group), clocks, races, blocks)
+                self._round(group, len(group))
             else:
-                self._round_of_twins(group, twins, clocks, blocks)
-        if races is not None:
-            races.check_blocks()
-        if blocks is not None:
+                self._round_of_twins(group, twins)
+        if self._races is not None:
+            self._races.check_blocks()
+        if self._block_races is not None:
             if not self._crossed:
-                blocks.check()
-            elif races is not None:
-                races.check_all()
+                self._block_races.check()
+            elif self._races is not None:
+                self._races.check_all()
 
     def _looked_for(self, checks: bool) -> Twins | None:
         """What finds twins among the programs, if these neither meet nor depend on data."""
@@ -103,20 +108,17 @@ class SplitLaunch:
         self._pool.give(kind, core)
         return Twins(launch, core, checks)
 
-    def _round_of_twins(
-        self, group: range, twins: Twins, clocks: list[int], blocks: BlockRaces | None
-    ) -> None:
+    def _round_of_twins(self, group: range, twins: Twins) -> None:
         """Runs a round of programs that do not meet, those that are no twins one by one."""
         for block, run in twins.run(group):
             if run is None:
-                one = range(block, block + 1)
-                self._round(one, len(group), clocks, None, blocks, twins)
+                self._round(range(block, block + 1), len(group), twins)
                 continue
             (seat,) = self.seats(block)
             self._collector.add(run.done, seat.place, block, seat)
-            clocks[block % self._at_once] += run.done.cycles
-            if blocks is not None:
-                blocks.add(block, run)
+            self._clocks[block % self._at_once] += run.done.cycles
+            if self._block_races is not None:
+                self._block_races.add(block, run)
 
     def settle(self, l2: L2) -> LaunchProfile:
         """The profile, when all blocks have run, with the L2 as it serves them."""
@@ -151,15 +153,7 @@ class SplitLaunch:
         self._seats += 1
         return Seat(self._seats - 1, core, block, sub_block, group, place)
 
-    def _round(
-        self,
-        group: range,
-        count: int,
-        clocks: list[int],
-        races: CoreRaces | None,
-        blocks: BlockRaces | None,
-        twins: Twins | None = None,
-    ) -> None:
+    def _round(self, group: range, count: int, twins: Twins | None = None) -> None:
         """Runs the blocks of `group` at the same time; moves their cores' clocks on.
 
         Args:
@@ -182,7 +176,7 @@ class SplitLaunch:
         programs: list[Coroutine] = []
 
         def start(seat: Seat) -> None:
-            begin = clocks[seat.block % self._at_once]
+            begin = self._clocks[seat.block % self._at_once]
 
             def body(_: Coroutine) -> None:
                 near = groups.get(seat.block)
@@ -190,31 +184,8 @@ class SplitLaunch:
                     core = self._pool.take(seat.core)
                 else:
                     core = near.cores[1 + seat.sub_block if seat.core == "AIV" else 0]
-                keep = seat.block < self._kept
-                locations = self._launch.locations
-                core.begin(
-                    self._name,
-                    seat.block,
-                    rates[seat.core],
-                    locations,
-                    keep,
-                    link,
-                    foreign=self._launch.foreign,
-                    alone=not self._launch.crosses,
-                )
-                if self._whole.in_phases:
-                    core.consume(finding(0))
-                program = self._programs[seat.core] if twins is None else twins.program(seat.block)
-                program(self._launch.arguments, seat.block, self._blocks, core)
-                done = Done.of(core)
-                self._collector.add(done, seat.place, seat.block, seat)
+                done = self._execute(seat, core, rates[seat.core], link, twins)
                 ends[seat.block] = max(ends[seat.block], begin + done.cycles)
-                if races is not None:
-                    races.add(seat, core)
-                if blocks is not None:
-                    blocks.add(seat.block, core)
-                if twins is not None:
-                    twins.learn(seat.block, core, done)
                 if near is None:
                     self._pool.give(seat.core, core)
 
@@ -231,6 +202,54 @@ class SplitLaunch:
             return deadlock(self._name, waiting, flags)
 
         take_turns(programs, links, stuck)
+        self._require_clear(flags)
+        for used in groups.values():
+            self._pool.give_group(used)
+        self._crossed |= flags.crossed
+        for block, end in ends.items():
+            self._clocks[block % self._at_once] = end
+
+    def _execute(
+        self, seat: Seat, core: Core, rates: Rates, link: Link, twins: Twins | None
+    ) -> Done:
+        """Runs a program on a core, and notes what it did for the profile and the checks.
+
+        Args:
+            rates: of the core's share of global memory.
+            link: to the flags of the other cores.
+            twins: as of `_round`.
+        """
+        launch = self._launch
+        core.begin(
+            self._name,
+            seat.block,
+            rates,
+            launch.locations,
+            seat.block < self._kept,
+            link,
+            foreign=launch.foreign,
+            alone=not launch.crosses,
+        )
+        if self._whole.in_phases:
+            core.consume(finding(0))
+        program = self._programs[seat.core] if twins is None else twins.program(seat.block)
+        program(launch.arguments, seat.block, self._blocks, core)
+        done = Done.of(core)
+        self._collector.add(done, seat.place, seat.block, seat)
+        if self._races is not None:
+            self._races.add(seat, core)
+        if self._block_races is not None:
+            self._block_races.add(seat.block, core)
+        if twins is not None:
+            twins.learn(seat.block, core, done)
+        return done
+
+    def _require_clear(self, flags: CrossCoreFlags) -> None:
+        """Fails if a flag between cores is set at the end of a round.
+
+        Raises:
+            DeviceFault: there is one.
+        """
         if left := flags.left():
             raise DeviceFault(
                 "flags between cores left set at the end of the launch",
@@ -238,8 +257,3 @@ class SplitLaunch:
                 found=", ".join(left[:MOST_NAMED]),
                 hint="every count needs a wait_flag_dev: the next kernel would find the flag set",
             )
-        for used in groups.values():
-            self._pool.give_group(used)
-        self._crossed |= flags.crossed
-        for block, end in ends.items():
-            clocks[block % self._at_once] = end
