@@ -23,10 +23,10 @@ from davinci.schedule.products.rolls import (
     Edges,
     EventLine,
     RolledLoop,
+    count_mads,
     form,
     lines_of,
     mads_of,
-    mads_of_share,
     position,
 )
 
@@ -82,7 +82,7 @@ CASES = [
 
 @pytest.mark.parametrize(("product", "schedule"), CASES, ids=str)
 def test_written_out_they_are_the_order(product: Product, schedule: ProductSchedule) -> None:
-    assert mads_of_share(product, schedule) > WRITTEN
+    assert count_mads(product, schedule) > WRITTEN
     lines = lines_of(schedule.share, product, schedule)
     given = [event for step in order(schedule.share, product, schedule).steps for event in step]
     found = list(written_out(lines))
@@ -93,7 +93,7 @@ def test_written_out_they_are_the_order(product: Product, schedule: ProductSched
 def test_loops_are_short() -> None:
     """A long share of a regular product is written in less than a fifth of its mads."""
     found, schedule = CASES[0]
-    assert mads_of(lines_of(schedule.share, found, schedule)) <= mads_of_share(found, schedule) // 5
+    assert mads_of(lines_of(schedule.share, found, schedule)) <= count_mads(found, schedule) // 5
 
 
 def test_few_steps_are_written_out() -> None:

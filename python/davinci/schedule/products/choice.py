@@ -26,12 +26,7 @@ from davinci.schedule.products.memory import goes_backwards
 from davinci.schedule.products.play import by_play, fastest, played
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.refined import along_k
-from davinci.schedule.products.rolls import (
-    WRITTEN,
-    mads_of_share,
-    mads_written,
-    may_be_short,
-)
+from davinci.schedule.products.rolls import WRITTEN, count_mads, mads_written, may_be_short
 from davinci.units import FRACTAL_SIDE as SIDE
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
@@ -205,12 +200,14 @@ def candidates(
     every = [each for each in every if may_be_short(product, each)] or every
     traffic = traffic_of(costs, every[0], cores, tiles_of(product, every[0]))
     most = FEWEST_PLAYED if traffic.longer_than_cores(best) else PLAYED
-    most = min(most, near, PLAYED_MADS // mads_of_share(product, every[0]))
+    most = min(most, near, PLAYED_MADS // count_mads(product, every[0]))
     count = max(FEWEST_PLAYED, most)
     return every, count
 
 
 def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileError:
+    """The error of a product that no schedule fits: which of the wanted sizes are too large for a
+    memory, or which memories there are if the user asked for nothing."""
     whole = product.fractals
     broken = ""
     for name, size, memory, item in (

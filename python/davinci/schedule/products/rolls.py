@@ -108,16 +108,16 @@ def count_leaves(lines: Sequence[EventLine | RolledLoop]) -> int:
     )
 
 
-def mads_of_share(product: Product, schedule: ProductSchedule) -> int:
-    """Mads of the largest share."""
+def count_mads(product: Product, schedule: ProductSchedule) -> int:
+    """The number of mads of the largest share."""
     share, tile = schedule.share, schedule.tile
     tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
     return tiles * ceil_div(product.fractals.k, tile.k)
 
 
 def mads_written(product: Product, schedule: ProductSchedule) -> int:
-    """Those that are written, in loops or not."""
-    mads = mads_of_share(product, schedule)
+    """The number of mads of the largest share that are written, in loops or not."""
+    mads = count_mads(product, schedule)
     return mads if mads <= WRITTEN else mads_of(lines_of(schedule.share, product, schedule))
 
 
@@ -125,7 +125,7 @@ def may_be_short(product: Product, schedule: ProductSchedule) -> bool:
     """Whether a share is short, or so regular that loops may make it so."""
     k = product.fractals.k
     even = all(k % size == 0 for size in (schedule.tile.k, schedule.a.k, schedule.b.k))
-    return even or mads_of_share(product, schedule) <= WRITTEN
+    return even or count_mads(product, schedule) <= WRITTEN
 
 
 def position(event: Event, windows: bool = False) -> Position:
@@ -244,7 +244,7 @@ def roll(
 
 
 def mads_of(lines: Sequence[EventLine | RolledLoop]) -> int:
-    """Mads that are written, in loops or not."""
+    """The number of mads that lines and loops write, however often a loop is run."""
     found = 0
     for line in lines:
         if isinstance(line, RolledLoop):
