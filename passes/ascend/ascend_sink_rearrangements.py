@@ -320,6 +320,8 @@ class Sinking:
         return found.undone(value, ops)
 
     def _reduction(self, op: Op) -> None:
+        """Reduces pixels by channels instead of what a rearrangement makes of them, and rearranges
+        the result, where the reduced dimensions are whole ones of the image."""
         found = self._rearranged(op.operands[0])
         if found is None:
             return

@@ -124,6 +124,7 @@ class GroupOutliner:
         self._declared: set[str] = set()
 
     def outline(self, group: FusedGroup) -> None:
+        """Replaces the operators of a group by one call of its kernel."""
         ops = depth_first(group.ops)
         outputs = outputs_of(ops)
         _, inputs = graph_of(ops, outputs)
@@ -171,6 +172,7 @@ def named_location(op: Op) -> ir.Location:
 
 
 def location_of(ops: Sequence[Op]) -> ir.Location:
+    """The locations of operators as one."""
     return ir.Location.fused([op.location for op in ops])
 
 

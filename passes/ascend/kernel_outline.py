@@ -1,4 +1,4 @@
-"""The module of kernels, and the types of their buffers."""
+"""Calls of kernels that are there already, and the types of buffers that hold tensors."""
 
 from __future__ import annotations
 

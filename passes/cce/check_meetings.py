@@ -298,6 +298,14 @@ class _Check:
     def _on_host(
         self, step: GlobalAccess | BlockMeeting, work: PipeWork = NO_PIPE, *, call: Op
     ) -> CoreStep:
+        """A step of a kernel at its place in the host's memory, in a call of the kernel.
+
+        Args:
+            work: of the core's pipes, that the step is part of.
+
+        Raises:
+            NotProvable: it is no argument of the kernel whose place is known.
+        """
         memory = step.lines if isinstance(step, BlockMeeting) else step.memory
         if not isinstance(memory.owner, ir.Block):
             raise NotProvable("a kernel has an array of its own in global memory")

@@ -242,6 +242,8 @@ class _Clock:
         return there + self._told[earlier]
 
     def start(self, number: int) -> None:
+        """Issues a task behind those before: it starts when its pipe is free and what it follows
+        allows it."""
         task = self._tasks[number]
         self._issued += task.issue
         start = max(self._issued, self.free.get(task.pipe, 0), self.allowed(number))

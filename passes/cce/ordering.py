@@ -123,6 +123,7 @@ class Orderer:
         )
 
     def _tasks(self, nodes: list[_PipeNode], dependences: Dependences) -> list[PipeTask]:
+        """The operations of a line as tasks, with those that each has to wait for."""
         numbers = {node.op: number for number, node in enumerate(nodes)}
         fresh = self._fresh(nodes)
         tasks = []

@@ -154,6 +154,8 @@ class _Planner:
         return max(ends, default=0)
 
     def _steps(self) -> list[GapSteps]:
+        """Distances between buffers that are tried: those first which keep operands of the vector
+        unit in other banks."""
         align, unit = self._memory.align_bytes, self._unit
         if self._conflicts is None:
             return [GapSteps(align)]

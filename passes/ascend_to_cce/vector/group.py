@@ -38,6 +38,7 @@ class VectorBuilder(TileBuilder):
     """Builds a kernel that goes over tiles."""
 
     def build(self) -> int:
+        """Builds it at the insertion point; returns the blocks that it can take."""
         self._allocate_once()
         axes = enumerate(self.space.axes[: self.schedule.cut])
         sizes = self.schedule.tile.sizes

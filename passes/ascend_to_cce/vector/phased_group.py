@@ -91,6 +91,7 @@ class PhasedBuilder(TileBuilder):
         self.piece = 0
 
     def build(self) -> int:
+        """Builds it at the insertion point; returns the blocks that it can take."""
         if self.schedule.meet:
             self._begin_exchange()
             mark_meeting(ir.InsertionPoint.current.block.owner, self.target)

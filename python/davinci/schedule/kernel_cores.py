@@ -215,6 +215,12 @@ def _weigh_attention(attention: Attention, machine: Machine, cores: int) -> Weig
 def _weigh_product(
     group: ProductGroup, machine: Machine, wanted: Wanted, adders: Machine | None = None
 ) -> Weigh:
+    """What weighs the kernel of a product on some cores.
+
+    Args:
+        adders: the vector cores beside cube cores, whose cycles for what follows the product are
+            counted; None where these are left out.
+    """
     product, behind = group.product, group.behind
 
     def weigh(count: int, most: float) -> Weighed | None:

@@ -47,7 +47,8 @@ def windows_of(node: Node, graph: Graph) -> Windows:
 
 
 def extent_of(dim: WindowDim, windows: Windows) -> int:
-    """Elements of a dimension that axes make up without gaps; 0 if it is none."""
+    """Elements of a dimension whose places axes number without gaps, as i * size + j does; 0 of a
+    dimension with an offset, with gaps, or with windows of several elements."""
     size, found = 1, []
     part: WindowDim | None = dim
     while part is not None:

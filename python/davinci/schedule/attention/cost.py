@@ -266,6 +266,8 @@ class UnitCosts:
         return count * prices.vector(self.machine, name, kind, repeats, instructions)
 
     def _vector(self) -> float:
+        """Cycles of the vector unit for a unit: softmax of its scores, its rows of O on their way
+        out, and rows of Q, K and V that become fractals."""
         attention, schedule = self.attention, self.schedule
         rows, dtype = schedule.rows, schedule.dtype(attention)
         sizes, tiles = attention.fractals, tiles_of(schedule.block, schedule.tile)
@@ -337,6 +339,7 @@ class UnitCosts:
         return operand, sizes.columns if name == "v" else sizes.depth
 
     def _mte2(self) -> float:
+        """Cycles in which Q, K, V and whole masks of a unit come from global memory."""
         sizes, port = self.attention.fractals, prices.reading(self.machine)
         rate = min(port.bytes_per_cycle, self.machine.l2.read_bytes_per_cycle)
         found = 0.0
@@ -357,6 +360,7 @@ class UnitCosts:
         return found
 
     def _mte3(self) -> float:
+        """Cycles in which weights, and rows that became fractals, go to L1, and O leaves."""
         schedule, sizes = self.schedule, self.attention.fractals
         size, count = float(schedule.rows * sizes.keys * FRACTAL_BYTES), float(schedule.rows)
         for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):

@@ -127,6 +127,11 @@ def _flag(machine: Machine) -> float:
 def _scores(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine, loads: LoadCycles
 ) -> StageCycles:
+    """The stage of a cube core that makes scores of a tile, until a vector core has some of them.
+
+    Args:
+        loads: of K.
+    """
     cube, vector = machines.for_cube(machine), machines.for_vector(machine)
     keys, depth = schedule.part, attention.fractals.depth
     item = DTYPES[schedule.dtype(attention)].itemsize
@@ -150,6 +155,11 @@ def _scores(
 
 
 def _weights(schedule: SplitAttentionSchedule, machine: Machine, cycles: float) -> StageCycles:
+    """The stage of a vector core, until the cube core has the weights of a part of the keys.
+
+    Args:
+        cycles: in which scores become weights.
+    """
     cube, vector = machines.for_cube(machine), machines.for_vector(machine)
     chunk = chunks(schedule)[-1] * schedule.tile * FRACTAL_BYTES
     part = schedule.lanes * schedule.rows * schedule.part * FRACTAL_BYTES

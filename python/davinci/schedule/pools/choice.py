@@ -121,7 +121,12 @@ class PoolTiles(AlikePieces):
     def of(
         pool: Pool, planes: int, band: Band, turns: bool, machine: Machine, cores: int
     ) -> PoolTiles:
-        """One tile, estimated while so many cores are at work."""
+        """One tile, estimated while so many cores are at work.
+
+        Args:
+            planes: blocks of channels that it has.
+            turns: whether sums lie in two buffers by turns.
+        """
         load = _loads(pool, planes, band, machine, cores) + prices.reading(machine).start_cycles
         store = _stores(pool, planes, band, machine, cores) + prices.writing(machine).start_cycles
         work = _steps(pool, planes, band, turns, machine)

@@ -155,8 +155,8 @@ class RowPhase:
 
 
 def phases(pool: Pool, band: Band) -> dict[int, RowPhase]:
-    """Those that windows combine, by the number of their first row. Every other one begins with the
-    second half of the banks of UB, so that rows of two phases do not meet there.
+    """The phases that the windows of a band combine, by the number of their first row. Every other
+    one begins in the second half of the banks of UB, so that rows of two phases do not meet there.
 
     >>> shape = Geometry((9, 9), (3, 3), (2, 2), (1, 1), (1, 0, 1, 0))
     >>> pool = Pool(shape, "max", 1, 16, "f16", None)

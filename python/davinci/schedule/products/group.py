@@ -137,6 +137,14 @@ class _ProductReader(Followers):
             raise NoSpace("groups of a convolution to rows")
 
     def read(self, machine: Machine | None) -> ProductGroup:
+        """The product of the group, with what is done to its factors and to its result.
+
+        Args:
+            machine: None of any: then everything that follows is part of the product's kernel.
+
+        Raises:
+            NoSpace: a kernel of a product does not compute the group.
+        """
         before = True
         casts: dict[int, int] = {}
         for node in self.graph.nodes:
@@ -278,6 +286,7 @@ class _ProductReader(Followers):
         return source
 
     def _product(self, a: int, b: int, epilogue: Epilogue) -> Product:
+        """The product of two inputs by number; of bytes, of words of two along k."""
         arrays, flags = self.graph.arrays, self.node.attributes
         of_a, of_b = arrays[a], arrays[b]
         k, rows = of_a.shape[-1], not flags.get(TRANSPOSE_A)

@@ -287,6 +287,7 @@ class Player:
         return begin, self.mte2
 
     def fill(self, event: Fill) -> None:
+        """A transfer of an operand to L1: straight, or by way of UB, where rows become fractals."""
         name, block, place = event.operand, event.block, (event.operand, event.held.slot)
         free = self.loaded.get(place, 0.0)
         cost, held, size, crossing = self._fill(*event.shape)
@@ -317,10 +318,12 @@ class Player:
         pieces.append((block.k.start, done + self.flag, number))
 
     def cross(self, ready: float, cycles: float) -> float:
+        """When rows that have come to UB when `ready` are fractals there."""
         self.v = max(self.v, ready, self.crossing.next) + cycles
         return self.v
 
     def load(self, event: Load) -> None:
+        """A load from L1 to L0A or L0B, when all transfers that it reads have come."""
         name, held, block = event.operand, event.held, event.block
         place = name, held.slot
         cycles = self._load(*event.shape)
@@ -362,6 +365,7 @@ class Player:
         return now + left
 
     def mad(self, event: Mad) -> None:
+        """A mad, when its factors are there, and the first of a tile when its place is free."""
         tile = event.tile
         begin = max(self.m, self.l0["a", event.a], self.l0["b", event.b])
         if event.first:
@@ -378,6 +382,8 @@ class Player:
         self.sums[tile.slot] = free
 
     def ask(self, event: Ask) -> None:
+        """A transfer of what a part of C is combined with: rows, a matrix that the cube adds, or
+        what the vector unit reads beside it."""
         part, tile = event.part, event.part.tile
         if event.kind == ROWS:
             cycles, place = self._beside(tile.m.size, tile.n.size).mte2, ("rows", part.turn)
@@ -412,6 +418,7 @@ class Player:
         self.there[place] = came
 
     def add(self, event: Add) -> None:
+        """The cube's addition of a row, or of columns of a matrix, to the sums of a tile."""
         tile, rows, held = event.tile, ("rows", event.turn), ("matrix", event.held)
         end = self.m
         if self.end_of.columns and event.n.start == 0:
@@ -431,6 +438,7 @@ class Player:
         self.sums[tile.slot] = end + self.drain + self.flag
 
     def leave(self, event: Leave) -> None:
+        """A part of a tile leaves L0C: by way of the vector unit, or straight to memory."""
         tile, (n, m) = event.tile, event.shape
         cost, rows = self._leave(n, m), ("rows", event.turn)
         self.ahead.v -= cost.v

@@ -59,6 +59,8 @@ class Rough:
         self.around = ENDS_OF_SHARE * prices.ends(machine)
 
     def cycles(self, share: Share) -> float:
+        """Cycles of the core that has most shares of this size: its busiest pipe, and what goes
+        around each share."""
         whole, product = self.whole, self.product
         shares = ceil_div(product.batch, share.batch)
         shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)

@@ -207,7 +207,8 @@ class PhasedChooser:
                     yield schedule
 
     def _sizes(self) -> list[int]:
-        """Sizes of pieces."""
+        """Sizes of pieces that are tried, in elements of the axis that is cut, the smallest first:
+        about `PIECE_BYTES`, and whole numbers of pieces for each core that may share a tile."""
         axes = self.space.axes
         total = axes[self.axis].size
         inner = math.prod(axis.size for axis in axes[self.axis + 1 :])
