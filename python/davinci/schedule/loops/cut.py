@@ -5,7 +5,7 @@ p = h R, s = x + p, n = tanh(s)    ->    outputs h, n = tanh(x + p) of inputs x,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
@@ -77,18 +77,8 @@ def cut_step(graph: Graph, handed: Set[int] = frozenset()) -> CutStep:
         NoSpace: a product of something else than a value of the step with an input, or a row that
             is handed on and something else than a left factor.
     """
+    _require_products_of_inputs(graph)
     products = [node for node in graph.nodes if node.name == PRODUCT]
-    used = {v for node in graph.nodes if node.name != PRODUCT for v in node.values}
-    for node in products:
-        a, b = node.operands
-        if isinstance(a, Scalar) or isinstance(b, Scalar) or b not in graph.inputs:
-            raise NoSpace("a product whose right factor is computed in the loop")
-        if b in used:
-            raise NoSpace("a right factor that is combined with others")
-        if node.attributes.get(TRANSPOSE_A):
-            raise NoSpace("a left factor that is turned")
-    if any(node.name == "batch_matmul" for node in graph.nodes):
-        raise NoSpace("several products at once")
     passed = _passed_on(graph, handed)
     right = {node.values[1] for node in products}
     nodes = [node for node in graph.nodes if node.result not in passed]
@@ -111,20 +101,7 @@ def cut_step(graph: Graph, handed: Set[int] = frozenset()) -> CutStep:
         inputs=[*(v for v in graph.inputs if v not in right | passed), *sums],
         outputs=[],
     )
-    views = {n.result: n.values[0] for n in rest.nodes if n.name == "reshape"}
-    for value in (*graph.outputs, *factors):
-        origin = value
-        while origin in views:
-            origin = views[origin]
-        if value in rest.outputs or origin in rest.inputs:
-            made = rest.add(rest.arrays[value])
-            # As soon as the value is there: other products may depend on this one.
-            results = [node.result for node in rest.nodes]
-            place = results.index(value) + 1 if value in results else 0
-            members = next((n.members for n in rest.nodes if n.result == value), ())
-            rest.nodes.insert(place, Node("copy", (value,), made, members=members))
-            value = made
-        rest.outputs.append(value)
+    _add_outputs(rest, (*graph.outputs, *factors))
     kept = [i for i, value in enumerate(graph.inputs) if value not in right | passed]
     count = len(graph.inputs)
     places = [*kept, *range(count, count + len(sums))]
@@ -159,6 +136,46 @@ def _passed_on(graph: Graph, handed: Set[int]) -> set[int]:
     if passed.intersection(graph.outputs):
         raise NoSpace("a row handed on that is an output")
     return passed
+
+
+def _require_products_of_inputs(graph: Graph) -> None:
+    """Fails unless each product of a step is one of a value with an input that nothing else reads.
+
+    Raises:
+        NoSpace: one is not.
+    """
+    used = {v for node in graph.nodes if node.name != PRODUCT for v in node.values}
+    for node in graph.nodes:
+        if node.name == "batch_matmul":
+            raise NoSpace("several products at once")
+        if node.name != PRODUCT:
+            continue
+        a, b = node.operands
+        if isinstance(a, Scalar) or isinstance(b, Scalar) or b not in graph.inputs:
+            raise NoSpace("a product whose right factor is computed in the loop")
+        if b in used:
+            raise NoSpace("a right factor that is combined with others")
+        if node.attributes.get(TRANSPOSE_A):
+            raise NoSpace("a left factor that is turned")
+
+
+def _add_outputs(graph: Graph, values: Iterable[int]) -> None:
+    """Makes values the outputs of a graph, each a value of its own that is computed there: what is
+    an input, or an output already, is copied."""
+    views = {n.result: n.values[0] for n in graph.nodes if n.name == "reshape"}
+    for value in values:
+        origin = value
+        while origin in views:
+            origin = views[origin]
+        if value in graph.outputs or origin in graph.inputs:
+            made = graph.add(graph.arrays[value])
+            # As soon as the value is there: other products may depend on this one.
+            results = [node.result for node in graph.nodes]
+            place = results.index(value) + 1 if value in results else 0
+            members = next((n.members for n in graph.nodes if n.result == value), ())
+            graph.nodes.insert(place, Node("copy", (value,), made, members=members))
+            value = made
+        graph.outputs.append(value)
 
 
 def _with_ones(node: Node) -> bool:
