@@ -9,8 +9,9 @@ its own; of each test, some cases. What they ask of the NPU's PyTorch is answere
 are left out. A folder or a file of others may be given, too.
 
 A test that ends with a race runs again without checks, which tells whether the numbers that it
-looks at are right all the same. With `--results F` outcomes are kept, and a later run of some
-files replaces theirs; `--write PAGE` writes the page from all of them.
+looks at are right all the same. With `--results F` the outcomes of each file are kept as soon as
+it has run, and a later run of some files replaces theirs; `--go-on` leaves out files whose outcomes
+are there, so that a run that was stopped goes on. `--write PAGE` writes the page from all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -189,21 +190,29 @@ def files_of(place: Path) -> list[Path]:
     ]
 
 
-def run_all(paths: Sequence[Path], options: argparse.Namespace) -> list[Outcome]:
-    """Runs files, some at a time, and tells of each."""
-    outcomes: list[Outcome] = []
+def run_all(
+    paths: Sequence[Path], options: argparse.Namespace, known: list[Outcome]
+) -> list[Outcome]:
+    """Runs files, some at a time, tells of each, and keeps what is known in `options.results`.
+
+    Args:
+        known: outcomes of earlier runs, which those of a file that runs again replace.
+    """
     with ThreadPoolExecutor(options.jobs) as pool:
         jobs = [
             pool.submit(run_file, path, options.cases, options.seconds, options.file_seconds)
             for path in paths
         ]
-        for job in jobs:
-            for outcome in job.result():
-                outcomes.append(outcome)
-                name = f"{outcome.file}:{outcome.test}" if outcome.test else outcome.file
+        for job in as_completed(jobs):
+            outcomes = job.result()
+            for outcome in outcomes:
                 detail = " ".join(outcome.detail.split())[:600]
-                print(f"{outcome.kind:8} {outcome.seconds:6.1f} s  {name}  {detail}", flush=True)
-    return outcomes
+                print(f"{outcome.kind:8} {outcome.seconds:6.1f} s  {outcome.name}  {detail}")
+            sys.stdout.flush()
+            known = triton_page.merged(known, outcomes)
+            if options.results:
+                triton_page.save(options.results, known)
+    return known
 
 
 def main() -> None:
@@ -216,6 +225,7 @@ def main() -> None:
     parser.add_argument("--only", help="regular expression for names of files")
     parser.add_argument("--results", type=Path, help="JSON that keeps outcomes of several runs")
     parser.add_argument("--write", type=Path, help="page to write from all outcomes")
+    parser.add_argument("--go-on", action="store_true", help="leave out files in the results")
     options = parser.parse_args()
     import npu_on_cpu
 
@@ -223,10 +233,11 @@ def main() -> None:
     paths = [p.resolve() for p in files_of(options.place)]
     if options.only:
         paths = [path for path in paths if re.search(options.only, path.name)]
-    outcomes = run_all(paths, options)
-    if options.results:
-        outcomes = triton_page.merged(triton_page.load(options.results), outcomes)
-        triton_page.save(options.results, outcomes)
+    known = triton_page.load(options.results) if options.results else []
+    if options.go_on:
+        done = {outcome.file for outcome in known}
+        paths = [path for path in paths if path.name not in done]
+    outcomes = run_all(paths, options, known)
     if options.write:
         options.write.write_text(triton_page.page(outcomes, options.cases, options.seconds))
     print(summary(outcomes))

@@ -123,7 +123,10 @@ def merged(before: Iterable[Outcome], now: Sequence[Outcome]) -> list[Outcome]:
 
 
 def save(path: Path, outcomes: Sequence[Outcome]) -> None:
-    path.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+    """Writes outcomes for `load`; a run that is stopped meanwhile leaves those of before."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+    fresh.replace(path)
 
 
 def refusals(outcomes: Iterable[Outcome]) -> Counter[str]:
