@@ -67,6 +67,7 @@ from davinci.operators import OPERATORS
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION
+from davinci.passes.analysis.kernels import known_kernels
 from davinci.passes.analysis.origins import by_member, served
 from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
@@ -161,9 +162,7 @@ class AscendBufferizePass(Pass):
         line_bytes = machine.gm.line_bytes
         points = compared(host.staging, self.plan, host.planned, line_bytes)
         staged.note_lifetimes()
-        device = dict(symbols(op)).get("kernels")
-        kernels = dict(symbols(device)) if device is not None else {}
-        applied = reading_past_l2(host.staging.apply(staged), kernels, machine)
+        applied = reading_past_l2(host.staging.apply(staged), known_kernels(op), machine)
         same = host.plan.same
         brought: dict[int, list[Storage]] = {}
         for storage, stage in arrivals(staged.launches):
