@@ -14,6 +14,8 @@ two words, those of 16 are one.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from davinci.isa.core import DTYPES
 from davinci.isa.transpose import ROWS
 from davinci.schedule.vector.row_places import block_lanes
@@ -21,6 +23,7 @@ from davinci.schedule.vector.row_steps import DIGITS, Digits
 from davinci.schedule.vector.steps import (
     RESULT,
     SOURCE,
+    STEPS_KEPT,
     TRANSPOSITION,
     BufferStep,
     BufferSteps,
@@ -33,6 +36,7 @@ HALVES = ("low", "high")
 """Names of the sources that are joined."""
 
 
+@lru_cache(maxsize=STEPS_KEPT)
 def parted(count: int, half: int, dtype: str) -> BufferSteps:
     """RESULT = the low (0) or high (1) halves of SOURCE, of `count` elements in whole groups.
 
@@ -56,6 +60,7 @@ def parted(count: int, half: int, dtype: str) -> BufferSteps:
     return BufferSteps(dtype, (*turns, back), _scratch(digits, lanes))
 
 
+@lru_cache(maxsize=STEPS_KEPT)
 def joined(count: int, dtype: str) -> BufferSteps:
     """RESULT = elements whose halves, of the type `dtype`, are in the buffers of `HALVES`."""
     digits = _digits(count, dtype)

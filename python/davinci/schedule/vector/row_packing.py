@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
@@ -28,6 +29,7 @@ from davinci.schedule.vector.row_steps import DIGITS, BufferBlocks, Digits, RowS
 from davinci.schedule.vector.steps import (
     RESULT,
     SOURCE,
+    STEPS_KEPT,
     TRANSPOSITION,
     BufferStep,
     BufferSteps,
@@ -72,6 +74,7 @@ def packed_size(count: int, block: int) -> int:
     return last.place + -(-last.count // block) * block
 
 
+@lru_cache(maxsize=STEPS_KEPT)
 def unpacking(dtype: str, count: int, block: int, machine: Machine) -> BufferSteps:
     """The packed run in `SOURCE` to all lanes of a block each in `RESULT`.
 
@@ -93,6 +96,7 @@ def unpacking(dtype: str, count: int, block: int, machine: Machine) -> BufferSte
     return steps.done()
 
 
+@lru_cache(maxsize=STEPS_KEPT)
 def packing(dtype: str, count: int, block: int, machine: Machine) -> BufferSteps:
     """Lane 0 of blocks in `SOURCE` to the packed run in `RESULT`; arguments as of `unpacking`."""
     steps = RowSteps("", dtype, machine)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
@@ -32,8 +32,8 @@ BY_ROWS = {TRANSPOSITION: -2, ROW_SUM: 0, SPREAD: 0, **dict.fromkeys(OF_BLOCKS.v
 SOURCE, RESULT = "source", "result"
 """Names of the caller's buffers."""
 
-COSTS_KEPT = 4096
-"""Costs of steps that schedules ask for again and again."""
+COSTS_KEPT, STEPS_KEPT = 4096, 4096
+"""Costs of steps, and steps of each rule, that schedules ask for again and again."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,9 @@ class BufferSteps:
     dtype: str
     steps: tuple[BufferStep, ...]
     scratch: dict[str, int]
+    _estimates: dict[Machine, Estimate] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def scratch_bytes(self) -> int:
@@ -108,6 +111,12 @@ class BufferSteps:
         return sum(math.ceil(n * size / BLOCK_BYTES) * BLOCK_BYTES for n in self.scratch.values())
 
     def estimate(self, machine: Machine) -> Estimate:
+        """What the steps take on a machine, found once."""
+        if machine not in self._estimates:
+            self._estimates[machine] = self._estimated(machine)
+        return self._estimates[machine]
+
+    def _estimated(self, machine: Machine) -> Estimate:
         instructions = cycles = 0
         for step in self.steps:
             count, time = cost_of(step, self.dtype, machine)

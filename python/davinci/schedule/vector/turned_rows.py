@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.isa.transpose import ROWS
@@ -83,11 +84,11 @@ class TurnedRows:
         """Elements of a block, and rows of a group."""
         return block_lanes(self.dtype)
 
-    @property
+    @cached_property
     def _digits(self) -> Digits:
         return Digits.of(self.rows // self._block, DIGITS)
 
-    @property
+    @cached_property
     def _held(self) -> int:
         """Elements of the words of an array."""
         return self._digits.repeats * self.inside * ROWS * self._block
