@@ -306,7 +306,7 @@ REASONS = {
     "tan": "as cos, twice",
     "rem": "26 steps of a long division, exact for all of f32",
     "select_and_scatter": "nine positions of a window, each a slice, two choices and a sum",
-    "cholesky": "16 columns one after the other, a kernel or two each",
+    "cholesky": "16 columns one after the other, a kernel for nearly each",
     "triangular_solve": "ten kernels, each of which waits for the one before, for 32 rows",
 }
 """Why an operator is above the line, by the beginning of its name."""

@@ -23,7 +23,9 @@ group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector.schedule`), no cycle of kernels comes out and the estimate says that it
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
 Broadcasts, reshapes and slices are made anew for each of their users, so that they end in the group
-that needs them (`group_preparation`). Equal groups are one kernel.
+that needs them (`group_preparation`). Values of which windows overlap are computed once, by a
+kernel of their own, where that takes less time than for each window (`overlapping_windows`). Equal
+groups are one kernel.
 
 Chains of operators that only move elements are one kernel where putting the result together at once
 (`davinci.schedule.moves.choice`) takes no longer.
