@@ -225,15 +225,21 @@ class Unsigned:
         op.results[0].replace_all_uses_with(made)
 
     def _to_float(self, source: ir.Value, kind: ir.ShapedType) -> ir.Value | None:
-        """Unsigned integers in a float type, rounded once; None of 64 bits.
+        """Unsigned integers in a float type, rounded once; None in f64, and of 64 bits in types
+        that would round what f32 has rounded.
 
         Of 32 bits the upper and the lower 16 are added up, each of which f32 holds."""
         width = source.type.element_type.width
-        if width == 64 or kind.element_type.width == 64:
+        if kind.element_type.width == 64:
             return None
         if width == 16:
             return converted(extended(source, 32), kind)
         single = ir.RankedTensorType.get(kind.shape, ir.F32Type.get())
+        if width == 64:
+            if not isinstance(kind.element_type, (ir.F32Type, ir.F16Type)):
+                return None  # f16 ends before f32 rounds
+            total = long_as_single(source, single)
+            return total if total.type == kind else converted(total, kind)
         low = binary("and", source, t.full(source.type, 0xFFFF))
         high = binary("shift_right_logical", source, t.full(source.type, 16))
         scaled = binary("multiply", converted(high, single), t.full(single, 65536.0))
@@ -389,6 +395,33 @@ def extended(value: ir.Value, width: int) -> ir.Value:
     """Integers with zeros in front of them, of so many bits."""
     found = converted(value, ir.RankedTensorType.get(value.type.shape, integer(width)))
     return binary("and", found, t.full(found.type, (1 << value.type.element_type.width) - 1))
+
+
+def long_as_single(source: ir.Value, single: ir.RankedTensorType) -> ir.Value:
+    """Integers of 64 bits without a sign in f32, rounded once.
+
+    Of those from 2^48 on the lower 16 bits become one, which is set if any of them is; f32 holds
+    none of them. What is left are two numbers of 24 bits, whose sum is rounded."""
+
+    def behind(value: ir.Value, bits: int) -> ir.Value:
+        return binary("shift_right_logical", value, t.full(value.type, bits))
+
+    def in_front(value: ir.Value, bits: int) -> ir.Value:
+        return binary("and", value, t.full(value.type, (1 << bits) - 1))
+
+    def exact(value: ir.Value) -> ir.Value:
+        word = ir.RankedTensorType.get(value.type.shape, integer(32))
+        return converted(converted(value, word), single)
+
+    zero = t.full(source.type, 0)
+    large = t.compare("NE", behind(source, 48), zero)
+    rest = converted(t.compare("NE", in_front(source, 16), zero), source.type)
+    found = t.select(large, binary("or", behind(source, 16), rest), source)
+    upper = binary("multiply", exact(behind(found, 24)), t.full(single, float(1 << 24)))
+    total = binary("add", upper, exact(in_front(found, 24)))
+    return binary(
+        "multiply", total, t.select(large, t.full(single, float(1 << 16)), t.full(single, 1))
+    )
 
 
 def binary(name: str, a: ir.Value, b: ir.Value) -> ir.Value:

@@ -165,6 +165,27 @@ def test_conversions_of_unsigned_integers(target: str) -> None:
         np.testing.assert_array_equal(found, x.astype(found.dtype))
 
 
+@pytest.mark.parametrize(
+    ("target", "machine"),
+    [("f32", "ascend910"), ("f16", "ascend910"), ("f32", "ascend910b"), ("f32", "ascend310")],
+)
+def test_unsigned_integers_of_64_bits_are_rounded_once(target: str, machine: str) -> None:
+    """Of all sizes, and next to what lies between two numbers of f32."""
+    random = np.random.default_rng(28)
+    numbers = random.integers(0, (1 << 64) - 1, 600, np.uint64, endpoint=True)
+    between = [(1 << b) + (1 << b - 24) + d for b in (25, 47, 48, 49, 63) for d in (-1, 0, 1)]
+    parts = [edges("uint64"), numbers >> np.arange(600, dtype=np.uint64) % 64, between]
+    x = np.concatenate([np.asarray(part, np.uint64) for part in parts])
+    text = f"""func.func @main(%x: tensor<{x.size}xui64>) -> tensor<{x.size}x{target}> {{
+      %0 = stablehlo.convert %x : (tensor<{x.size}xui64>) -> tensor<{x.size}x{target}>
+      return %0 : tensor<{x.size}x{target}> }}"""
+    executable = davinci.compile(text, machine=machine)
+    (found,) = executable.run(x).values()
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found, x.astype(found.dtype))
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
+
+
 def test_unsigned_integers_in_bodies_and_as_indices() -> None:
     """A sort, whose body compares; and a slice at an index beyond the largest signed one."""
     results = "tensor<9xui32>, tensor<3xui32>"
