@@ -63,7 +63,7 @@ MAY_IMPORT = {
     "placement": "arrays compiler errors files frontends job machine reference report runtime",
     "version": "mlir",
     "triton": "compiler errors files frontends machine mlir runtime tuning units",
-    "hivm_out": "dialects errors frontends mlir passes",
+    "hivm_out": "dialects errors frontends machine mlir passes",
     "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import frontends
+from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
 from davinci.frontends.hivm import written
+from davinci.machine import Machine
 from davinci.mlir import Op, callee_of, ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend.ascend_unfold_windows import AscendUnfoldWindowsPass
@@ -106,10 +108,27 @@ def lowered(
     """
     module: ir.Module = frontends.load(model, make_context())
     options = pipelines.Options(machine=machine, cores=cores)
-    for stage in STAGES:
-        text = stage_text(stage, options, joined, chained)
-        runner.run(module.operation, text, runner.AT_THE_END)
+    with machines.read_once({machine: with_their_instructions(machine)}):
+        for stage in STAGES:
+            text = stage_text(stage, options, joined, chained)
+            runner.run(module.operation, text, runner.AT_THE_END)
     return module
+
+
+NO_COUNTERPART = ("mad_bias",)
+"""Instructions for which the text has no operation; machines without them have kernels, too: sums
+to which a bias is added behind the product."""
+
+
+def with_their_instructions(machine: str) -> Machine:
+    """The machine of that name, without the instructions for which the text has no operation.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = machines.load(machine)
+    kept = {name: types for name, types in found.intrinsics.items() if name not in NO_COUNTERPART}
+    return found.model_copy(update={"intrinsics": kept})
 
 
 def programs_of(module: ir.Module) -> dict[str, list[Op]]:

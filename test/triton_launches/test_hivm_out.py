@@ -15,6 +15,7 @@ pytest.importorskip("ascendnpuir", reason="needs pip install '.[triton]'")
 from written_kernels import checked
 
 import davinci
+import davinci.hivm_out
 from davinci.errors import CompileError
 from davinci.frontends.hivm import Given, launch
 from davinci.hivm_out import WrittenKernel, as_hivm
@@ -157,6 +158,32 @@ def test_the_same_bytes_of_products(name: str) -> None:
       %r = stablehlo.dot_general %a, %b, contracting_dims = {dims} : ({types[0]}) -> {types[1]}
       return %r : {types[1]} }}"""
     assert slower(text) < most
+
+
+@pytest.mark.parametrize("rows", [64, 33])
+def test_a_bias_is_added_behind_the_product(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours begin with it, which the text has no operation for. Whole numbers are added up exactly
+    in any order."""
+    a, b, c = f"tensor<{rows}x96xf16>", "tensor<96x80xf16>", f"tensor<{rows}x80xf32>"
+    text = f"""func.func @main(%a: {a}, %b: {b}, %v: tensor<80xf32>) -> {c} {{
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({a}, {b}) -> {c}
+      %1 = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<80xf32>) -> {c}
+      %r = stablehlo.add %0, %1 : {c}
+      return %r : {c} }}"""
+    found = as_hivm(text)
+    assert found.refused == {}
+    (kernel,) = found.kernels
+    verify(kernel.text)
+    monkeypatch.setattr(davinci.hivm_out, "NO_COUNTERPART", ())
+    (reason,) = as_hivm(text).refused.values()
+    assert "cce.mad_bias" in reason
+    ours = davinci.compile(text, machine="ascend910b")
+    inputs = {
+        spec.name: RANDOM.integers(-4, 5, spec.shape).astype(spec.dtype) for spec in ours.inputs
+    }
+    ((out, expected),) = ours.run(inputs).items()
+    _, made = launched(kernel, {**inputs, out: np.zeros_like(expected)})
+    assert made[out].tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("rows", [64, 33, 200])

@@ -7,7 +7,7 @@ user's own. `:vector` behind either stands for the vector cores beside its AI co
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -39,13 +39,18 @@ _BY_NAME: ContextVar[dict[str, Machine] | None] = ContextVar("machines by name",
 
 
 @contextmanager
-def read_once() -> Iterator[None]:
+def read_once(instead: Mapping[str, Machine] | None = None) -> Iterator[None]:
     """Inside the block each machine file is read once, by its first `load`: all passes of a
-    compilation see the same machine, also where its file is edited meanwhile."""
-    if _BY_NAME.get() is not None:
+    compilation see the same machine, also where its file is edited meanwhile.
+
+    Args:
+        instead: machines that `load` gives for these names in place of what their files say.
+    """
+    known = _BY_NAME.get()
+    if known is not None and not instead:
         yield
         return
-    token = _BY_NAME.set({})
+    token = _BY_NAME.set({**(known or {}), **(instead or {})})
     try:
         yield
     finally:
