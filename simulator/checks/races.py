@@ -322,10 +322,14 @@ class Races:
             self._early.setdefault(event, deque()).append((self._numbers[destination], index))
 
     def _learn(self, pipe: int, clock: list[int]) -> None:
-        # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
-        for learner in range(PIPES) if pipe == S else (pipe,):
-            known = zip(self._clocks[learner], clock, strict=True)
-            self._clocks[learner] = [a if a > b else b for a, b in known]
+        """A pipe takes over what a flag carries. While the scalar pipe waits it issues nothing:
+        what it learns holds for all pipes, which know what it knew before."""
+        mine = self._clocks[pipe]
+        new = [(other, n) for other, n in enumerate(clock) if n > mine[other]]
+        for known in self._clocks if pipe == S else (mine,):
+            for other, n in new:
+                if known[other] < n:
+                    known[other] = n
 
     def barrier(self, pipe: int) -> None:
         """Orders a pipe, or all, after what they did."""
