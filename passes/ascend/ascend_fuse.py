@@ -52,10 +52,12 @@ from davinci.passes.ascend.ascend_fold_constants import fold_padded_rows
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_bands import expand_bands
 from davinci.passes.ascend.attention_grouping import attention_groups
+from davinci.passes.ascend.fractal_padding import cleared_behind
 from davinci.passes.ascend.group_outline import GroupOutliner
 from davinci.passes.ascend.group_preparation import (
     cast_before_broadcasts,
     mark_exact,
+    round_before_limits,
     round_behind_reshapes,
     sink,
 )
@@ -108,6 +110,8 @@ class AscendFusePass(Pass):
             if together:
                 round_behind_reshapes(block)
                 cast_before_broadcasts(block)
+                if chip.split:
+                    round_before_limits(block)
             else:
                 expand(block)
                 expand_bands(block)
@@ -175,6 +179,7 @@ def refuse_cube(root: Op, machine: Machine) -> None:
 def rows_of_what_is_left(block: ir.Block) -> None:
     """Brings to rows the operators on bytes that products have not taken in and no other group
     computes in nz."""
+    cleared = cleared_behind(block)
     for op in [operation.operation for operation in block.operations]:
-        if is_elementwise(op) and has_layouts(op) and not takes_nz(op):
+        if is_elementwise(op) and has_layouts(op) and not takes_nz(op, op in cleared):
             in_rows(op)

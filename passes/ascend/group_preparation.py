@@ -3,10 +3,13 @@
 sink                     %b = broadcast %s, used twice    becomes    a broadcast for each user
 round_behind_reshapes    reshape(cast(x))                 becomes    cast(reshape(x))
 cast_before_broadcasts   cast(broadcast(s))               becomes    broadcast(cast(s))
+round_before_limits      cast(min(x, 6))                  becomes    min(cast(x), 6)
 mark_exact               div(x, y), rounded later         becomes    div(x, y) {exact}
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
@@ -16,14 +19,19 @@ from davinci.operators.tensors import ND
 from davinci.passes.ascend.grouping import BEGINS, is_candidate, is_free
 from davinci.passes.ascend.product_grouping import is_rounding
 from davinci.passes.ascend.tensor_ops import (
+    HALF,
     ON_CUBE,
     TensorOps,
     defining_op,
     erase_unused,
+    full_value,
     read_once,
 )
 from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.vector.tile_program import decides
+
+LIMITS = ("ascend.max", "ascend.min")
+"""Operators that choose one of their operands."""
 
 
 def sink(block: ir.Block) -> None:
@@ -77,6 +85,34 @@ def round_behind_reshapes(block: ir.Block) -> None:
                 with ir.InsertionPoint(product), reshape.location:
                     source = ops.reshape(reshape.operands[0].owner.operands[0], result.shape)
                     product.operands[number] = ops.cast(source, result.element)
+    erase_unused(block)
+
+
+def round_before_limits(block: ir.Block) -> None:
+    """Rounds before numbers are limited by one that rounds to itself, which is the same bit for
+    bit, as rounding keeps their order. Cores of the cube round products on their way out, and fewer
+    bytes go from them to the vector cores that limit."""
+    for cast in [o.operation for o in block.operations if o.operation.name == "ascend.cast"]:
+        source, result = cast.operands[0], tensor_of(cast.results[0].type)
+        limit = defining_op(source)
+        if limit is None or limit.name not in LIMITS or not read_once(source):
+            continue
+        bounds = [full_value(value) for value in limit.operands]
+        exact = any(b is not None for b in bounds) and all(
+            b is None or np.float16(b) == b for b in bounds
+        )
+        if (tensor_of(source.type).element, result.element) != ("f32", HALF) or not exact:
+            continue
+        ops = TensorOps()
+        with ir.InsertionPoint(cast), cast.location:
+            rounded = [
+                ops.cast(value, HALF)
+                if bound is None
+                else ops.full(result.shape, HALF, bound, result.layout)
+                for value, bound in zip(limit.operands, bounds, strict=True)
+            ]
+            made = ops.binary(limit.name.removeprefix("ascend."), *rounded)
+        cast.results[0].replace_all_uses_with(made)
     erase_unused(block)
 
 

@@ -31,6 +31,7 @@ from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.min_cut import NEVER, FlowNetwork
 from davinci.passes.ascend.attention_grouping import products_of_attention
+from davinci.passes.ascend.fractal_padding import cleared_behind
 from davinci.passes.ascend.grouping import is_free
 from davinci.passes.ascend.layout_costs import UNIT, LayoutCosts, stored_bytes
 from davinci.passes.ascend.layout_support import (
@@ -99,7 +100,7 @@ class LayoutChoice:
         self._product = last_makers(block, ON_CUBE, "ascend.reshape")
         self._following = last_makers(block, (*ON_CUBE, POOL))
         self._of_bytes = behind_products_of_bytes(block)
-        self._ends = ends_of_products(block)
+        self._cleared = ends_of_products(block) | cleared_behind(block)
         attention = products_of_attention(block, machine) if machine.split else []
         self._scores = {first.results[0] for first, _ in attention}
         self._weights = {(second, 0) for _, second in attention}
@@ -128,7 +129,7 @@ class LayoutChoice:
         elif op.name in ON_CUBE or op.name == POOL:
             self._visit_product(op)
         elif is_elementwise(op):
-            cleared = op in self._ends
+            cleared = op in self._cleared
             node = self._node(op, takes_nz(op, cleared) or self._makes_bytes_behind_product(op))
             for operand in op.operands:
                 self._use(operand, node, op)
