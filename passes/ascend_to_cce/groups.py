@@ -48,7 +48,7 @@ from davinci.passes.ascend_to_cce.moves.element_gathers import ElementBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.behind import build_followed
-from davinci.passes.ascend_to_cce.products.group import build_product_group
+from davinci.passes.ascend_to_cce.products.group import build_product_group, diagonal_of
 from davinci.passes.ascend_to_cce.products.laid_out import build_beside, build_laid_out
 from davinci.passes.ascend_to_cce.products.product import check_types, wanted
 from davinci.passes.ascend_to_cce.products.split_k import build_split
@@ -346,7 +346,8 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
             schedule = schedule or choose(group.product, own.machine, own.cores, wanted(own))
             units = build_followed(group, graph, gm, kernel, own, schedule)
         else:
-            schedule, units = build_product_group(group, graph, gm, own, schedule)
+            diagonal = diagonal_of(group.product, kernel)
+            schedule, units = build_product_group(group, graph, gm, own, schedule, diagonal)
     except NoSpace as error:
         refuse(operation, str(error), given, target)
     except CompileError as error:
@@ -387,6 +388,8 @@ def _met_of(
         of_all = found.tried[cores]
         least = of_all.cycles + price.cycles(min(cores, of_all.blocks))
     split = split_of(group, graph, split_cores, cores, asked, price, least)
+    if product.direct and product.end.matrices:
+        return split
     if split is not None:
         least = split.cycles + price.cycles(cores)
     if target.adders is None:

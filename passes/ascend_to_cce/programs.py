@@ -43,8 +43,19 @@ def vector_program(
         block.add_argument(kind, kernel.location)
     taken = [argument.type for argument in block.arguments]
     kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, []))
-    _hand(kernel, other, types, constants)
+    _hand(kernel, [kernel, other], types, constants)
     return other
+
+
+def with_constants(kernel: Op, constants: Sequence[Array]) -> list[ir.Value]:
+    """Constants as further arguments of a kernel of one program."""
+    types = [array_type(array) for array in constants]
+    block = kernel.regions[0].blocks[0]
+    found: list[ir.Value] = [block.add_argument(kind, kernel.location) for kind in types]
+    taken = [argument.type for argument in block.arguments]
+    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, []))
+    _hand(kernel, [kernel], types, constants)
+    return found
 
 
 def _beside(kernel: Op, kinds: list[ir.Type]) -> ir.Operation:
@@ -61,8 +72,10 @@ def _beside(kernel: Op, kinds: list[ir.Type]) -> ir.Operation:
     return made.operation
 
 
-def _hand(kernel: Op, other: Op, kinds: list[ir.Type], constants: Sequence[Array]) -> None:
-    """Launches of a kernel become those of both programs, with memory for what they hand to each
+def _hand(
+    kernel: Op, programs: Sequence[Op], kinds: Sequence[ir.Type], constants: Sequence[Array]
+) -> None:
+    """Launches of a kernel become those of its programs, with memory for what these hand to each
     other; the last `kinds` are those of constants."""
     root = root_of(kernel)
     names = [_global_of(root, array) for array in constants]
@@ -74,8 +87,9 @@ def _hand(kernel: Op, other: Op, kinds: list[ir.Type], constants: Sequence[Array
         if ir.SymbolRefAttr(launch).value[-1] != name:
             continue
         *path, _ = ir.SymbolRefAttr(launch).value
-        both = [ir.SymbolRefAttr.get([*path, symbol_name(each)]) for each in (kernel, other)]
-        declared.attributes["ascend.launch"] = ir.ArrayAttr.get(both)
+        if len(programs) > 1:
+            each = [ir.SymbolRefAttr.get([*path, symbol_name(program)]) for program in programs]
+            declared.attributes["ascend.launch"] = ir.ArrayAttr.get(each)
         old = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
         made = ir.FunctionType.get([*old.inputs, *kinds], [])
         declared.attributes["function_type"] = ir.TypeAttr.get(made)
@@ -106,7 +120,9 @@ def _global_of(root: Op, array: Array) -> str:
     return name
 
 
-def _hand_to_calls(root: Op, callee: str, kinds: list[ir.Type], constants: list[str]) -> None:
+def _hand_to_calls(
+    root: Op, callee: str, kinds: Sequence[ir.Type], constants: Sequence[str]
+) -> None:
     """Calls of a declared kernel get memory for what cores hand to each other, and constants."""
     count = len(kinds) - len(constants)
     for call in operations(root, "func.call"):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from davinci.mlir import ir, memref
+import numpy as np
+
+from davinci.mlir import Op, ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted, write_zeros
+from davinci.passes.ascend_to_cce.programs import with_constants
 from davinci.passes.ascend_to_cce.tiles import share_blocks
 from davinci.passes.builder import reshaped, restride, viewed
 from davinci.schedule.graph import Graph
@@ -27,12 +30,14 @@ def build_product_group(
     gm: dict[int, ir.Value],
     target: Target,
     given: ProductSchedule | None = None,
+    diagonal: ir.Value | None = None,
 ) -> tuple[ProductSchedule | None, int]:
     """The schedule of a group, none of an empty product, and how many blocks can share its work.
 
     Args:
         gm: buffers of the group's inputs and outputs, by number.
         given: the schedule, if somebody has decided it.
+        diagonal: see `ProductArrays`.
 
     Raises:
         CompileError: no schedule fits.
@@ -44,7 +49,7 @@ def build_product_group(
     if given is not None:
         require_legal(product, given, target.machine)
     schedule = given or choose(product, target.machine, target.cores, wanted(target))
-    return schedule, build_product(group, graph, gm, target, schedule, {})
+    return schedule, build_product(group, graph, gm, target, schedule, {}, diagonal)
 
 
 def build_product(
@@ -54,21 +59,32 @@ def build_product(
     target: Target,
     schedule: ProductSchedule,
     factors: Mapping[str, ir.Value],
+    diagonal: ir.Value | None = None,
 ) -> int:
     """Builds a product and what follows it; returns how many blocks can share its work.
 
     Args:
         gm: buffers of the group's inputs and outputs, by number.
         factors: of "a" and "b" those that do not lie in a buffer of the group, as batches.
+        diagonal: see `ProductArrays`.
     """
     product = group.product
     a = factors.get("a") or factor_in(gm, graph, product, group.factors[0], product.batch)
     batch = product.matrices or product.batch
     b = factors.get("b") or factor_in(gm, graph, product, group.factors[1], batch)
     outputs = [matrices_in(gm, graph, number, product.batch) for number in group.outputs]
-    buffers = ProductArrays(a, b, outputs, extras_of(group, graph, gm))
+    buffers = ProductArrays(a, b, outputs, extras_of(group, graph, gm), diagonal)
     kernel = ProductKernel(product, schedule, buffers, group.members)
     return share_blocks(kernel.parts(), target)
+
+
+def diagonal_of(product: Product, kernel: Op) -> ir.Value | None:
+    """A fractal of ones on a diagonal in GM, as a further argument of a kernel, if the cube adds a
+    matrix on cores that cannot make one."""
+    if not (product.direct and product.end.matrices):
+        return None
+    (made,) = with_constants(kernel, [np.eye(SIDE, dtype=np.float16)])
+    return made
 
 
 def extras_of(group: ProductGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> list[ir.Value]:

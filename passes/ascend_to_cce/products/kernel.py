@@ -24,6 +24,7 @@ from davinci.passes.ascend_to_cce.products.direct import DirectExit, make_zeros
 from davinci.passes.ascend_to_cce.products.feed import Feed, SinglesFeed, StagingBuffers
 from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
+from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import FactorViews
 from davinci.passes.ascend_to_cce.products.ring import MADE, TAKEN, PartRing
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
@@ -38,7 +39,17 @@ from davinci.passes.builder import (
     viewed,
 )
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.events import Add, Ask, Event, Fill, Leave, Load, Mad, TurnRows
+from davinci.schedule.products.events import (
+    MATRIX,
+    Add,
+    Ask,
+    Event,
+    Fill,
+    Leave,
+    Load,
+    Mad,
+    TurnRows,
+)
 from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import BLOCK_BYTES
@@ -48,12 +59,13 @@ from davinci.units import FRACTAL_SIDE as SIDE
 @dataclass(frozen=True)
 class ProductArrays:
     """What lies in GM, each with a batch dimension: A, B, what the epilogue makes of C, and what
-    it combines C with."""
+    it combines C with; without one, a fractal of ones on a diagonal, where cores need that."""
 
     a: ir.Value
     b: ir.Value
     outputs: list[ir.Value]
     extras: list[ir.Value]
+    diagonal: ir.Value | None = None
 
 
 class ProductKernel(ShareWalk):
@@ -91,8 +103,10 @@ class ProductKernel(ShareWalk):
         self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
         self.exit: Exit | DirectExit
         self.zeros: ir.Value | None = None
-        self.bias = None if product.end.bias is None else BiasRows(gm.extras[0], product, schedule)
+        self.bias: BiasRows | None = None
+        self.matrix: Matrix | None = None
         if product.direct:
+            self._take_extras(gm)
             if product.cleared:
                 self.zeros = alloc([tile.n * FRACTAL], element_type(sums), "L0C")
                 a, b = (self.factors(1, space) for space in ("L0A", "L0B"))
@@ -107,6 +121,19 @@ class ProductKernel(ShareWalk):
         if self.product.factor == "f32":
             return SinglesFeed(gm, operand, pieces)
         return Feed(gm, operand, pieces, None if operand.nz else staging)
+
+    def _take_extras(self, gm: ProductArrays) -> None:
+        """What the cube adds to sums, on cores that have nothing else: a row, a matrix."""
+        product, schedule = self.product, self.schedule
+        for extra, array in zip(product.end.extras, gm.extras, strict=True):
+            if extra.table:
+                self.bias = BiasRows(array, product, schedule)
+                continue
+            assert extra.matrix and gm.diagonal is not None, "the cube adds nothing else"
+            columns = product.end.matrix_columns(schedule.tile.m)
+            with serving(*extra.members):
+                self.matrix = Matrix(schedule, array, columns, gm.diagonal)
+            self.of_matrix = extra.members
 
     def factors(self, fractals: int, space: str) -> FactorViews:
         """A buffer of L0A or L0B."""
@@ -148,12 +175,8 @@ class ProductKernel(ShareWalk):
                 self.mad(event)
         elif isinstance(event, Leave):
             self.leave(event, corner)
-        elif self.bias is not None:
-            assert not isinstance(event, Add), "the cube adds no more than that row"
-            if isinstance(event, Ask):
-                self.bias.bring(event, self.part_of_c(event.part, corner))
-            else:
-                self.bias.turn(event)
+        elif self.product.direct:
+            self.add(event, corner)
         else:
             assert isinstance(self.exit, Exit), "nothing is combined with what leaves directly"
             if isinstance(event, Ask):
@@ -162,6 +185,22 @@ class ProductKernel(ShareWalk):
                 self.exit.extras.turn(event)
             else:
                 self.exit.extras.add(event, self.l0c[event.tile.slot], flag(False))
+
+    def add(self, event: Ask | TurnRows | Add, corner: Corner) -> None:
+        """What the cube adds to a tile, on cores that have nothing else."""
+        if (isinstance(event, Ask) and event.kind != MATRIX) or isinstance(event, TurnRows):
+            assert self.bias is not None, "rows of a product that begins with none"
+            if isinstance(event, Ask):
+                self.bias.bring(event, self.part_of_c(event.part, corner))
+            else:
+                self.bias.turn(event)
+            return
+        assert self.matrix is not None, "a matrix of a product without one"
+        with serving(*self.of_matrix):
+            if isinstance(event, Ask):
+                self.matrix.bring(event.part, self.part_of_c(event.part, corner).place)
+            else:
+                self.matrix.add(event, self.l0c[event.tile.slot], flag(False))
 
     def load(self, event: Load, corner: Corner) -> None:
         """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""

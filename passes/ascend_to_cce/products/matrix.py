@@ -26,24 +26,36 @@ class Matrix:
     Args:
         gm: the matrix, [batch][n / 16][m / 16][16][16].
         columns: that are added at once.
+        diagonal: a fractal of ones on a diagonal in GM, which cores without a vector unit cannot
+            make; None of others.
     """
 
-    def __init__(self, schedule: ProductSchedule, gm: ir.Value, columns: int) -> None:
+    def __init__(
+        self,
+        schedule: ProductSchedule,
+        gm: ir.Value,
+        columns: int,
+        diagonal: ir.Value | None = None,
+    ) -> None:
         f16, tile = ir.F16Type.get(), schedule.tile
         self.gm = gm
         self.l1 = [alloc([tile.n * tile.m * FRACTAL], f16, "L1") for _ in range(BUFFERS)]
         self.l0a = [alloc([columns * tile.m * FRACTAL], f16, "L0A") for _ in range(BUFFERS)]
-        self.diagonal = self._diagonal()
+        self.diagonal = self._diagonal(diagonal)
 
     @staticmethod
-    def _diagonal() -> ir.Value:
+    def _diagonal(gm: ir.Value | None) -> ir.Value:
         f16 = ir.F16Type.get()
-        ub, l1, l0b = (alloc([FRACTAL], f16, memory) for memory in ("UB", "L1", "L0B"))
-        cce.vector_dup(scalar("f16", 0.0), ub)
-        for i in range(SIDE):
-            row = restride(ub, [1, SIDE], [SIDE, 1], i * SIDE)
-            cce.vector_dup(scalar("f16", 1.0), row, first_lane=i, lanes=1)
-        cce.copy_l1(ub, l1)
+        l1, l0b = (alloc([FRACTAL], f16, memory) for memory in ("L1", "L0B"))
+        if gm is not None:
+            cce.copy(reshaped(gm, [FRACTAL]), l1)
+        else:
+            ub = alloc([FRACTAL], f16, "UB")
+            cce.vector_dup(scalar("f16", 0.0), ub)
+            for i in range(SIDE):
+                row = restride(ub, [1, SIDE], [SIDE, 1], i * SIDE)
+                cce.vector_dup(scalar("f16", 1.0), row, first_lane=i, lanes=1)
+            cce.copy_l1(ub, l1)
         made: ir.Value = reshaped(l0b, [1, 1, SIDE, SIDE])
         cce.load2d(reshaped(l1, [1, 1, SIDE, SIDE]), made)
         return made

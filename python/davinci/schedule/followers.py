@@ -199,8 +199,9 @@ class Followers:
         if not isinstance(found, Whence):
             return found
         array = self.graph.arrays[found.number]
-        if len(array.shape) == 1 and array.count == self.c.shape[-1] == self.c.count:
-            # All of C is one row, so a row is only reshaped.
+        one = array.count == self.c.shape[-1] == self.c.count
+        if one and (len(array.shape) == 1 or (array.layout == ND and not self.ragged)):
+            # All of C is one row, so a row is at most reshaped.
             return self._extra(found.number, row=True, batch=False)
         if array.shape[-2:] != self.c.shape[-2:]:
             raise NoSpace(f"{array} beside {self.c}")

@@ -89,6 +89,7 @@ class Epilogue:
         nz: bool,
         cube: bool = False,
         pairs: bool = False,
+        unrounded: bool = False,
     ) -> Epilogue:
         """With sums rounded to f16 in L0C where nothing else is done with them first, and brought
         to rows where they are used more than once.
@@ -96,13 +97,15 @@ class Epilogue:
         Args:
             cube: whether the cube can add a row to sums; where these are rounded then, it does.
             pairs: whether sums come in pairs where bytes are made of them.
+            unrounded: whether the cube adds to sums, too, that are not rounded next.
         """
         for step in program.steps:
             if step.name == DEQUANTIZE:
                 return Epilogue.of(begun(program, step), step.result, extras, nz)
         program = rounded_early(program)
         program = inverted(program)
-        if cube and (added := added_by_cube(program, sums, extras, nz)) is not None:
+        added = added_by_cube(program, sums, extras, nz, unrounded) if cube else None
+        if added is not None:
             program, extras = added
         first = only_user(sums, program)
         if first is not None and is_rounding(first):

@@ -96,12 +96,19 @@ class Extra:
 
 
 def added_by_cube(
-    program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool
+    program: VectorProgram,
+    sums: Value,
+    extras: Sequence[Extra],
+    nz: bool,
+    unrounded: bool = False,
 ) -> tuple[VectorProgram, list[Extra]] | None:
     """The program without what the cube adds to sums, and extras that say what that is: a row of
     f32, and in fractals a matrix of f16; None if there is neither.
 
     Sums are rounded next, and nothing else is done with them or with what they are added to.
+
+    Args:
+        unrounded: whether sums may as well leave as they are.
     """
     found: dict[bool, Extra] = {}
     served: dict[Value, tuple[int, ...]] = {}
@@ -116,7 +123,8 @@ def added_by_cube(
             break
         found[extra.row], served[extra.value] = extra, joined(*(one.members for one in way))
         program = without(program, way, step.result, sums)
-    if not found or step is None or not is_rounding(step):
+    rounded = unrounded or (step is not None and is_rounding(step))
+    if not found or not rounded:
         return None
     marked = [
         replace(x, column=x.row, matrix=not x.row, members=served[x.value])

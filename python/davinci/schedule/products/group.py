@@ -19,13 +19,13 @@ from davinci.operators import OPERATORS
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ, lanes
-from davinci.operators.vector_program import DTYPE_OF, Operand, Value, joined
+from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram, joined
 from davinci.schedule.followers import BYTES, Followers, Whence
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.behind import Behind, behind_of
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue, plain
-from davinci.schedule.products.extras import begun_with_row
+from davinci.schedule.products.extras import Extra, begun_with_row
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.one_row import faster_way_round
 from davinci.schedule.products.product import Product, ProductResult
@@ -207,8 +207,9 @@ class _ProductReader(Followers):
         self, factors: tuple[int, ...], outputs: tuple[int, ...], machine: Machine
     ) -> ProductGroup:
         """The group on cores without a vector unit: sums begin with a row from the bias table, if
-        that is added to them first, and leave as they are, or rounded, negative ones perhaps as 0.
-        What else follows is left to vector cores beside them."""
+        that is added to them first, the cube adds a matrix in fractals to them, and they leave as
+        they are, or rounded, negative ones perhaps as 0. What else follows is left to vector cores
+        beside them."""
         program, extras, start = self.program, list(self.extras.values()), self.node.result
         table = self._table(machine)
         begun = begun_with_row(program, self.sums, extras, table) if table else None
@@ -216,8 +217,9 @@ class _ProductReader(Followers):
             program, extras, made = begun
             start = next(number for number, value in self.known.items() if value == made)
         rows = [extra for extra in extras if extra.table]
-        end = Epilogue.of(program, self.sums, extras, self.c.layout == NZ).rectify(rows=True)
-        alone = len(rows) == len(extras) and end.unmoved.outputs == [end.sums]
+        end = self._end_apart(program, extras, machine)
+        taken_in = [extra for extra in end.extras if extra.table or extra.matrix]
+        alone = len(taken_in) == len(extras) and end.unmoved.outputs == [end.sums]
         product, behind = self._product(factors[0], factors[1], end), None
         if end.unmoved.steps or not alone:
             sizes = product.batch, product.m, product.k, product.n
@@ -227,10 +229,10 @@ class _ProductReader(Followers):
             element = DTYPE_OF[self.graph.arrays[start].element]
             end = plain(element, nz=False, extras=rows)
             result = ProductResult(nz=False, itemsize=DTYPES[element].itemsize)
-            product = replace(product, c=result)
+            product, taken_in = replace(product, c=result), rows
         if (product.a.itemsize, product.b.itemsize) != (2, 2):
             raise NoSpace("factors that become others on a core without a vector unit")
-        apart = replace(end, program=end.unmoved, extras=tuple(rows))
+        apart = replace(end, program=end.unmoved, extras=tuple(taken_in))
         product = replace(
             product,
             a=replace(product.a, direct=True),
@@ -238,10 +240,23 @@ class _ProductReader(Followers):
             epilogue=apart,
         )
         own = self.node.members
-        taken = zip(self.extras, extras, strict=True)
-        numbers = tuple(number for (number, _), extra in taken if extra.table)
+        values = [extra.value for extra in taken_in]
+        pairs = zip(self.extras, extras, strict=True)
+        numbers = tuple(number for (number, _), extra in pairs if extra.value in values)
         pair = (factors[0], factors[1])
         return ProductGroup(product, pair, numbers, outputs, (own, own, own), behind)
+
+    def _end_apart(
+        self, program: VectorProgram, extras: Sequence[Extra], machine: Machine
+    ) -> Epilogue:
+        """What is done to sums on cores without a vector unit, or is left of it: the cube adds a
+        matrix; a row it adds only to what it begins with."""
+        nz, beside = self.c.layout == NZ, any(extra.beside for extra in extras)
+        adding = Epilogue.of(program, self.sums, extras, nz, cube=not beside, unrounded=True)
+        adding = adding.rectify(rows=True)
+        if not adding.matrices or _has_room(adding, machine):
+            return adding
+        return Epilogue.of(program, self.sums, extras, nz).rectify(rows=True)
 
     def _table(self, machine: Machine) -> int:
         """Fractals of a row of sums for which the bias table has room; 0 of a machine without one,
