@@ -66,6 +66,22 @@ def test_scores_wait_for_weights_where_they_are_one_tile_ahead() -> None:
     assert one > 1.5 * two
 
 
+def test_a_run_of_few_steps_pays_for_each_crossing_once() -> None:
+    """Scores, weights and products of the first and the last steps cross with nothing beside them:
+    simulated, 12 x 512 x 64 in units of 128 rows takes 840 cycles more where a flag between cores
+    takes 280 more, as its four steps never wait for places of the ring."""
+    flags = MACHINE.cross_core
+    assert flags is not None
+    flags = flags.model_copy(update={"flag_cycles": flags.flag_cycles + 280})
+    dearer = MACHINE.model_copy(update={"cross_core": flags})
+    given, made = (
+        attention(512, 512, 64, batch=12),
+        split.SplitAttentionSchedule(2, 8, 2, 2, 2, 3, rounded=True),
+    )
+    usual, dear = (split_cost.estimate(given, made, machine, 24) for machine in (MACHINE, dearer))
+    assert dear - usual == pytest.approx(3 * 280, rel=0.25)
+
+
 def test_blocks_that_read_the_same_keys_wait_for_each_other() -> None:
     """Lines of the L2 serve one of them after the other."""
     made = split.SplitAttentionSchedule(2, 8, 2, 2, 2, 3, rounded=True)

@@ -24,7 +24,7 @@ from davinci.schedule.attention.split import (
     shared_bytes,
     weights_in_place,
 )
-from davinci.schedule.attention.split_latency import stages_of, steps_cycles
+from davinci.schedule.attention.split_latency import StepCycles, stages_of, steps_cycles
 from davinci.schedule.attention.split_loads import SplitAttentionLoads
 from davinci.schedule.meetings import meeting_cycles
 from davinci.schedule.vector.space import NoSpace
@@ -131,7 +131,8 @@ def steps_estimate(
     of_vector = weights + schedule.subs * stages.results.busy
     # A place of the ring is taken again when what was in it has passed both kinds of cores.
     of_ring = (of_cube + of_vector + stages.crossings()) / schedule.ahead
-    each = max(of_cube, of_vector, of_ring, moved_cycles(attention, schedule, loads))
+    pace = max(of_ring, moved_cycles(attention, schedule, loads))
+    each = StepCycles(of_cube, of_vector, pace)
     return steps_cycles(schedule, stages, first, steps, each)
 
 

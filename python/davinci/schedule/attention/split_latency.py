@@ -10,8 +10,8 @@ kind to the other by the memory:
 
 Scores of the first steps, as many as a ring has them ahead, come before any product; behind the
 last scores products are left of as many. Between these a core does both of a step, and the slower
-kind sets the pace. Where a unit has two halves of rows, the second is in a stage as soon as the
-first has left it.
+kind sets the pace, or the ring does in long runs. Where a unit has two halves of rows, the second
+is in a stage as soon as the first has left it.
 """
 
 from __future__ import annotations
@@ -81,14 +81,28 @@ def stages_of(
     )
 
 
-def steps_cycles(
-    schedule: SplitAttentionSchedule, stages: Stages, loads: LoadCycles, steps: int, each: float
-) -> float:
-    """Cycles of some steps of a block.
+@dataclass(frozen=True)
+class StepCycles:
+    """Cycles of a step in which a cube core makes scores of one step and products of another.
 
-    Args:
-        each: of a step where a core does scores of one and products of another.
+    Attributes:
+        of_cube, of_vector: of a core, busy with both.
+        pace: at least, of the ring and of what brings and takes data.
     """
+
+    of_cube: float
+    of_vector: float
+    pace: float
+
+
+def steps_cycles(
+    schedule: SplitAttentionSchedule,
+    stages: Stages,
+    loads: LoadCycles,
+    steps: int,
+    each: StepCycles,
+) -> float:
+    """Cycles of some steps of a block."""
     ahead, halves = min(steps, schedule.ahead), schedule.subs
     of_k = schedule.parts * loads.part_of_k
     # Parts of K of the first step are waited for together, if it is not the only one.
@@ -106,12 +120,14 @@ def steps_cycles(
     # V of the first step comes behind K of all these.
     late = max(1, schedule.parts - 1) * loads.part_of_v
     cube = cube + late if steps > 1 else max(cube, loads.all_of_it)
-    if steps > ahead:
-        cube = max(cube, ready[0])
-        cube, vector = cube + (steps - ahead) * each, vector + (steps - ahead) * each
-        late = cube - each + stages.scores.latency + stages.weights.busy
-        ready = [max(late, time) for time in ready]
-    for time in ready:
+    for step in range(ahead, steps):
+        begun = max(cube, ready[(step - ahead) * halves])
+        cube = max(begun + each.of_cube, cube + each.pace)
+        left = cube + stages.scores.latency - stages.scores.busy
+        begun = max(vector, left)
+        ready += [begun + (halves - 1) * stages.weights.busy + stages.weights.latency] * halves
+        vector = begun + each.of_vector
+    for time in ready[-ahead * halves :]:
         cube = max(cube, time) + stages.products.busy
         vector = max(vector, cube + stages.products.latency - stages.products.busy)
         vector += stages.results.busy
