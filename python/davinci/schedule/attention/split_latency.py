@@ -95,6 +95,10 @@ class StepCycles:
     pace: float
 
 
+ROUNDS = 4
+"""How many times the places of a ring are taken in turn before what follows is the same."""
+
+
 def steps_cycles(
     schedule: SplitAttentionSchedule,
     stages: Stages,
@@ -120,14 +124,18 @@ def steps_cycles(
     # V of the first step comes behind K of all these.
     late = max(1, schedule.parts - 1) * loads.part_of_v
     cube = cube + late if steps > 1 else max(cube, loads.all_of_it)
-    for step in range(ahead, steps):
+    played = min(steps, (1 + ROUNDS) * ahead)
+    for step in range(ahead, played):
         begun = max(cube, ready[(step - ahead) * halves])
         cube = max(begun + each.of_cube, cube + each.pace)
         left = cube + stages.scores.latency - stages.scores.busy
         begun = max(vector, left)
         ready += [begun + (halves - 1) * stages.weights.busy + stages.weights.latency] * halves
         vector = begun + each.of_vector
-    for time in ready[-ahead * halves :]:
+    # All others follow at one pace.
+    rest = (steps - played) * max(each.of_cube, each.of_vector, each.pace)
+    cube, vector = cube + rest, vector + rest
+    for time in (rest + time for time in ready[-ahead * halves :]):
         cube = max(cube, time) + stages.products.busy
         vector = max(vector, cube + stages.products.latency - stages.products.busy)
         vector += stages.results.busy
