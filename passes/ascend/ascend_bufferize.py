@@ -67,7 +67,6 @@ from davinci.operators import OPERATORS
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION
-from davinci.passes.analysis.kernels import known_kernels
 from davinci.passes.analysis.origins import by_member, served
 from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
@@ -159,11 +158,10 @@ class AscendBufferizePass(Pass):
         for name in host.plan.callees:
             dict(symbols(op))[name].erase()
         unplanned_bytes = int(placed.problem.sizes.sum())
-        line_bytes = machine.gm.line_bytes
+        line_bytes, same = machine.gm.line_bytes, host.plan.same
         points = compared(host.staging, self.plan, host.planned, line_bytes)
         staged.note_lifetimes()
-        applied = reading_past_l2(host.staging.apply(staged), known_kernels(op), machine)
-        same = host.plan.same
+        applied = reading_past_l2(host.staging.apply(staged), op, machine)
         brought: dict[int, list[Storage]] = {}
         for storage, stage in arrivals(staged.launches):
             brought.setdefault(sum(map(len, staged.launches[:stage])), []).append(storage)

@@ -45,6 +45,7 @@ from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.errors import shipped
 from davinci.machine import Machine
+from davinci.machine.views import multiplies_f32
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
@@ -163,7 +164,7 @@ def refuse_cube(root: Op, machine: Machine) -> None:
             if op.name not in ON_CUBE:
                 continue
             element = tensor_of(op.operands[0].type).element
-            singles = element == "f32" and machine.multiplies_f32 and op.name in PRODUCTS
+            singles = element == "f32" and multiplies_f32(machine) and op.name in PRODUCTS
             if element not in (HALF, BYTES) and not singles:
                 fail(
                     op,

@@ -30,6 +30,7 @@ from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.elements import Array
+from davinci.machine.views import multiplies_f32
 from davinci.mlir import Op, ir, owner_of
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import Tensor, is_integer
@@ -93,7 +94,7 @@ class AscendLegalizePrecisionPass(Pass):
                 op = operation.operation
                 if op.name in ON_CUBE and is_f32(op.operands[0]):
                     constants = [known(v, foldable) for v in op.operands]
-                    if self.precision == "fp32" and machine.multiplies_f32 and op.name in PRODUCTS:
+                    if self.precision == "fp32" and multiplies_f32(machine) and op.name in PRODUCTS:
                         turn_factors(op)
                     elif self.precision == "fp32":
                         split_product(op, constants)

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.machine import Machine
+from davinci.machine.views import multiplies_f32
 from davinci.mlir import Op, ir, owner_of
 from davinci.operators.products import CUBE_TYPES, PRODUCTS
 from davinci.operators.tensors import ND, NZ
@@ -71,7 +72,7 @@ class AscendPropagateLayoutsPass(Pass):
 def require_cube_types(product: Op, machine: Machine) -> None:
     """Fails unless the cube multiplies these element types."""
     a, b, c = (tensor_of(v.type).element for v in (*product.operands, product.result))
-    singles = machine.multiplies_f32 and product.name.removeprefix("ascend.") in PRODUCTS
+    singles = multiplies_f32(machine) and product.name.removeprefix("ascend.") in PRODUCTS
     types = {pair: made for pair, made in CUBE_TYPES.items() if singles or "f32" not in pair}
     if c not in types.get((a, b), ()):
         known = (f"{x} x {y} to {' or '.join(z)}" for (x, y), z in types.items())

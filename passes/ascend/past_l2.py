@@ -15,13 +15,14 @@ Kernels that read an array once, whatever their tiles, are those of elementwise 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.passes.analysis.group_graph import operators_of
+from davinci.passes.analysis.kernels import known_kernels
 from davinci.passes.ascend.host_function import Launch, Place, range_of
 from davinci.passes.ascend.tensor_ops import is_elementwise
 
@@ -29,20 +30,18 @@ BROADCAST = "ascend.broadcast"
 """An operator beside elementwise ones that reads what is smaller than the results."""
 
 
-def reading_past_l2(
-    launches: Sequence[Launch], kernels: Mapping[str, Op], machine: Machine
-) -> list[Launch]:
+def reading_past_l2(launches: Sequence[Launch], root: Op, machine: Machine) -> list[Launch]:
     """The launches, with what each of them reads past the L2.
 
     Args:
-        kernels: by name.
+        root: the module of their kernels.
     """
     if machine.l2.bypass_offset_bytes is None:
         return list(launches)
     times = _Times(launches)
     if times.total_bytes <= machine.l2.bytes:
         return list(launches)
-    found = []
+    found, kernels = [], known_kernels(root)
     for number, launch in enumerate(launches):
         inputs = len(launch.buffers) - launch.outputs
         once = read_once(kernels[launch.kernel]) if launch.kernel in kernels else frozenset[int]()

@@ -8,6 +8,7 @@ from davinci.dialects.ascend import call_of
 from davinci.dialects.cce import build as cce
 from davinci.errors import CompileError
 from davinci.machine import Machine
+from davinci.machine.views import multiplies_f32
 from davinci.mlir import Op, ir
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import NZ
@@ -34,7 +35,7 @@ def check_types(operation: Op, machine: Machine) -> None:
     of_bytes = turned == [False, True] and in_nz
     if kinds in (("f16", "f16", "f32"), ("f16", "f16", "f16")):
         return
-    if kinds == ("f32", "f32", "f32") and machine.multiplies_f32 and turned == [False, True]:
+    if kinds == ("f32", "f32", "f32") and multiplies_f32(machine) and turned == [False, True]:
         return
     if kinds != ("i8", "i8", "i32") or not of_bytes:
         fail(

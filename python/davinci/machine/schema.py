@@ -465,11 +465,6 @@ class Machine(Section):
         return any("M" in x.pipes and "V" not in x.pipes for x in self.core_types.values())
 
     @property
-    def multiplies_f32(self) -> bool:
-        """True if cubes take f32 as it is, which comes to them in rows."""
-        return self.cubes_apart and "f322f32" in self.intrinsics.get("mad", ())
-
-    @property
     def vector_units(self) -> int:
         """Vector units in each of the `cores`."""
         return sum(core.count for core in self.core_types.values() if "V" in core.pipes)

@@ -119,3 +119,8 @@ def loads_rectangles(machine: Machine, space: str, dtype: str = "f16") -> bool:
     """Whether one load brings all columns of fractals of a matrix from L1 to L0A, or transposed to
     L0B: as an image of one row of pixels."""
     return dtype in machine.intrinsics.get(RECTANGLES[space], ())
+
+
+def multiplies_f32(machine: Machine) -> bool:
+    """Whether cubes take f32 as it is, which comes to them in rows."""
+    return machine.cubes_apart and "f322f32" in machine.intrinsics.get("mad", ())

@@ -26,8 +26,8 @@ CUBE_TYPES = {
     ("i8", "i8"): ("i32",),
     ("si8", "si8"): ("si32",),
 }
-"""Element types of A and B, and those the cube can give for them; f32 by `multiplies_f32` of the
-machine."""
+"""Element types of A and B, and those the cube can give for them; f32 where the machine
+`multiplies_f32`."""
 
 FACTORS = ("f16", "f32", "i8")
 """Element types of factors on tensors; `ascend-legalize-precision` brings f32 to f16 where the cube

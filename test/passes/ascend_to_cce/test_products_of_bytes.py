@@ -46,7 +46,6 @@ def of_bytes(sizes: Sizes, scaled: bool) -> tuple[onnx.ModelProto, Arrays, npt.N
     [
         ((16, 16384, 64), "ascend910"),
         ((1, 32768, 40), "ascend910"),
-        ((33, 20000, 48), "ascend310p"),
         ((128, 16384, 256), "ascend910b"),
         ((100, 16416, 272), "ascend910b"),
     ],

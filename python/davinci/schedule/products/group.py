@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
+from davinci.machine.views import multiplies_f32
 from davinci.operators import OPERATORS
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
@@ -273,7 +274,7 @@ class _ProductReader(Followers):
         only where cubes have cores of their own."""
         values, flags = [self.graph.arrays[v] for v in factors], self.node.attributes
         singles = values[0].element == SINGLES and factors[0] in self.node.values
-        if singles and not (machine is None or machine.multiplies_f32):
+        if singles and not (machine is None or multiplies_f32(machine)):
             raise NoSpace(f"a product of {values[0]}")
         if not singles and values[0].element != BYTES:
             return
