@@ -313,11 +313,11 @@ def test_weights_are_loaded_before_meetings() -> None:
     assert executable.profile["launches"] == 1
     (chain,) = {each.label: each for each in executable.kernels.values() if each.phases}.values()
     assert chain.label == (
-        "cast 1x512 f32 -> f16, then matmul 1x3072x512 f16, then add relu 1x3072 f16, "
-        "then matmul 1x3072x3072 f16"
+        "cast 1x512 f32 -> f16, then matmul 1x3072x512 f16, add relu, "
+        "then matmul 1x3072x3072 f16, add relu"
     )
     first = executable.launches[0]
-    operators = ["cast", "matmul", "add", "relu", "cast", "matmul"]
+    operators = ["cast", "matmul", "add", "relu", "cast", "matmul", "add", "relu", "cast"]
     assert [member.op for member in chain.members] == operators
     assert len(first.members) == len(chain.members)
     kept = executable.schedules()

@@ -73,15 +73,18 @@ def _numbers_of(value: ir.Value, padding: dict[ir.Value, Numbers]) -> Numbers:
 
 def _numbers_made(op: Op, operands: Sequence[Numbers]) -> Numbers:
     """What an elementwise operator makes of the padding of its operands; nothing if some of it is
-    not finite, or there is too much to say."""
+    not finite or beyond its type, or there is too much to say."""
     result = Tensor((), tensor_of(op.results[0].type).element)
     kinds = [dtype_of(tensor_of(value.type).element) for value in op.operands]
     attributes = {key: python_value(op.attributes[key]) for key in op.attributes}
     record = OPERATORS[op.name.removeprefix("ascend.")]
     found: set[float] = set()
     for numbers in itertools.product(*operands):
-        with np.errstate(over="ignore"):
-            inputs = [np.asarray(n, kind) for n, kind in zip(numbers, kinds, strict=True)]
+        try:
+            with np.errstate(over="ignore"):
+                inputs = [np.asarray(n, kind) for n, kind in zip(numbers, kinds, strict=True)]
+        except OverflowError:  # of whole numbers
+            return ()
         made = float(record.values(inputs, result, attributes))
         if not np.isfinite(made):
             return ()

@@ -169,7 +169,8 @@ class Grouping:
         found: tuple[int, list[FusedGroup]] = whole, []
         for ops in parts_at_windows(group.ops):
             halves = [FusedGroup(half) for half in ops]
-            cycles = [self._cycles(self._trimmed(half).ops) for half in halves]
+            trimmed = [self._trimmed(half).ops for half in halves]
+            cycles = [self._cycles(half) if half else None for half in trimmed]
             if None in cycles:
                 continue
             apart = sum(c for c in cycles if c is not None) - self._judge.launch + self._judge.phase

@@ -66,7 +66,7 @@ def test_no_estimate_has_cycles_of_its_own(spec: str) -> None:
                 for each in (machine, slow)
             )
         elif is_group(function):
-            graph = group_of(function).graph
+            graph = group_of(function, machine).graph
             (_, first), (_, second) = (estimate_of(graph, each, 8) for each in (machine, slow))
         else:
             continue

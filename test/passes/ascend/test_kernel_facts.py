@@ -195,7 +195,7 @@ def test_equal_operators_are_one_kernel_that_names_both() -> None:
     assert nodes == [["Sin_0", "Sin_1"], ["Mul_0", "Mul_1"], ["Add"]]
 
 
-def test_a_copy_of_a_result_names_its_node() -> None:
+def test_a_slice_that_is_a_result_names_its_node() -> None:
     module = run(
         """func.func @main(%x: tensor<4x8xf32>) -> (tensor<2x8xf32>, tensor<8x4xf32>) {
         %0 = stablehlo.exponential %x : tensor<4x8xf32> loc("Exp")
@@ -203,4 +203,4 @@ def test_a_copy_of_a_result_names_its_node() -> None:
         %2 = stablehlo.transpose %0, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32> loc("T")
         return %1, %2 : tensor<2x8xf32>, tensor<8x4xf32> }"""
     )
-    assert launched(module)[-1] == ("copy_f32_2x8", ["Part"])
+    assert ("slice_f32_2x8", ["Part"]) in launched(module)
