@@ -214,6 +214,17 @@ def beside_others(
     return estimate(attention, schedule, machine, cores) + left
 
 
+def require_some(attention: Attention, machine: Machine) -> None:
+    """Fails unless a schedule fits.
+
+    Raises:
+        NoSpace: there is none.
+    """
+    require_split(attention, machine)
+    if next(iter(candidates(attention, machine)), None) is None:
+        raise NoSpace(NONE_FITS)
+
+
 def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAttentionSchedule]:
     """Schedules that fit, that of fewest estimated cycles beside other kernels first.
 
