@@ -17,6 +17,7 @@ every value is a statistic (`tile_program`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -226,15 +227,20 @@ def _keeps_zeros(node: Node, zeros: set[int], graph: Graph) -> bool:
     """Whether an elementwise operator makes zeros of zeros, its other operands being any numbers
     but 0 (where these are not finite, or 0 in a division, zeros become NaN)."""
     record, element = OPERATORS[node.name], graph.arrays[node.result].element
+    others = [value for value in dict.fromkeys(node.values) if value not in zeros]
 
-    def number(operand: Operand, other: float) -> tuple[str, float]:
+    def number(operand: Operand, known: dict[int, float]) -> tuple[str, float]:
         if isinstance(operand, Scalar):
             return element, operand.value
-        return graph.arrays[operand].element, 0 if operand in zeros else other
+        return graph.arrays[operand].element, known.get(operand, 0)
 
     return all(
-        record.makes_zero([number(v, other) for v in node.operands], element, node.attributes)
-        for other in (1, -2.5)
+        record.makes_zero(
+            [number(operand, dict(zip(others, numbers, strict=True))) for operand in node.operands],
+            element,
+            node.attributes,
+        )
+        for numbers in itertools.product((1, -2.5), repeat=len(others))
     )
 
 
