@@ -51,7 +51,8 @@ class _Instruction:
 
     @property
     def form(self) -> tuple[object, ...]:
-        """All that its losses depend on but where its operands begin."""
+        """The strides of its operands, its repeats and its cycles: instructions of one form lose
+        the same cycles where their operands begin at the same blocks."""
         forms = (
             (o.per_repeat, o.block_stride, o.repeat_stride, o.written, o.read)
             for o in self.operands

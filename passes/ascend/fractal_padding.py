@@ -1,4 +1,4 @@
-"""What elementwise operators make of the zeros that pad fractals, and which of it is cleared again.
+"""Finds operators that make other numbers of the zeros that pad fractals, cleared again behind.
 
     %s = logistic %x        0 -> 0.5 in the padding
     %y = mul %x, %s         0 * 0.5 = 0 again
@@ -25,7 +25,7 @@ from davinci.operators.core import FLOATS
 from davinci.passes.ascend.tensor_ops import full_value, is_elementwise, users_of
 
 Numbers = tuple[float, ...]
-"""Those that a value may have in the padding."""
+"""Sample numbers that the elements of a value may have in the padding of its fractals."""
 
 ANYTHING: Numbers = (0.0, 1.0, -2.5)
 """Samples of what is repeated over all rows, the padding too."""

@@ -24,10 +24,8 @@ from davinci.mlir import Op, ir
 from davinci.passes.analysis.group_graph import operators_of
 from davinci.passes.analysis.kernels import known_kernels
 from davinci.passes.ascend.host_function import Launch, Place, range_of
+from davinci.passes.ascend.known_numbers import BROADCAST
 from davinci.passes.ascend.tensor_ops import is_elementwise
-
-BROADCAST = "ascend.broadcast"
-"""An operator beside elementwise ones that reads what is smaller than the results."""
 
 
 def reading_past_l2(launches: Sequence[Launch], root: Op, machine: Machine) -> list[Launch]:
@@ -44,17 +42,18 @@ def reading_past_l2(launches: Sequence[Launch], root: Op, machine: Machine) -> l
     found, kernels = [], known_kernels(root)
     for number, launch in enumerate(launches):
         inputs = len(launch.buffers) - launch.outputs
-        once = read_once(kernels[launch.kernel]) if launch.kernel in kernels else frozenset[int]()
+        known = kernels.get(launch.kernel)
+        once = () if known is None else sorted(arguments_read_once(known))
         past = tuple(
             place
-            for place in sorted(once)
+            for place in once
             if place < inputs and times.is_far(number, place, machine.l2.bytes)
         )
         found.append(replace(launch, past_l2=past))
     return found
 
 
-def read_once(kernel: Op) -> frozenset[int]:
+def arguments_read_once(kernel: Op) -> frozenset[int]:
     """Numbers of a kernel's arguments of which each element is read once: those of the shape of the
     results of elementwise operators, if it has no others."""
     operators = operators_of(kernel)

@@ -80,7 +80,7 @@ def has_kernel(case: Case) -> bool:
 
 @cache
 def kernel_result(number: int, machine: str = "ascend910") -> Array:
-    """What the kernel of a case gives, which several tests look at."""
+    """The result of a case's kernel on the simulated machine, computed once for several tests."""
     return by_kernel(CASES[number], machine)
 
 

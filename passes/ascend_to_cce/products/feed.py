@@ -77,10 +77,6 @@ class FractalGroup:
     together: int
 
 
-WORDS = 2
-"""Words of 16 bits of an f32."""
-
-
 class Feed:
     """Fills L1 with pieces of one operand, and says where blocks of them are.
 
@@ -91,8 +87,10 @@ class Feed:
     Attributes:
         l1: the slots, as words of 16 bits.
         rows_in_l1: the same as elements of rows that come without staging.
-        words: of each of those.
+        words: of 16 bits, of each of those elements.
     """
+
+    words = 1
 
     def __init__(
         self,
@@ -109,13 +107,14 @@ class Feed:
             self.crossing = Crossing(
                 gm, staging.inbox, staging.crossing, direct, parting, staging.parting
             )
-        self.words, self.l1 = 1, list[ir.Value]()
-        self.rows_in_l1 = self.l1
-        for _ in range(pieces.slots):
-            self._add_slot(pieces.fractals * FRACTAL)
+        slots = [self._slot(pieces.fractals * FRACTAL) for _ in range(pieces.slots)]
+        self.l1 = [words for words, _ in slots]
+        self.rows_in_l1 = [rows for _, rows in slots]
 
-    def _add_slot(self, words: int) -> None:
-        self.l1.append(alloc([words], ir.F16Type.get(), "L1"))
+    def _slot(self, words: int) -> tuple[ir.Value, ir.Value]:
+        """A buffer in L1 as so many words of 16 bits, and as the elements of rows."""
+        made = alloc([words], ir.F16Type.get(), "L1")
+        return made, made
 
     def fill(self, fill: Fill, region: ShareRegion) -> None:
         """Brings a part of a piece to its place; blocks count from the region's first fractals."""
@@ -243,15 +242,12 @@ class Feed:
 class SinglesFeed(Feed):
     """Fills L1 with rows of f32 that are multiplied as they are."""
 
-    def __init__(self, gm: ir.Value, operand: ProductOperand, pieces: Pieces) -> None:
-        self.singles: list[ir.Value] = []
-        super().__init__(gm, operand, pieces, None)
-        self.words, self.rows_in_l1 = WORDS, self.singles
+    words = 2
 
-    def _add_slot(self, words: int) -> None:
+    def _slot(self, words: int) -> tuple[ir.Value, ir.Value]:
         raw = alloc([words * WORD_BYTES], element_type("s8"), "L1")
-        self.l1.append(viewed(raw, [words], ir.F16Type.get()))
-        self.singles.append(viewed(raw, [words // WORDS], ir.F32Type.get()))
+        rows = viewed(raw, [words // self.words], ir.F32Type.get())
+        return viewed(raw, [words], ir.F16Type.get()), rows
 
 
 def elements(span: FractalSpan, whole: Range, words: int = 1) -> tuple[IndexLike, int]:

@@ -94,7 +94,7 @@ class ProductKernel(ShareWalk):
             self.images = ImageFeed(gm.a, product.image, schedule.a)
         else:
             self.feeds["a"] = self._feed(gm.a, "a", staging)
-        tile, sums = schedule.tile, "s32" if product.factor == "s8" else "f32"
+        tile, sums = schedule.tile, product.sum_type
         self.l0 = {
             "a": [self.factors(tile.m * tile.k, "L0A") for _ in range(schedule.l0a)],
             "b": [self.factors(tile.k * tile.n, "L0B") for _ in range(schedule.l0b)],
@@ -116,10 +116,14 @@ class ProductKernel(ShareWalk):
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
     def _feed(self, gm: ir.Value, name: str, staging: StagingBuffers | None) -> Feed:
-        """What brings A or B."""
+        """The feed that brings A ("a") or B ("b") from global memory to L1.
+
+        Args:
+            staging: buffers in UB for operands in rows, on cores that have a vector unit.
+        """
         operand, pieces = self.product.operand(name), self.schedule.pieces(name)
         if self.product.factor == "f32":
-            return SinglesFeed(gm, operand, pieces)
+            return SinglesFeed(gm, operand, pieces, None)
         return Feed(gm, operand, pieces, None if operand.nz else staging)
 
     def _take_extras(self, gm: ProductArrays) -> None:
@@ -187,7 +191,8 @@ class ProductKernel(ShareWalk):
                 self.exit.extras.add(event, self.l0c[event.tile.slot], flag(False))
 
     def add(self, event: Ask | TurnRows | Add, corner: Corner) -> None:
-        """What the cube adds to a tile, on cores that have nothing else."""
+        """Brings a row or a matrix that the cube adds to a tile, or adds it, on cores without a
+        vector unit."""
         if (isinstance(event, Ask) and event.kind != MATRIX) or isinstance(event, TurnRows):
             assert self.bias is not None, "rows of a product that begins with none"
             if isinstance(event, Ask):

@@ -18,7 +18,7 @@ from davinci.report.program import Kernel
 from davinci.simulator.timing.profile import LaunchProfile
 
 FACTOR_BITS = {"s82s32": 8, "u8s82s32": 8, "f322f32": 32}
-"""Of the types of mads, where it is not 16."""
+"""Bits of a factor, by the type of a mad, where they are not 16."""
 
 
 def limits(machine: Machine, cores: int) -> dict[str, Any]:

@@ -215,7 +215,7 @@ def _weigh_attention(attention: Attention, machine: Machine, cores: int) -> Weig
 def _weigh_product(
     group: ProductGroup, machine: Machine, wanted: Wanted, adders: Machine | None = None
 ) -> Weigh:
-    """What weighs the kernel of a product on some cores.
+    """A function that estimates the cycles of a product's kernel on a given number of cores.
 
     Args:
         adders: the vector cores beside cube cores, whose cycles for what follows the product are

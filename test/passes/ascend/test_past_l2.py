@@ -12,7 +12,7 @@ import davinci
 
 ROWS = 64
 BYTES = ROWS * 128 * 4
-"""Of an array of the network."""
+"""Bytes of one f32 array of the network."""
 
 NETWORK = f"""
 func.func @main(%x: tensor<{ROWS}x128xf32>, %y: tensor<{ROWS}x128xf32>, %r: tensor<128xf32>)

@@ -170,7 +170,8 @@ def test_conversions_of_unsigned_integers(target: str) -> None:
     [("f32", "ascend910"), ("f16", "ascend910"), ("f32", "ascend910b"), ("f32", "ascend310")],
 )
 def test_unsigned_integers_of_64_bits_are_rounded_once(target: str, machine: str) -> None:
-    """Of all sizes, and next to what lies between two numbers of f32."""
+    """Integers of all sizes, and those next to the middle between two neighbouring f32, become the
+    f32 or f16 that is nearest."""
     random = np.random.default_rng(28)
     numbers = random.integers(0, (1 << 64) - 1, 600, np.uint64, endpoint=True)
     between = [(1 << b) + (1 << b - 24) + d for b in (25, 47, 48, 49, 63) for d in (-1, 0, 1)]

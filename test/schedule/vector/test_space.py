@@ -1,4 +1,4 @@
-"""What elementwise operators make of the zeros that pad fractals."""
+"""Whether elementwise operators keep the zeros that pad fractals."""
 
 from __future__ import annotations
 

@@ -231,8 +231,6 @@ def ranked(attention: Attention, machine: Machine, cores: int) -> list[SplitAtte
     Raises:
         NoSpace: there is none.
     """
-    require_split(attention, machine)
-    found = list(dict.fromkeys(candidates(attention, machine)))
-    if not found:
-        raise NoSpace(NONE_FITS)
+    require_some(attention, machine)
+    found = dict.fromkeys(candidates(attention, machine))
     return sorted(found, key=lambda made: beside_others(attention, made, machine, cores))

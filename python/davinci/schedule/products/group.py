@@ -322,7 +322,12 @@ class _ProductReader(Followers):
         if of_a.element == BYTES:
             k, each_a, each_b, factor = ceil_div(k, WORD_BYTES), WORD_BYTES, WORD_BYTES, "s8"
         elif of_a.element == SINGLES and a in self.node.values:
-            k, each_a, each_b, factor = k * of_a.bytes_each // WORD_BYTES, 2, 2, SINGLES
+            k, each_a, each_b, factor = (
+                k * of_a.bytes_each // WORD_BYTES,
+                WORD_BYTES,
+                WORD_BYTES,
+                SINGLES,
+            )
         return Product(
             batch,
             m,

@@ -101,6 +101,11 @@ class Product:
         return DTYPES[self.factor].itemsize
 
     @property
+    def sum_type(self) -> str:
+        """The type in which a mad sums up: "s32" of bytes, "f32" of all others."""
+        return "s32" if self.factor == "s8" else "f32"
+
+    @property
     def direct(self) -> bool:
         """Whether the cores have no vector unit: C leaves L0C for GM, a tile at a time."""
         return self.b.direct

@@ -23,7 +23,6 @@ from davinci.errors import CompileError
 from davinci.machine import Machine, prices
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.tensors import ND, NZ
-from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.choices import Choices, PartChoice, SplitChoice
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
@@ -155,7 +154,7 @@ class SplitProduct:
 
     @property
     def element(self) -> str:
-        """Of partial products."""
+        """The element type of partial products in memory: "i32" of bytes, else "f32"."""
         return element_of(self.products[0].product)
 
     @property
@@ -412,7 +411,7 @@ def partial_products(
             a=replace(product.a, pitch=pitches["a"]),
             b=replace(product.b, pitch=pitches["b"]),
             c=ProductResult(fractals, 4),
-            epilogue=plain(DTYPE_OF[element_of(product)], fractals),
+            epilogue=plain(product.sum_type, fractals),
             at_work=0 if product.direct else cores,
         )
 
@@ -425,8 +424,8 @@ def partial_products(
 
 
 def element_of(product: Product) -> str:
-    """The type of sums, and so of partial products."""
-    return "i32" if product.factor == "s8" else "f32"
+    """The element type of a product's sums, and so of its partial products."""
+    return product.sum_type.replace("s", "i")
 
 
 def _partial_shape(m: int, n: int, parts: int, fractals: bool) -> list[int]:

@@ -111,7 +111,7 @@ class BufferSteps:
         return sum(math.ceil(n * size / BLOCK_BYTES) * BLOCK_BYTES for n in self.scratch.values())
 
     def estimate(self, machine: Machine) -> Estimate:
-        """What the steps take on a machine, found once."""
+        """The instructions and cycles that the steps take on a machine, estimated once for it."""
         if machine not in self._estimates:
             self._estimates[machine] = self._estimated(machine)
         return self._estimates[machine]
