@@ -164,6 +164,11 @@ class Tables:
         form = self.forms_of_steps[step]
         return self._decoder.summary(form, words) if form.summary else form
 
+    def moved_bytes(self, steps: Ints) -> Ints:
+        """Bytes of global memory that each of some steps reads and writes."""
+        found: Ints = self._steps[steps][:, [StepColumn.GM_READ, StepColumn.GM_WRITE]].sum(axis=1)
+        return found
+
     def compared(self, steps: Ints) -> ComparedWords:
         """Which words of records, executed as these steps, tell them from others."""
         forms = self._forms[self._steps[steps, StepColumn.FORM]]

@@ -90,7 +90,6 @@ class Beginning(NamedTuple):
             Word.KEEP_ROWS: keep_rows,
             Word.FIRST: -1,
             Word.PARTS: len(rates.parts),
-            Word.BLOCK_BYTES: rates.block_bytes,
             Word.CREDIT: rates.idle_credit_cycles,
             Word.USES_MEMORY: memory,
             Word.USES_L2: l2,
@@ -112,6 +111,8 @@ class Beginning(NamedTuple):
         doubles: Floats = np.zeros(PARTS_AT + PART_COLUMNS * len(rates.parts))
         doubles[STRETCH] = rates.stretch
         doubles[PARTS_AT:] = [
-            rate for part in rates.parts for rate in (*part.memory, *part.l2, part.missing)
+            number
+            for part in rates.parts
+            for number in (*part.memory, *part.l2, part.missing, part.end)
         ]
         return Beginning(rates, keep_rows, ends[-1], state[: ends[-2]], doubles)

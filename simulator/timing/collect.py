@@ -20,7 +20,7 @@ from davinci.simulator.core.core import Core
 from davinci.simulator.core.half_range import Lost
 from davinci.simulator.split.counters import Talk
 from davinci.simulator.split.cross_core import Seat
-from davinci.simulator.timing.l2 import L2, Served, Touched
+from davinci.simulator.timing.l2 import L2, UNCACHED, Served, Touched
 from davinci.simulator.timing.layout import Word
 from davinci.simulator.timing.profile import BlockProfile, LaunchProfile
 from davinci.simulator.timing.retime import IssuedStream, LogKey, Recording
@@ -193,7 +193,15 @@ class Collector:
             l2: of the device.
             at_once: blocks that run at the same time.
         """
-        self.note(l2.launch(list(self.rounds(at_once).values())), at_once)
+        touched, cuts = list(self.rounds(at_once).values()), []
+        streams = [run.stream for run in self._runs]
+        if self._machine.cross_core is not None and any(stream.crossed for stream in streams):
+            # Who reads what others write depends on times, and these on what the L2 has of it.
+            first = Recording(streams, UNCACHED, dict.fromkeys(self.rounds(at_once), ()), at_once)
+            served = l2.foretell(touched, [pace.cut for pace in first.paces(self._machine)])
+            second = self._recording(served, at_once)
+            cuts = [pace.cut for pace in second.paces(self._machine)]
+        self.note(l2.launch(touched, cuts), at_once)
 
     def rounds(self, at_once: int) -> dict[int, list[Touched]]:
         """Lines of global memory that blocks touch, those that run together by their round."""
@@ -204,15 +212,7 @@ class Collector:
 
     def note(self, served: Served, at_once: int) -> None:
         """Notes the times, with the launch served like that."""
-        parts = dict(zip(self.rounds(at_once), served.rounds, strict=True))
-        requests = {
-            number: iter(each)
-            for number, each in zip(self.rounds(at_once), served.readers, strict=False)
-        }
-        streams = [run.stream for run in self._runs]
-        for stream in streams if requests else ():
-            stream.requests = next(requests[stream.block // at_once])
-        recording = Recording(streams, served.traffic, parts, at_once)
+        recording = self._recording(served, at_once)
         for profile in self.profiles:
             profile.traffic, profile.recording = served.traffic, recording
         drawn = {i for i, run in enumerate(self._runs) if run.records is not None}
@@ -234,6 +234,24 @@ class Collector:
                 profile.rows.extend(rows)
         for (kernel, _), (timeline, blocks) in alike.items():
             self._count_pipes(self.profiles[kernel], timeline, blocks)
+
+    def _recording(self, served: Served, at_once: int) -> Recording:
+        """What was issued, with the launch served like that."""
+        numbers = list(self.rounds(at_once))
+        requests = dict(zip(numbers, map(iter, served.readers), strict=False))
+        ends = {
+            number: iter(map(tuple, each[1:].T.tolist()))
+            for number, each in zip(numbers, served.ends, strict=False)
+        }
+        streams = [run.stream for run in self._runs]
+        for stream in streams:
+            number = stream.block // at_once
+            if requests:
+                stream.requests = next(requests[number])
+            if ends:
+                stream.ends = next(ends[number])
+        parts = dict(zip(numbers, served.rounds, strict=True))
+        return Recording(streams, served.traffic, parts, at_once)
 
     def _count_pipes(
         self, profile: LaunchProfile, timeline: Timeline, blocks: Sequence[int]

@@ -12,7 +12,9 @@ each other core.
 
 How much the L2 has changes while a launch runs (`l2.L2`): each part of a launch has its own rates.
 They apply to all transfers of all blocks in that part alike, and to a transfer that is in several
-parts byte by byte. What is written back to make room passes the memory with what comes in for it.
+parts byte by byte. Parts are equal parts of a block's bytes; or, where cube and vector cores wait
+for each other, what each block moves between two cycles (`pace.Paces`). What is written back to
+make room passes the memory with what comes in for it.
 """
 
 from __future__ import annotations
@@ -30,21 +32,22 @@ from davinci.simulator.timing.l2 import UNCACHED, LaunchTraffic
 @dataclass(frozen=True)
 class PartRates:
     """Cycles a byte, read and written, that one core's transfers take of its share of the memory
-    and of the L2, in one part of a launch, and the part of the lines read that the L2 has not."""
+    and of the L2, in one part of a launch; the part of the lines read that the L2 has not; and the
+    bytes that the block has moved at the end of the part."""
 
     memory: tuple[float, float]
     l2: tuple[float, float]
     missing: float
+    end: float
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What each of `cores` cores at work gets, in equal parts of its block's bytes one after the
-    other; and how much longer reads take than alone for the lines they have in common."""
+    """What each of `cores` cores at work gets, in parts of its block's bytes one after the other;
+    and how much longer reads take than alone for the lines they have in common."""
 
     cores: float
     parts: tuple[PartRates, ...]
-    block_bytes: int
     stretch: float
     idle_credit_cycles: int
 
@@ -65,7 +68,7 @@ def rates_of(
     cores: float,
     traffic: LaunchTraffic = UNCACHED,
     parts: Sequence[LaunchTraffic] = (),
-    block_bytes: int = 0,
+    ends: Sequence[float] = (),
 ) -> Rates:
     """What each of `cores` cores at work gets.
 
@@ -74,12 +77,12 @@ def rates_of(
         cores: how many, in units of the machine's cores: a vector core of a 910B is half of one.
         traffic: how the L2 serves the launch.
         parts: the same of its parts one after the other; none: `traffic` throughout.
-        block_bytes: that the block moves in all of them.
+        ends: bytes that the block has moved at the end of each part.
     """
     gm, l2, used = machine.gm, machine.l2, cores / machine.cores
     stretch = 1 + traffic.others * gm.same_line_percent / 100
 
-    def part(reading: LaunchTraffic, writing: LaunchTraffic) -> PartRates:
+    def part(number: int, reading: LaunchTraffic, writing: LaunchTraffic) -> PartRates:
         read = reading.miss_rate / gm.read_bytes_per_cycle
         read += reading.read_back_rate / gm.write_bytes_per_cycle
         written = writing.write_back_rate / gm.write_bytes_per_cycle
@@ -87,15 +90,16 @@ def rates_of(
             (used * read, used * written),
             (used / l2.read_bytes_per_cycle, used / l2.write_bytes_per_cycle),
             reading.missing,
+            ends[number] if ends else 0.0,
         )
 
     served = parts or (traffic,)
     reading = nearest([bool(each.read_bytes) for each in served])
     writing = nearest([bool(each.write_bytes) for each in served])
+    places = zip(reading, writing, strict=True)
     return Rates(
         cores,
-        tuple(part(served[r], served[w]) for r, w in zip(reading, writing, strict=True)),
-        block_bytes,
+        tuple(part(i, served[r], served[w]) for i, (r, w) in enumerate(places)),
         stretch,
         gm.idle_credit_cycles,
     )

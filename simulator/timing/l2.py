@@ -5,20 +5,23 @@ A run may find the L2 full of what runs before it left, as it is where runs foll
 they wrote goes to the memory while this one runs, as what this one writes does in the next.
 A transfer that bypasses the L2 brings nothing in; what is there all the same it reads and writes
 there. Blocks that run at the same time have their transfers merged in time: each block moves on at
-an even pace. A round of blocks is looked up in parts, one after the other: what is read again in a
-later part does not make the first time faster, and what leaves is paid for by what takes its place.
+an even pace, or as a first time line says (`pace.Paces`). A round of blocks is looked up in parts,
+one after the other: what is read again in a later part does not make the first time faster, and
+what leaves is paid for by what takes its place.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from davinci.machine import Machine
+from davinci.native import Floats
 from davinci.simulator.timing.l2_lines import COUNTS, OWNERS_A_WORD
 from davinci.simulator.timing.layout import LIBRARY
 from davinci.units import ceil_div
@@ -26,6 +29,8 @@ from davinci.units import ceil_div
 Lines = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
 Common = npt.NDArray[np.float64]
+Cut = Callable[[int], Floats]
+"""Cuts a round into so many parts; see `pace.Paces.cut`."""
 
 WRITTEN, DIRECT = 1, 2
 """Bits of a kind of access: it writes; it bypasses the L2."""
@@ -104,11 +109,14 @@ UNCACHED = LaunchTraffic()
 class Served:
     """How the L2 served a launch: all in all, and the parts of each round, one after the other.
     `readers` has, for each block of each round and each of its reads by MTE2, its lines, and how
-    often all cores together read these; nothing where that does not matter."""
+    often all cores together read these; nothing where that does not matter. `ends` has the bytes
+    that each block of each round has moved at the ends of parts, see `pace.Paces.cut`; nothing
+    where it moves on evenly."""
 
     traffic: LaunchTraffic
     rounds: Sequence[Sequence[LaunchTraffic]]
     readers: Sequence[Sequence[Common]] = ()
+    ends: Sequence[Floats] = ()
 
 
 @dataclass(frozen=True)
@@ -161,17 +169,22 @@ class L2:
         self._used[lines] = 0
         self._dirty[lines] = 0
 
-    def launch(self, rounds: Sequence[Sequence[Touched]]) -> Served:
+    def launch(self, rounds: Sequence[Sequence[Touched]], cuts: Sequence[Cut] = ()) -> Served:
         """Passes the transfers of a launch through the L2.
 
         Args:
             rounds: the blocks that run at the same time, and those that run after them.
+            cuts: how the blocks of each round move on; none: evenly.
         """
         if self._own_share:
             self._leave_behind(share_written([block for blocks in rounds for block in blocks]))
             self._own_share = False
         self._common: list[list[Common]] = []
-        served = [list(self._round(blocks)) for blocks in rounds]
+        self._ends: list[Floats] = []
+        served = [
+            list(self._round(blocks, cuts[number] if cuts else None))
+            for number, blocks in enumerate(rounds)
+        ]
         found = [looked for round_ in served for looked in round_]
         parts = [looked.traffic for looked in found]
         common, read = sum(looked.common for looked in found), sum(looked.read for looked in found)
@@ -189,15 +202,24 @@ class L2:
             missed / read_bytes if read_bytes else 0.0,
         )
         parts_of = [[looked.traffic for looked in round_] for round_ in served]
-        return Served(total, parts_of, self._common)
+        return Served(total, parts_of, self._common, self._ends)
 
-    def _round(self, blocks: Sequence[Touched]) -> Iterator[Looked]:
+    def foretell(self, rounds: Sequence[Sequence[Touched]], cuts: Sequence[Cut]) -> Served:
+        """What `launch` would return; the L2 stays as it is."""
+        other = copy(self)
+        other._dirty, other._used = self._dirty.copy(), self._used.copy()
+        other._steps = self._steps.copy()
+        return other.launch(rounds, cuts)
+
+    def _round(self, blocks: Sequence[Touched], cut: Cut | None) -> Iterator[Looked]:
         """The parts of a round."""
         lines = np.concatenate([block.lines for block in blocks])
         kinds = np.concatenate([block.kinds for block in blocks])
         if not lines.size:
             if self._follows_readers:
                 self._common.append([np.zeros((0, 2)) for _ in blocks])
+            if cut is not None:
+                self._ends.append(np.zeros((1, len(blocks))))
             return
         counts = np.array([block.lines.size for block in blocks])
         starts = np.cumsum(counts) - counts
@@ -213,6 +235,12 @@ class L2:
 
         numbers = np.arange(chunks * in_chunk + 1)
         edges = starts + counts * numbers[:, None] // (chunks * in_chunk)
+        if cut is not None:
+            moved = cut(chunks * in_chunk)
+            self._ends.append(moved)
+            shares = moved / np.maximum(moved[-1], 1)
+            shares[-1] = 1
+            edges = starts + np.rint(counts * shares).astype(np.int64)
 
         def accesses(first: int, end: int) -> Lines:
             """The lines that each block touches in these parts, [blocks, 2]: first and behind the

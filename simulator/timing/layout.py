@@ -103,7 +103,7 @@ class Word(enum.IntEnum):
     MOVED = 30  # bytes
     PARTS = 31
     PART = 32
-    BLOCK_BYTES = 33
+    FPC = 33
     CREDIT = 34
     USES_MEMORY = 35
     USES_L2 = 36
@@ -152,8 +152,7 @@ class Word(enum.IntEnum):
     RING = 242  # what is remembered of a queue or of a flag: a power of two, above DEPTH + 1
     UNITS = 243  # offset of the units of L0C, see `UnitColumn`
     UNIT_BY = 244  # the last instruction that one waited for at a unit
-    FPC = 245
-    END = 246
+    END = 245
 
 
 class UnitColumn(enum.IntEnum):
@@ -236,8 +235,9 @@ LANE_DOUBLES = PIPES * TRANSFERS_KEPT * 2
 LANE_COUNT = 3
 """Lanes: the memory, the L2, and writes to the L2 if they have a share of their own."""
 PARTS_AT = LANES + LANE_COUNT * LANE_DOUBLES
-PART_COLUMNS = 5
-"""Rates of memory, read and written, of the L2, and the missing part of the lines."""
+PART_COLUMNS = 6
+"""Rates of memory, read and written, of the L2, the missing part of the lines, and the bytes that
+the block has moved at the end of the part."""
 
 
 class Stop(enum.IntEnum):

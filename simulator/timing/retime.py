@@ -6,7 +6,7 @@ What programs issue does not depend on times, nor does what the L2 holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from davinci.machine import Machine
@@ -18,6 +18,7 @@ from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import Rates, competing, in_common, rates_of
 from davinci.simulator.timing.l2 import LaunchTraffic
 from davinci.simulator.timing.layout import Stop
+from davinci.simulator.timing.pace import Pace, Paces
 from davinci.simulator.timing.timeline import Timeline
 
 LogKey = tuple[float, bytes]
@@ -40,6 +41,8 @@ class IssuedStream:
         talk: what it did with counters of other blocks.
         requests: lines of each read of MTE2, and how often all cores read them, see `l2.Served`;
             filled in when the launch is served.
+        ends: bytes that it has moved at the ends of the parts of its round; filled in likewise,
+            where cube and vector cores wait for each other.
     """
 
     kernel: int
@@ -52,6 +55,7 @@ class IssuedStream:
     crossed: bool
     talk: Talk = field(default_factory=dict)
     requests: Floats | None = None
+    ends: tuple[float, ...] = ()
 
 
 @dataclass
@@ -99,18 +103,20 @@ class Recording:
         for stream in self.streams:
             sizes[stream.block // self.at_once].append(stream.moved_bytes)
 
-        served: dict[tuple[int, int, int, float], Rates] = {}
+        served: dict[Hashable, Rates] = {}
         alike: dict[Rates, Rates] = {}
 
         def rates(stream: IssuedStream) -> Rates:
             """The rates of a stream, one object for all streams that have equal ones."""
             size, number = stream.moved_bytes, stream.block // self.at_once
-            key = stream.kernel, number, size, stream.key[0]
+            key = stream.kernel, number, size, stream.key[0], stream.ends
             if key not in served:
                 machine, _ = setting(stream)
-                if size:
+                parts = self.rounds[number]
+                if size and parts:
                     cores = competing(size, sizes[number])
-                    found = rates_of(machine, cores, self.traffic, self.rounds[number], size)
+                    ends = stream.ends or [size * (i + 1) / len(parts) for i in range(len(parts))]
+                    found = rates_of(machine, cores, self.traffic, parts, ends)
                 else:
                     found = rates_of(machine, stream.key[0])
                 served[key] = alike.setdefault(found, found)
@@ -136,6 +142,14 @@ class Recording:
             found.append(TimedProgram(known.timeline, known.cycles))
         self._begin(found)
         return found
+
+    def paces(self, machine: Machine) -> list[Paces]:
+        """How far the blocks of each round have come with their bytes, by cycle."""
+        times = self.times(lambda stream: (machine, stream.tables), range(len(self.streams)))
+        found: dict[int, list[Pace]] = {number: [] for number in self.rounds}
+        for stream, timed in zip(self.streams, times, strict=True):
+            found[stream.block // self.at_once].append(Pace.of(timed.timeline, timed.begin))
+        return [Paces(blocks) for blocks in found.values()]
 
     def _together(
         self,

@@ -57,7 +57,6 @@ def from_memory(t: Ints, x: Floats, read: int, write: int) -> float:
     if parts == 1:
         return read * x[PARTS_AT] + write * x[PARTS_AT + 1]
     size = float(max(read + write, 1))
-    each = max(float(t[Word.BLOCK_BYTES]) / parts, 1.0)
     at = float(t[Word.MOVED])
     t[Word.MOVED] += read + write
     end = float(t[Word.MOVED])
@@ -65,12 +64,13 @@ def from_memory(t: Ints, x: Floats, read: int, write: int) -> float:
     needed = 0.0
     missing = 0.0
     while at < end:
-        while part < parts - 1 and at >= (part + 1) * each:
+        row = PARTS_AT + part * PART_COLUMNS
+        while part < parts - 1 and at >= x[row + 5]:
             part += 1
+            row += PART_COLUMNS
         upto = end
         if part < parts - 1:
-            upto = min(end, (part + 1) * each)
-        row = PARTS_AT + part * PART_COLUMNS
+            upto = min(end, x[row + 5])
         share = (upto - at) / size
         needed += share * (read * x[row] + write * x[row + 1])
         missing += share * x[row + 4]

@@ -208,6 +208,11 @@ class Timeline:
         self.state[Word.PASS] = 1
 
     @property
+    def kept_rows(self) -> Ints:
+        """The rows, see `TimelineColumn`, in the order of execution; none if they are not kept."""
+        return self._rows[: self.row_count * self.keep_rows]
+
+    @property
     def row_count(self) -> int:
         """Rows so far."""
         return int(self.state[Word.ROWS])

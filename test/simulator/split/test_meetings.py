@@ -62,7 +62,7 @@ def test_as_if_all_of_them_ran(monkeypatch: pytest.MonkeyPatch, data: bool) -> N
     monkeypatch.setattr(
         executable._host.device._l2,
         "launch",
-        lambda rounds: Other(*vars(launch(rounds)).values()),
+        lambda *rounds: Other(*vars(launch(*rounds)).values()),
     )
     assert met() == known
     assert few < len(known) == len(ran) - few

@@ -75,7 +75,7 @@ def test_reads_of_the_memory_and_writes_to_the_l2_pass_at_the_same_time() -> Non
 
 
 def test_parts_of_a_launch_have_their_own_rates() -> None:
-    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS], 2 * 11_000))
+    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS], [11_000, 22_000]))
     assert share.claim(0, 0, 11_000, 0) == pytest.approx(11_000 / 32, abs=1)
     assert share.missing == 1
     begin = 100_000
@@ -86,7 +86,7 @@ def test_parts_of_a_launch_have_their_own_rates() -> None:
 
 def test_a_transfer_in_several_parts() -> None:
     """A half in the first one, a quarter each in two that the L2 has."""
-    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS, HITS, UNCACHED], 40_000))
+    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS, HITS, UNCACHED], [10_000, 20_000, 30_000, 40_000]))
     assert share.claim(0, 0, 5_000, 0) == pytest.approx(5_000 / 32, abs=1)
     before = 5_000 / 32
     assert share.claim(0, 0, 20_000, 0) == pytest.approx(before + 5_000 / 32, abs=1)
@@ -107,7 +107,7 @@ def test_parts_without_reads_or_writes_have_the_rates_beside_them() -> None:
     assert nearest([False, True, False, False, True]) == [1, 1, 1, 1, 4]
     assert nearest([False, False]) == [0, 1]
     reads, writes = LaunchTraffic(1, 0, 1, 0), LaunchTraffic(0, 1, 0, 0.5)
-    first, second = rates_of(MACHINE, WHOLE, UNCACHED, [writes, reads], 100).parts
+    first, second = rates_of(MACHINE, WHOLE, UNCACHED, [writes, reads], [50, 100]).parts
     assert first.memory == second.memory == (1 / 32, 0.5 / 32)
 
 

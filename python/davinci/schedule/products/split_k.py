@@ -293,9 +293,10 @@ def _from_memory(
     product: Product, partial_bytes: int, split_cores: SplitCores, cores: int
 ) -> float:
     """Cycles in which both factors come from the memory, if vector cores stand beside: partial
-    products on cores of their own are weighed as if each had all of it. Vector cores read partial
-    products while the L2 is taken for having none of them (`simulator.timing.l2`), and the cube
-    cores' transfers share the memory with theirs."""
+    products on cores of their own are weighed as if each had all of it. Vector cores, which find
+    partial products in the L2, share it as if cube cores were still at work
+    (`simulator.timing.gm_model.competing`): that takes about as long as if they came from the
+    memory, too."""
     if split_cores.adders is None:
         return 0.0
     read = product.operand_bytes("a") + product.operand_bytes("b") + partial_bytes
