@@ -435,7 +435,7 @@ def worst(ops: TensorOps, matrix: ir.Value, by: Comparator) -> ir.Value:
         (SIGNED, True): 0x80000000,
         (TOTAL, False): 0x7FFFFFFF,
         (TOTAL, True): 0xFFFFFFFF,
-        (LARGEST, False): 0x7FC00000,
+        (LARGEST, False): 0xFF800001,
         (LARGEST, True): 0xFF800000,
     }[by.order, by.descending]
     array = np.array(bits, np.uint32).view(np.float32 if element == "f32" else np.int32)

@@ -6,8 +6,9 @@ Keys are 32 bits wide, and `order` says what they are:
     total      floats by their bits: NaN beyond infinity on the side of its sign, -0 before 0
     largest    floats with one NaN, which is beyond infinity, and one zero
 
-Of sorted keys alone zeros and NaN are in the order of "total", or NaN are all alike: equal keys are
-the same then. With `descending` the largest key is the first one.
+Of sorted keys alone no two are equal but those of the same bits: zeros are in the order of "total",
+and so are NaN, of "largest" those above all numbers first. With `descending` the largest key is the
+first one.
 """
 
 from __future__ import annotations
@@ -102,10 +103,11 @@ def order_of(keys: Array, order: str, descending: int) -> Array:
     return np.argsort(-found if descending else found, axis=-1, kind="stable")
 
 
-def with_one_nan(bits: Array, order: str) -> Array:
-    """The bits of keys as results have them: of "largest" all NaN are the same."""
-    same = (order == LARGEST) & ((bits & 0x7FFFFFFF) > INFINITY)
-    return np.where(same, NAN, bits).astype(np.int32)
+def distinct_ranks(bits: Array, order: str) -> Array:
+    """Integers in the order in which keys alone are sorted, of which no two have the same rank."""
+    found = ranks(bits, SIGNED if order == SIGNED else TOTAL)
+    beyond = (order == LARGEST) & (found < -1 - INFINITY)
+    return np.where(beyond, found + (1 << 32), found)
 
 
 @operator(
@@ -116,9 +118,10 @@ def with_one_nan(bits: Array, order: str) -> Array:
 )
 def sort(keys: Array, *, order: str, descending: int, result: Tensor) -> Array:
     """The first of the sorted keys of each row."""
-    bits = with_one_nan(np.ascontiguousarray(keys).view(np.int32), order)
-    found = order_of(bits, SIGNED if order == SIGNED else TOTAL, descending)
-    kept = np.take_along_axis(bits, found, -1)[:, : result.shape[-1]]
+    found = distinct_ranks(keys, order)
+    places = np.argsort(-found if descending else found, axis=-1, kind="stable")
+    bits = np.ascontiguousarray(keys).view(np.int32)
+    kept = np.take_along_axis(bits, places, -1)[:, : result.shape[-1]]
     return np.ascontiguousarray(kept).view(keys.dtype)
 
 
@@ -139,10 +142,12 @@ def sort_pairs(
 ) -> Array:
     """The first of the sorted keys of each row, as bits, and their numbers. Row i has row i mod g
     of the numbers, which are 0 or more, less than `below`, and all different; of equal keys the one
-    with the least number is the first."""
+    with the least number is the first. Of "largest" all NaN become the same."""
     rows, count = keys.shape[0], result.shape[-1]
     own = np.tile(numbers, (rows // len(numbers), 1))
-    bits = with_one_nan(np.ascontiguousarray(keys).view(np.int32), order)
+    bits = np.ascontiguousarray(keys).view(np.int32)
+    unknown = (order == LARGEST) & ((bits & 0x7FFFFFFF) > INFINITY)
+    bits = np.where(unknown, NAN, bits).astype(np.int32)
     by_number = np.argsort(own, axis=-1, kind="stable")
     own, bits = (np.take_along_axis(x, by_number, -1) for x in (own, bits))
     found = order_of(bits, order, descending)[:, :count]

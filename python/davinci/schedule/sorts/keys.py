@@ -1,9 +1,13 @@
 """Keys of 32 bits as what a network sorts, and back: in steps of the vector unit.
 
-    s32, signed                  as they are
-    f32, "total"                 b < 0 ? -1 - magnitude : b             its own inverse
-    f32, "largest", of pairs     b < 0 ? -magnitude : b                 a mark tells -0 from 0
-    descending                   -1 - rank
+    s32, signed      as they are
+    f32, "total"     t = b < 0 ? 2^31 - 1 - b : b, which is its own inverse
+    f32, "largest"   t - (2^31 - 1 - infinity): NaN below all numbers wrap around to those above
+    f32, "largest", of pairs    t + mark, of which all NaN are the same; mark = t < 0
+    descending       -1 - rank
+
+The difference 2^31 - 1 - b keeps its lowest 32 bits: it is negative where b is. The mark of a pair
+tells -0 from 0.
 
 With numbers a rank r is two numbers in f32, or three where numbers have more than 14 bits:
 
@@ -12,8 +16,7 @@ With numbers a rank r is two numbers in f32, or three where numbers have more th
 
 each times the power of two of its plane. r / 256 is rounded to f32 first; whatever `high` is then,
 it grows with r, and `low` says what is missing: at most 192 * 2^15 + pair, so that the sum of two
-is exact as well. So both together are in the order of r, and all of it is exact. The mark is 1 of
--0.
+is exact as well. So both together are in the order of r, and all of it is exact.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from davinci.operators.sorting import INFINITY, LARGEST, MOST_NUMBER, NAN, SIGNED, TOTAL
+from davinci.operators.sorting import INFINITY, LARGEST, MOST_NUMBER, NAN, SIGNED
 from davinci.schedule.sorts.network import (
     APART,
     KEYS,
@@ -43,6 +46,9 @@ MOST_PAIR = (1 << PAIR_BITS) - 1
 MOST_RANK = (1 << 31) - 1
 LEAST_RANK = -(1 << 31)
 PART = 256
+
+WRAPPED = MOST_RANK - INFINITY
+"""What is taken from ranks of "total" so that NaN below all numbers wrap around."""
 
 PLACE = 1
 """The plane of the spare buffer that numbers come in and leave in."""
@@ -84,7 +90,7 @@ class Keys:
 
     @property
     def marks_zeros(self) -> bool:
-        """Whether a bit tells -0 from 0."""
+        """Whether a bit of pairs tells -0 from 0, and all NaN are the same."""
         return self.below is not None and self.order == LARGEST
 
     @property
@@ -93,18 +99,25 @@ class Keys:
         return MOST_PAIR if self.planes == 2 else (1 << 24) - 1
 
     @property
-    def least(self) -> int:
-        """The rank of the first NaN below all numbers, of "largest"."""
-        return -(INFINITY + 1) if self.marks_zeros else -(INFINITY + 2)
+    def origin(self) -> int:
+        """What is taken from ranks of "total" for those that are sorted."""
+        return WRAPPED if self.order == LARGEST and not self.marks_zeros else 0
+
+    @property
+    def moves_ranks(self) -> bool:
+        """Whether ranks that are sorted are others than those of "total", or of marked pairs."""
+        return self.descending or self.origin != 0
 
     def constants(self) -> dict[str, int]:
         """Constants of s32 by name."""
-        numbers = [0, LEAST_RANK, 1]
-        if self.order == LARGEST:
-            numbers += [self.least, self.least + 1, INFINITY, INFINITY + 1, NAN - INFINITY - 1]
+        numbers = [-1]
+        if self.order != SIGNED:
+            numbers += [0, MOST_RANK, self.origin - self.descending]
+        if self.marks_zeros:
+            numbers += [WRAPPED, INFINITY + 1 - WRAPPED, INFINITY, NAN - INFINITY - 1]
         if self.below is not None:
             numbers += [PART, 1 << PAIR_BITS]
-        return {str(number): number for number in (-1, *numbers)}
+        return {str(number): number for number in numbers}
 
 
 @dataclass(frozen=True)
@@ -186,18 +199,20 @@ class KeySteps:
 
     def _before(self) -> Iterator[NetworkStep]:
         """From bits to ranks, in place; numbers to pairs."""
-        keys, pair = self.keys, None
+        keys, pair = self.keys, self.plane(SPARE, PLACE)
         rank, free = self.plane(self.tile.come), self.plane(self.tile.left)
         if keys.below is not None:
-            pair = self.plane(SPARE, PLACE)
             yield self.step("vadd", pair, pair, pair)
+        found = rank
         if keys.order != SIGNED:
-            total = keys.order == TOTAL or not keys.marks_zeros
-            yield from self._ranked(rank, free, total, pair)
-        if keys.order == LARGEST:
-            yield from self._one_nan(rank, free)
+            found = free if keys.moves_ranks else rank
+            yield from self._reflected(rank, found)
+        if keys.marks_zeros:
+            yield from self._marked(found, rank if found is free else free, pair)
         if keys.descending:
-            yield self.taken_from(-1, rank, rank)
+            yield self.taken_from(keys.origin - 1, found, rank)
+        elif keys.moves_ranks:
+            yield self.by("vsub", found, keys.origin, rank)
 
     def _digits(self) -> Iterator[NetworkStep]:
         """From ranks and pairs to the planes of the network; ranks alone are one."""
@@ -227,23 +242,22 @@ class KeySteps:
         return self.of_results()._from_planes()
 
     def _from_planes(self) -> Iterator[NetworkStep]:
-        keys, rank, first = self.keys, self.plane(SPARE), self.plane(KEYS)
-        mark = None
+        keys, rank, free = self.keys, self.plane(SPARE), self.plane(KEYS)
         if keys.below is not None:
             yield from self._joined()
-            mark = first
+            free = self.plane(KEYS, 1)
+        found = free if keys.moves_ranks and keys.order != SIGNED else rank
         if keys.descending:
-            yield self.taken_from(-1, rank, rank)
-        if keys.order == SIGNED:
-            return
-        if mark is not None and keys.marks_zeros:
-            yield from self._total(rank, mark)
-        if keys.order == LARGEST:
-            yield from self._quiet(rank, first)
-        yield from self._ranked(rank, first, True, None)
+            yield self.taken_from(keys.origin - 1, rank, found)
+        elif keys.moves_ranks:
+            yield self.by("vadd", rank, keys.origin, found)
+        if keys.marks_zeros:
+            yield from self._without_marks(found, rank if found is free else free)
+        if keys.order != SIGNED:
+            yield from self._reflected(found, rank)
 
     def _joined(self) -> Iterator[NetworkStep]:
-        """Ranks and numbers from planes; 1 in the first plane where there was -0."""
+        """Ranks and numbers from planes; marks, if there are any, in the first plane."""
         rank, number = self.plane(SPARE), self.plane(SPARE, PLACE)
         first, second, work = self.plane(KEYS), self.plane(KEYS, 1), self.plane(WORK)
         yield self.scaled(first, APART ** (1 - self.keys.planes), first)
@@ -265,55 +279,35 @@ class KeySteps:
         yield self.converted(pair, work, "f32")
         yield self.scaled(work, 0.5, work)
         yield self.converted(work, number, "s32", "floor")
-        yield self.step("vadd", number, number, first)
-        yield self.step("vsub", pair, first, first)
+        if self.keys.marks_zeros:
+            yield self.step("vadd", number, number, first)
+            yield self.step("vsub", pair, first, first)
 
-    def _ranked(
-        self, bits: View, magnitude: View, total: bool, pair: View | None
-    ) -> Iterator[NetworkStep]:
-        """bits < 0 ? -magnitude - total : bits, in place; 1 is added to pairs of -0."""
+    def _reflected(self, bits: View, rank: View) -> Iterator[NetworkStep]:
+        """rank = bits < 0 ? 2^31 - 1 - bits : bits, and back; both may be in one place."""
         negative = self.plane(WORK)
-        yield self.by("vmin", bits, -1, negative)
-        yield self.by("vsub", negative, LEAST_RANK, magnitude)
-        yield self.by("vmin", bits, 0, negative)
-        yield self.by("vmax", negative, -1, negative)
-        if pair is not None and self.keys.marks_zeros:
-            work = self.plane(KEYS, 1)
-            yield self.by("vmin", magnitude, 1, work)
-            yield self.step("vmul", work, negative, work)
-            yield self.step("vadd", pair, work, pair)
-            yield self.step("vsub", pair, negative, pair)
-        yield self.step("vmul", magnitude, negative, magnitude)
-        if total:
-            yield self.step("vadd", magnitude, negative, magnitude)
-        yield self.step("vrelu", bits, bits)
-        yield self.step("vadd", bits, magnitude, bits)
+        yield self.taken_from(MOST_RANK, bits, negative)
+        yield self.step("vrelu", bits, rank)
+        yield self.by("vmin", negative, 0, negative)
+        yield self.step("vadd", rank, negative, rank)
 
-    def _total(self, rank: View, mark: View) -> Iterator[NetworkStep]:
-        """Ranks of "total" from those of "largest"."""
+    def _marked(self, rank: View, free: View, pair: View) -> Iterator[NetworkStep]:
+        """All NaN get the rank behind infinity; ranks below 0 are one more and have a mark."""
         work = self.plane(WORK)
+        yield self.by("vsub", rank, WRAPPED, free)
+        yield self.by("vmin", free, INFINITY + 1 - WRAPPED, work)
+        yield self.by("vadd", work, WRAPPED, rank)
         yield self.by("vmin", rank, 0, work)
-        yield self.by("vmax", work, -1, work)
-        yield self.step("vadd", rank, work, rank)
-        yield self.step("vsub", rank, mark, rank)
+        yield self.by("vmax", work, -1, free)
+        yield self.step("vsub", rank, free, rank)
+        yield self.step("vsub", pair, free, pair)
 
-    def _one_nan(self, rank: View, moved: View) -> Iterator[NetworkStep]:
-        """The rank behind infinity for all NaN: the larger one of a rank and of that, which is
-        negative for those that were not below all numbers."""
-        least, work = self.keys.least, self.plane(WORK)
-        yield self.by("vmin", rank, INFINITY + 1, moved)
-        yield self.by("vmax", moved, least, rank)
-        yield self.by("vmin", rank, least + 1, work)
-        yield self.by("vsub", work, least, moved)
-        yield self.by("vmul", moved, INFINITY + 1, work)
-        yield self.taken_from(INFINITY + 1, work, moved)
-        yield self.step("vsub", moved, work, moved)
-        yield self.step("vmax", rank, moved, rank)
-
-    def _quiet(self, rank: View, moved: View) -> Iterator[NetworkStep]:
-        """Every rank behind infinity becomes that of the quiet NaN."""
+    def _without_marks(self, rank: View, free: View) -> Iterator[NetworkStep]:
+        """The rank behind infinity becomes that of the quiet NaN; ranks with a mark are one less
+        again."""
         work = self.plane(WORK)
         yield self.by("vmax", rank, INFINITY, work)
-        yield self.by("vsub", work, INFINITY, moved)
-        yield self.by("vmul", moved, NAN - INFINITY - 1, work)
+        yield self.by("vsub", work, INFINITY, free)
+        yield self.by("vmul", free, NAN - INFINITY - 1, work)
         yield self.step("vadd", rank, work, rank)
+        yield self.step("vsub", rank, self.plane(KEYS), rank)
