@@ -9,17 +9,9 @@ import pytest
 
 from davinci.machine import load
 from davinci.schedule.sorts.keys import Keys
-from davinci.schedule.sorts.network import (
-    APART,
-    KEYS,
-    LANES,
-    LEAST,
-    MINUS_ONE,
-    NUMBERS,
-    OUTER,
-    SortTile,
-)
-from davinci.schedule.sorts.schedule import tiles_of
+from davinci.schedule.sorts.network import APART, KEYS, LEAST, MINUS_ONE, NUMBERS, OUTER, SortTile
+from davinci.schedule.sorts.places import LANES, LOW
+from davinci.schedule.sorts.schedule import step_cycles, tiles_of, work_cycles
 from davinci.schedule.sorts.spacing import spaced, waiting
 from davinci.schedule.vector.steps import View
 
@@ -33,6 +25,8 @@ ELEMENTWISE = {
 
 def array_of(buffers: dict[str, Any], view: View) -> Any:
     """The elements of a view, to read and to write."""
+    last = sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
+    assert 0 <= view.offset <= view.offset + last < len(buffers[view.buffer])
     strides = [stride * 4 for stride in view.strides]
     held = buffers[view.buffer][view.offset :]
     return np.lib.stride_tricks.as_strided(held, view.shape, strides)
@@ -73,11 +67,12 @@ def test_keys_come_out_in_order(rows: int, times: int) -> None:
 
 @pytest.mark.parametrize(("rows", "kept"), [(1, 0), (1, 5), (1, 37), (OUTER, 0), (OUTER, 3)])
 @pytest.mark.parametrize("used", [3, 4, 6])
-def test_places_without_keys_take_no_exchanges(rows: int, kept: int, used: int) -> None:
+@pytest.mark.parametrize("low", [0, LOW])
+def test_places_without_keys_take_no_exchanges(rows: int, kept: int, used: int, low: int) -> None:
     """Keys lie in the first places of rows, or of eighths of one; others hold what comes first."""
     random = np.random.default_rng(used)
     columns = (1 << used) * (OUTER if rows == 1 else 1) - 5
-    tile, whole = (SortTile(LEAST, rows, 1, (MINUS_ONE,), kept, n) for n in (used, 0))
+    tile, whole = (SortTile(LEAST, rows, 1, (MINUS_ONE,), kept, n, low) for n in (used, 0))
     keys = random.integers(-(2**29), 2**29, (rows, columns), np.int32)
     plane = np.full((rows, tile.width), -(2**30), np.int32)
     last = tile.spans(columns)[-1]
@@ -132,3 +127,14 @@ def test_few_steps_wait_for_the_one_before(below: int) -> None:
         order = spaced(steps)
         assert 2 * waiting(order) < waiting(steps)
         assert sorted(map(repr, order)) == sorted(map(repr, steps))
+
+
+def test_exchanges_of_a_short_row_are_few_instructions() -> None:
+    """Where no place without keys lies between those of keys, and all bits of an address move."""
+    machine, keys = load("ascend910"), Keys("largest", False, 320)
+    tiles = [tile for tile in tiles_of(320, keys, machine) if tile.rows == 1]
+    assert {tile.low for tile in tiles} == {0, LOW}
+    best = min(tiles, key=lambda tile: work_cycles(tile, keys, 320, machine))
+    cycles = [step_cycles(step, machine) for step in best.steps() if step.name == "vmin"]
+    single = [each for each in cycles if each < 2 * machine.vector.fixed_cycles]
+    assert len(single) > 0.8 * len(cycles)

@@ -22,7 +22,7 @@ from davinci.operators.sorting import MOST_NUMBER, SIGNED
 from davinci.operators.tensors import Tensor
 from davinci.schedule.moves.blocks import gather_cycles
 from davinci.schedule.sorts.keys import Keys
-from davinci.schedule.sorts.network import LANES
+from davinci.schedule.sorts.places import LANES
 from davinci.schedule.sorts.schedule import WORD_BYTES, rows_cycles
 from davinci.units import ceil_div
 

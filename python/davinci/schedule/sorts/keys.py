@@ -25,16 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from davinci.operators.sorting import INFINITY, LARGEST, MOST_NUMBER, NAN, SIGNED
-from davinci.schedule.sorts.network import (
-    APART,
-    KEYS,
-    LANES,
-    SKEWED,
-    SPARE,
-    WORK,
-    NetworkStep,
-    SortTile,
-)
+from davinci.schedule.sorts.network import APART, KEYS, SPARE, WORK, NetworkStep, SortTile
+from davinci.schedule.sorts.places import LANES, SKEWED
 from davinci.schedule.sorts.spacing import spaced
 from davinci.schedule.vector.steps import View
 from davinci.units import ceil_div

@@ -17,7 +17,7 @@ exchanged is the highest one of the address and becomes the fourth, those betwee
 the next bit is the highest one then (Stone, 1971). Each exchange is so an instruction that reads
 two halves from front to end; the upper half begins some blocks later, so that what is read
 together lies in different banks. The three lowest bits of an address are those that are exchanged
-least, and stay.
+least, and stay; in small tiles all may move, as it takes fewer instructions (`SortTile.low`).
 
 All exchanges put the smaller key first; what has to be in descending order meanwhile (half of the
 keys, each merge other ones) has its sign changed.
@@ -47,11 +47,8 @@ from itertools import product
 from operator import mul
 
 from davinci.isa.strides import merge_dims
+from davinci.schedule.sorts.places import LANES, LOW, Steps, bits_of, placed, skew_of, turned_places
 from davinci.schedule.vector.steps import View
-from davinci.units import BLOCK_BYTES
-
-LANES = BLOCK_BYTES // 4
-"""Keys of a block."""
 
 OUTER = 8
 """Rows, or eighths of a row, that turn into lanes."""
@@ -74,22 +71,8 @@ KEYS, SPARE, WORK, NUMBERS = "keys", "spare", "work", "one"
 MINUS_ONE = "-1"
 """Name of the constant s32 -1."""
 
-LOW = 3
-"""The lowest bits of an address in the turned order, which stay where they are."""
-
-SKEWED = 512
-"""Blocks from which on the upper half begins later: one more instruction an exchange, and a cycle
-less for each repeat."""
-
-SKEW = 8
-"""Blocks by which it does: half of the bank groups."""
-
 CONSTANT = 4 * LANES
 """Elements of the place of a constant: three blocks hold it, the first of which is an even one."""
-
-Steps = tuple[int, ...]
-"""For each bit of a block's place, the lowest first, how far apart the blocks are that differ in
-it, in elements."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +114,7 @@ class SortTile:
         constants: names of constants, in the order of their blocks.
         kept: first keys of a row that are wanted; 0: all.
         used: bits of the first places of each row, or eighth of one, that hold keys; 0: all.
+        low: lowest bits of an address in the turned order that stay where they are.
     """
 
     elements: int
@@ -139,6 +123,7 @@ class SortTile:
     constants: tuple[str, ...]
     kept: int = 0
     used: int = 0
+    low: int = LOW
 
     @property
     def width(self) -> int:
@@ -158,7 +143,18 @@ class SortTile:
     @property
     def turned(self) -> int:
         """Elements from plane to plane in the turned order."""
-        return self.elements + (SKEW * LANES if self.blocks >= SKEWED else 0)
+        skews = 1 + (0 < self.used < self.in_row)
+        return self.elements + skews * skew_of(self.blocks)
+
+    @property
+    def groups(self) -> int:
+        """Eights of rows."""
+        return max(1, self.rows // OUTER)
+
+    @property
+    def in_row(self) -> int:
+        """Bits of the places of a row, or of an eighth of one."""
+        return bits_of(self.blocks // self.groups)
 
     def sizes(self) -> dict[str, int]:
         """Elements of the buffers."""
@@ -209,11 +205,6 @@ class SortTile:
         return _Network(self).all()
 
 
-def bits_of(count: int) -> int:
-    """Bits of the places of so many things."""
-    return (count - 1).bit_length()
-
-
 class _Network:
     """Writes the network down.
 
@@ -235,13 +226,20 @@ class _Network:
     def __init__(self, tile: SortTile) -> None:
         self.tile = tile
         self.source, self.target = KEYS, SPARE
-        self.groups = max(1, tile.rows // OUTER)
-        self.natural: Steps = tuple(LANES << i for i in range(bits_of(tile.blocks)))
-        self.in_row = bits_of(tile.blocks // self.groups)
-        self.turned = self._placed(self.in_row, len(self.natural))
+        self.groups, self.in_row = tile.groups, tile.in_row
         self.used = tile.used or self.in_row
+        self.natural = self._natural()
+        self.turned = turned_places(self.used, self.in_row, bits_of(self.groups), tile.low)
         self.wanted = min(bits_of(tile.kept or 1 << self.used), self.used)
         self._are_natural()
+
+    def _natural(self) -> Steps:
+        """Where blocks are as keys lie in global memory; of a single row those of used places."""
+        tile = self.tile
+        if tile.rows > 1:
+            return tuple(LANES << i for i in range(bits_of(tile.blocks)))
+        blocks = (LANES << i for i in range(self.used - bits_of(LANES)))
+        return (*blocks, *(tile.elements // OUTER << i for i in range(bits_of(OUTER))))
 
     def _are_natural(self) -> None:
         self.steps, self.bits, self.plane = self.natural, len(self.natural), self.tile.elements
@@ -254,16 +252,8 @@ class _Network:
         """Where the first keys of rows are as turned keys come and go."""
         return self.turned[:bits] + self.turned[self.in_row :]
 
-    @staticmethod
-    def _placed(last: int, bits: int) -> Steps:
-        """Places of so many bits so that `last` is the highest one of an address, or the highest of
-        those that move if it stays."""
-        upper = max(0, bits - LOW)
-        turn = min(last, upper - 1) + 1
-        places = [LOW + (bit - turn) % upper for bit in range(upper)]
-        places += range(bits - upper)
-        skew = SKEW * LANES if 1 << bits >= SKEWED else 0
-        return tuple((LANES << place) + skew * (place == bits - 1) for place in places)
+    def _placed(self, last: int, bits: int) -> Steps:
+        return placed(last, bits, self.tile.low)
 
     def all(self) -> Iterator[NetworkStep]:
         """All steps; sorted keys may be in the other buffer at last, from where they are copied."""

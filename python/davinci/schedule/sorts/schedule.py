@@ -6,7 +6,7 @@ A core sorts tiles one after the other, each 8 to 64 rows or one: whichever take
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
@@ -15,7 +15,8 @@ from davinci.isa.vector_plan import InstructionLimits, cost_of, plan_vector
 from davinci.machine import Machine, prices
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.sorts.keys import PLACE, Keys, KeySteps
-from davinci.schedule.sorts.network import LANES, LEAST, LOW, OUTER, NetworkStep, SortTile, bits_of
+from davinci.schedule.sorts.network import LEAST, OUTER, NetworkStep, SortTile
+from davinci.schedule.sorts.places import LANES, LOW, SKEWED, bits_of
 from davinci.schedule.sorts.spacing import waiting
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import MAX_REPEAT, ceil_div
@@ -129,7 +130,8 @@ def tiles_of(
     columns: int, keys: Keys, machine: Machine, kept: int = 0, rows: int = 1
 ) -> list[SortTile]:
     """The tiles that fit UB: of one row, and of 8 to 64 of so many rows, of which so many keys are
-    wanted, 0: all."""
+    wanted, 0: all. In small ones, where an instruction has few repeats, all bits of an address may
+    move: fewer instructions, which meet in banks more often."""
     constants = tuple(keys.constants())
     width = 1 << bits_of(columns)
     eights = min(LOW, bits_of(ceil_div(rows, OUTER)))
@@ -144,7 +146,12 @@ def tiles_of(
         )
         for most in (1, *(OUTER << bits for bits in range(eights + 1)))
     )
-    return [tile for tile in tiles if tile.bytes <= machine.buffers.UB.bytes]
+    return [
+        replace(tile, low=low)
+        for tile in tiles
+        if tile.bytes <= machine.buffers.UB.bytes
+        for low in ((0, LOW) if tile.blocks < SKEWED else (LOW,))
+    ]
 
 
 def tile_cycles(tile: SortTile, keys: Keys, columns: int, kept: int, machine: Machine) -> int:
