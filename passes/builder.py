@@ -5,7 +5,7 @@ All of them build at the current insertion point and take the current location.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from davinci.dialects.base import as_attribute as as_attribute
@@ -217,3 +217,15 @@ def only_if(condition: ir.Value) -> Iterator[None]:
     with ir.InsertionPoint(branch.then_block):
         yield
         scf.YieldOp([])
+
+
+def choose(
+    index: IndexLike, value: int, then: Callable[[], None], other: Callable[[], None]
+) -> scf.IfOp:
+    """Builds one thing for an index of that value, another for all others."""
+    branch = scf.IfOp(is_equal(index, value), has_else=True)
+    for block, build in ((branch.then_block, then), (branch.else_block, other)):
+        with ir.InsertionPoint(block):
+            build()
+            scf.YieldOp([])
+    return branch

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,6 +16,8 @@ import numpy as np
 import davinci
 from attention_support import Attention
 from davinci.passes.ascend import product_grouping
+from fused_texts import FusedCase, exponential_product, product_swish
+from fused_texts import attention as fused_attention
 from fuzz.group_kernels import GroupModel, group_models
 
 MACHINE, CORES = "ascend910b", 2
@@ -81,13 +85,21 @@ func.func @main(%a: tensor<2x70x64xi8>, %q: tensor<2x176xf32>, %r: tensor<2x70xf
 }
 """Products whose parts vector cores take out of a ring, more of them than it has places."""
 
-KERNELS = (*OTHERS, *CHOICES, *FOLLOWED)
+TEXTS: dict[str, Callable[[], FusedCase]] = {
+    "text-product-swish": partial(product_swish, rows=114, k=32, n=32, tile=32, blocks=1),
+    "text-product-of-exponentials": partial(exponential_product, m=1, k=1, n=1),
+    "text-attention": partial(fused_attention, tiles=3, keys=2, depth=1),
+}
+"""Kernels that are given as text of one program."""
+
+KERNELS = (*OTHERS, *CHOICES, *FOLLOWED, *TEXTS)
 
 KINDS: dict[str, tuple[str, ...]] = {
     "attention": (*OTHERS, "attention_of_heads", "attention_by_blocks"),
     "product, k shared by cores": ("product-split-k", "product_by_parts_of_k"),
     "product, B laid out first": ("product-laid-out",),
     "product, what follows beside it": tuple(FOLLOWED),
+    "text of one program": tuple(TEXTS),
     "product with epilogue": (
         "product_with_epilogue",
         "product_with_ragged_rows",
@@ -132,9 +144,17 @@ def made(name: str) -> Ready:
     """The kernel of that name."""
     if name in ATTENTIONS:
         return attention(*ATTENTIONS[name])
+    if name in TEXTS:
+        return given(TEXTS[name]())
     if name in FOLLOWED:
         return followed(FOLLOWED[name])
     return product(*CHOICES[name]) if name in CHOICES else network(group_models()[name])
+
+
+def given(case: FusedCase) -> Ready:
+    """A kernel of one program, as it is given."""
+    executable = davinci.kernel_from(case.lines, machine=MACHINE).executable
+    return executable, dict(zip(executable.input_names, case.inputs, strict=True))
 
 
 def network(model: GroupModel) -> Ready:

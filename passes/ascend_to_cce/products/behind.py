@@ -19,11 +19,11 @@ from davinci.passes.ascend_to_cce.products.group import extras_of, factor_in, ma
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.ring import AHEAD, MADE, TAKEN, PartRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
-from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.tiles import share_blocks
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
 from davinci.passes.builder import IndexLike, add, alloc, as_attribute, mul, subview, viewed
+from davinci.passes.programs import vector_program
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.behind import piece_sizes, plan_of_parts
 from davinci.schedule.products.estimate import shares_of

@@ -11,9 +11,9 @@ from davinci.mlir import Op, ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted, write_zeros
-from davinci.passes.ascend_to_cce.programs import with_constants
 from davinci.passes.ascend_to_cce.tiles import share_blocks
 from davinci.passes.builder import reshaped, restride, viewed
+from davinci.passes.programs import with_constants
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.dense_rows import WORD_BYTES

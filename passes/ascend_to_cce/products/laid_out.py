@@ -30,7 +30,6 @@ from davinci.passes.ascend_to_cce.products.group import build_product, extras_of
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.products.rows import Crossing, MatrixRows, RowRing
-from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import (
     AlikeWork,
@@ -43,6 +42,7 @@ from davinci.passes.ascend_to_cce.tiles import (
     with_slots,
 )
 from davinci.passes.builder import IndexLike, add, as_value, mul, subview
+from davinci.passes.programs import vector_program
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import shares_of

@@ -23,9 +23,9 @@ from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, mark_mee
 from davinci.passes.ascend_to_cce.products.group import factor_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted
-from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.tiles import first_blocks, only_blocks, share_blocks
 from davinci.passes.builder import add, as_attribute, as_value, mul, restride
+from davinci.passes.programs import vector_program
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.products.choice import choose

@@ -21,9 +21,9 @@ from davinci.passes.ascend_to_cce.attention.split.steps import BlockSteps, Liste
 from davinci.passes.ascend_to_cce.attention.split.sums import sums_layout
 from davinci.passes.ascend_to_cce.attention.split.vector import AttentionVectorCore
 from davinci.passes.ascend_to_cce.attention.units import AttentionArrays
-from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import as_attribute
+from davinci.passes.programs import vector_program
 from davinci.schedule.attention.attention import Attention
 from davinci.schedule.attention.dealing import dealt, masks_of, ring_places, table_of, tiling
 from davinci.schedule.attention.members import Members

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from davinci.mlir import arith, ir, memref, scf
+from davinci.mlir import arith, ir, memref
+from davinci.passes import builder
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -243,12 +244,7 @@ def choose(
     other: Callable[[], None],
     ordered: bool = False,
 ) -> None:
-    """Builds one thing for an index of that value, another for all others; `ordered` as of
-    `BlockSteps.skewed`."""
-    branch = scf.IfOp(is_equal(index, value), has_else=True)
+    """As `builder.choose`; `ordered` as of `BlockSteps.skewed`."""
+    branch = builder.choose(index, value, then, other)
     if ordered:
         mark(branch.operation)
-    for block, build in ((branch.then_block, then), (branch.else_block, other)):
-        with ir.InsertionPoint(block):
-            build()
-            scf.YieldOp([])
