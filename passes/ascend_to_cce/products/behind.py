@@ -13,16 +13,16 @@ from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
 from davinci.passes.analysis.kernels import BLOCKS
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.attention.split.steps import choose
 from davinci.passes.ascend_to_cce.products.feed import expanded
 from davinci.passes.ascend_to_cce.products.group import extras_of, factor_in, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
-from davinci.passes.ascend_to_cce.products.ring import AHEAD, MADE, TAKEN, PartRing
+from davinci.passes.ascend_to_cce.products.parts import ResultPlace
+from davinci.passes.ascend_to_cce.products.ring import AHEAD, PARTS, PartRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
 from davinci.passes.ascend_to_cce.tiles import share_blocks
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
-from davinci.passes.builder import IndexLike, add, alloc, as_attribute, mul, subview, viewed
+from davinci.passes.builder import IndexLike, add, alloc, as_attribute, choose, mul, subview, viewed
 from davinci.passes.programs import vector_program
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.behind import piece_sizes, plan_of_parts
@@ -76,11 +76,9 @@ def build_followed(
     arrays, made = ProductArrays(a, b, [own.arguments[-1]], extras), parts(gm, own.arguments[-1])
     multiplies = ProductKernel(product, schedule, arrays, group.members, made)
     units = share_blocks(multiplies.parts(), target)
-    for _ in range(AHEAD):
-        cce.wait_core_flag(flag=TAKEN)
+    PARTS.close()
     with ir.InsertionPoint(block):
-        for _ in range(AHEAD):
-            cce.set_core_flag(pipe="MTE2", flag=TAKEN)
+        PARTS.open()
         taken = parts(theirs, block.arguments[-1])
         values = (*behind.inputs, *(n for n in graph.outputs if n != sums))
         buffers = [block.arguments[-1], *(theirs[n] for n in values)]
@@ -107,8 +105,11 @@ class FollowingCore(ShareWalk):
 
     def event(self, event: Event, corner: Corner) -> None:
         assert isinstance(event, Leave), "vector cores have to do with parts that have left"
-        cce.wait_core_flag(flag=MADE)
-        place = self.part_of_c(event, corner).place
+        with PARTS.taking():
+            self._take(self.part_of_c(event, corner).place)
+
+    def _take(self, place: ResultPlace) -> None:
+        """Builds what follows on this core's half of the rows of a part."""
         row, column = mul(place.row, SIDE), mul(place.column, SIDE)
         corner_of_part = self.pieces.corner(place.batch, self.product.m, row, column)
         source, half, rest = self.parts_made.next(place), ceil_div(place.rows, 2), place.rows // 2
@@ -123,11 +124,10 @@ class FollowingCore(ShareWalk):
         else:
             other = partial(build, half, rest, turn)
             choose(self.lane, 0, partial(build, 0, half, turn), other)
-        cce.set_core_flag(pipe="MTE2", flag=TAKEN)
 
     def skip(self) -> None:
-        cce.wait_core_flag(flag=MADE)
-        cce.set_core_flag(pipe="MTE2", flag=TAKEN)
+        with PARTS.taking():
+            pass
 
 
 class PieceBuilder(TileBuilder):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.products.parts import FactorViews, PartOfC
-from davinci.passes.ascend_to_cce.products.ring import MADE, TAKEN, PartRing
+from davinci.passes.ascend_to_cce.products.ring import PARTS, PartRing
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.builder import add, alloc, mul, reshaped, restride, subview
@@ -74,9 +74,8 @@ class DirectExit:
         place, n, m = part.place, part.n.size, part.m.size
         with serving(*self.members):
             if self.ring is not None:
-                cce.wait_core_flag(flag=TAKEN)
-                cce.fixpipe(source, self.ring.next(place), relu=self.rectified)
-                cce.set_core_flag(pipe="FIX", flag=MADE)
+                with PARTS.giving():
+                    cce.fixpipe(source, self.ring.next(place), relu=self.rectified)
                 return
             row, rest = mul(place.row, SIDE), 0
             if self.lines is None:

@@ -26,7 +26,7 @@ from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
 from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import FactorViews
-from davinci.passes.ascend_to_cce.products.ring import MADE, TAKEN, PartRing
+from davinci.passes.ascend_to_cce.products.ring import PARTS, PartRing
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
 from davinci.passes.ascend_to_cce.serving import serving
@@ -229,8 +229,8 @@ class ProductKernel(ShareWalk):
             cce.mad_bias(a, b, self.bias.row(event.bias, n), c)
 
     def skip(self) -> None:
-        cce.wait_core_flag(flag=TAKEN)
-        cce.set_core_flag(pipe="FIX", flag=MADE)
+        with PARTS.giving():
+            pass
 
     def leave(self, event: Leave, corner: Corner) -> None:
         """Sends fractals of a finished tile, rows `event.m` by columns `event.n` of L0C, on to C in

@@ -1,10 +1,7 @@
 """Where cube cores leave parts of C for the vector cores beside them.
 
-    cube core       wait_core_flag TAKEN      a part of C to memory      set_core_flag MADE
-    vector cores    wait_core_flag MADE       half of its rows to UB     set_core_flag TAKEN
-
-Parts go through a ring of a few places, which stay in the L2. Vector cores tell of parts that they
-have taken before there are any: of so many as the cube core may be ahead of them.
+The cube core stores parts of C into a ring of a few places, and each of its vector cores takes half
+of the rows of each (`core_rings`).
 """
 
 from __future__ import annotations
@@ -13,13 +10,14 @@ from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.products.parts import ResultPlace
 from davinci.passes.builder import IndexLike, add, mul, remainder, subview
+from davinci.passes.core_rings import TileRing
 from davinci.units import FRACTAL_SIDE as SIDE
-
-MADE, TAKEN = 1, 2
-"""Flags: of a part, from the cube core; that it was taken, from its vector cores."""
 
 AHEAD = 2
 """Parts that a cube core may be ahead of its vector cores, which is how many places rings have."""
+
+PARTS = TileRing(made=1, taken=2, places=AHEAD, stores="FIX", loads="MTE2")
+"""The flags by which parts are counted."""
 
 
 class PartRing:
