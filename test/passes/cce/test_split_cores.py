@@ -3,6 +3,8 @@ of `split-cores`, and that what it makes is proven."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from davinci.passes.cce.split_cores import SplitCoresPass
 from davinci.passes.cce.unit_programs import UNSHARED
 from fused_texts import FusedCase, attention, exponential_product, product_swish
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "matmul_swish.mlir"
 SPLIT = "ascend910b"
 TOLERANCE = 4e-3
 """Weights of attention are f16, whose last bit at 1 is 1e-3, as are what they are computed of."""
@@ -101,6 +104,18 @@ def test_one_element_of_all(added: str, unshared: bool) -> None:
     for machine in ("ascend910", SPLIT) if unshared else (SPLIT,):  # the 910 has no gather
         (found,) = checked(moved, machine).run(*case.inputs).values()
         np.testing.assert_allclose(found, moved.wanted, atol=TOLERANCE, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("machine", "cycles"), [("ascend910", 6465), (SPLIT, 5682)])
+def test_example(machine: str, cycles: int) -> None:
+    """The figures of docs/kernels.md."""
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(s).astype(np.float16) for s in ((128, 64), (64, 128)))
+    bias = random.standard_normal(128).astype(np.float32)
+    kernel = davinci.kernel_from(EXAMPLE, machine=machine)
+    x = a.astype(np.float32) @ b.astype(np.float32) + bias
+    np.testing.assert_allclose(kernel(a, b, bias), x / (1 + np.exp(-x)), atol=1e-4)
+    assert kernel.executable.profile["total_cycles"] == cycles
 
 
 def logits(case: FusedCase) -> np.ndarray:
