@@ -86,7 +86,8 @@ def test_parts_of_a_launch_have_their_own_rates() -> None:
 
 def test_a_transfer_in_several_parts() -> None:
     """A half in the first one, a quarter each in two that the L2 has."""
-    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS, HITS, UNCACHED], [10_000, 20_000, 30_000, 40_000]))
+    parts, ends = [UNCACHED, HITS, HITS, UNCACHED], [10_000, 20_000, 30_000, 40_000]
+    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, parts, ends))
     assert share.claim(0, 0, 5_000, 0) == pytest.approx(5_000 / 32, abs=1)
     before = 5_000 / 32
     assert share.claim(0, 0, 20_000, 0) == pytest.approx(before + 5_000 / 32, abs=1)
