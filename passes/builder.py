@@ -191,7 +191,14 @@ def reshaped(buffer: ir.Value, shape: Sequence[int]) -> ir.Value:
     """The first elements of a contiguous buffer as a contiguous array of `shape`."""
     if list(ir.MemRefType(buffer.type).shape) == list(shape):
         return buffer
-    return restride(buffer, shape, row_major(shape))
+    return restride(buffer, shape, row_major(shape), offset_of(buffer))
+
+
+def offset_of(buffer: ir.Value) -> int:
+    """Elements in front of a static view of a buffer, counted from the buffer's base."""
+    _, offset = ir.MemRefType(buffer.type).get_strides_and_offset()
+    assert offset != ir.ShapedType.get_dynamic_stride_or_offset(), "a view that begins anywhere"
+    return int(offset)
 
 
 @contextmanager

@@ -49,9 +49,8 @@ from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.behind import build_followed
 from davinci.passes.ascend_to_cce.products.group import build_product_group, diagonal_of
-from davinci.passes.ascend_to_cce.products.laid_out import build_beside, build_laid_out
+from davinci.passes.ascend_to_cce.products.met import build_met, met_of, weighs
 from davinci.passes.ascend_to_cce.products.product import check_types, wanted
-from davinci.passes.ascend_to_cce.products.split_k import build_split
 from davinci.passes.ascend_to_cce.serving import members_of, serving
 from davinci.passes.ascend_to_cce.sorts.kernel import SortBuilder
 from davinci.passes.ascend_to_cce.tiles import only_blocks
@@ -61,7 +60,7 @@ from davinci.passes.ascend_to_cce.vector.phased_group import PhasedBuilder
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.attention.group import AttentionGroup, read_attention
-from davinci.schedule.choices import Choices, LoopChoice, PartChoice, key_of_loops
+from davinci.schedule.choices import LoopChoice, PartChoice, key_of_loops
 from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
@@ -76,14 +75,7 @@ from davinci.schedule.moves.element_gathers import ElementPlan
 from davinci.schedule.pools.group import PoolGroup, is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import choose
-from davinci.schedule.products.group import ProductGroup, is_product, read_group
-from davinci.schedule.products.laid_out import (
-    LaidOutProduct,
-    given_laid_out,
-    laid_out_beside,
-    laid_out_of,
-)
-from davinci.schedule.products.split_k import SplitCores, SplitProduct, given_split, split_of
+from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.ranking import WholeSchedule, choices_of, product_of, whole_of
 from davinci.schedule.side_by_side import part_choice, partings_of, plans_of
 from davinci.schedule.sorts.schedule import SortPlan
@@ -325,18 +317,15 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
     try:
         schedule, own = None, target
         group = read_group(graph, target.machine)
-        if given is None and _weighs(target):
+        if given is None and weighs(target):
             name = symbol_name(kernel)
             found = target.counts.get(name) or count_of(graph, target)
             target = replace(target, counts={name: found})
-        met = _met_of(group, graph, target, kernel, given)
+        met = met_of(group, graph, target, kernel, given)
         if met is not None:
             kernel.attributes["ascend.schedule"] = builder.as_attribute(str(met))
             note_choices(kernel, met.choices)
-            if isinstance(met, LaidOutProduct):
-                build = build_beside if met.layers else build_laid_out
-                return build(met, group, graph, gm, kernel, target)
-            return build_split(met, group, graph, gm, kernel, target, _build_part)
+            return build_met(met, group, graph, gm, kernel, target, _build_part)
         if given is None:
             own, _ = on_fewer(graph, target, kernel)
         else:
@@ -358,45 +347,6 @@ def _build_product(graph: Graph, buffers: list[ir.Value], operation: Op, target:
         kernel.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
         note_choices(kernel, choices_of(schedule, own.cores))
     return min(units, own.cores)
-
-
-def _weighs(target: Target) -> bool:
-    """Whether other ways to compute a product are weighed than one on all cores: not where all are
-    asked for, but for its vector cores, which have nothing else to do."""
-    return not target.all_cores or target.adders is not None
-
-
-def _met_of(
-    group: ProductGroup, graph: Graph, target: Target, kernel: Op, given: Choices | None
-) -> SplitProduct | LaidOutProduct | None:
-    """How a product is computed whose cores meet: its k split between them, or else factors laid
-    out first; as it was given, or where that takes less time than its kernel as it was weighed;
-    None if a user says another way."""
-    machine, cores, product = target.machine, target.cores, group.product
-    split_cores = SplitCores(machine, target.adders)
-    if given is not None:
-        split = given_split(given, group, graph, split_cores, cores)
-        if split is not None or group.behind is not None:
-            return split
-        return given_laid_out(given, product, split_cores, cores)
-    asked = wanted(target)
-    if asked != Wanted() or not _weighs(target):
-        return None
-    found, price = target.counts[symbol_name(kernel)], LaunchPrice(machine, target.phases)
-    least = found.total
-    if target.all_cores:
-        of_all = found.tried[cores]
-        least = of_all.cycles + price.cycles(min(cores, of_all.blocks))
-    split = split_of(group, graph, split_cores, cores, asked, price, least)
-    if product.direct and product.end.matrices:
-        return split
-    if split is not None:
-        least = split.cycles + price.cycles(cores)
-    if target.adders is None:
-        return laid_out_of(product, machine, cores, asked, price, least) or split
-    if group.behind is not None:  # vector cores are at that
-        return split
-    return laid_out_beside(product, split_cores, cores, asked, price, least) or split
 
 
 def _build_whole(

@@ -42,6 +42,7 @@ ATTENTIONS: dict[str, tuple[int, dict[str, Any]]] = {
 CHOICES: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {
     "product-split-k": ((17, 96, 40), {"form": "split", "parts": 2}),
     "product-laid-out": ((257, 100, 130), {"form": "laid-out", "factors": "b"}),
+    "product-stream-k": ((83, 96, 40), {"form": "stream-k", "rows": 48, "parts": 2}),
 }
 """Sizes of products, and how they are computed on two cores."""
 
@@ -58,6 +59,9 @@ RINGS = ("attention-rings",)
 """Kernels in which the rings of all memories go round several times."""
 
 OTHERS = tuple(name for name in ATTENTIONS if name not in RINGS)
+
+STREAMED = "product-stream-k-followed"
+"""A product of `FOLLOWED` whose last rows have their k split."""
 
 FOLLOWED = {
     "product-followed": """
@@ -92,12 +96,13 @@ TEXTS: dict[str, Callable[[], FusedCase]] = {
 }
 """Kernels that are given as text of one program."""
 
-KERNELS = (*OTHERS, *CHOICES, *FOLLOWED, *TEXTS)
+KERNELS = (*OTHERS, *CHOICES, *FOLLOWED, STREAMED, *TEXTS)
 
 KINDS: dict[str, tuple[str, ...]] = {
     "attention": (*OTHERS, "attention_of_heads", "attention_by_blocks"),
     "product, k shared by cores": ("product-split-k", "product_by_parts_of_k"),
     "product, B laid out first": ("product-laid-out",),
+    "product, k of its last rows shared": ("product-stream-k", STREAMED),
     "product, what follows beside it": tuple(FOLLOWED),
     "text of one program": tuple(TEXTS),
     "product with epilogue": (
@@ -146,6 +151,9 @@ def made(name: str) -> Ready:
         return attention(*ATTENTIONS[name])
     if name in TEXTS:
         return given(TEXTS[name]())
+    if name == STREAMED:
+        choice = {"form": "stream-k", "rows": 64, "parts": 2}
+        return followed(FOLLOWED["product-followed"], CORES, choice)
     if name in FOLLOWED:
         return followed(FOLLOWED[name])
     return product(*CHOICES[name]) if name in CHOICES else network(group_models()[name])
@@ -174,23 +182,31 @@ def attention(cores: int, sizes: dict[str, Any]) -> Ready:
 
 def product(size: tuple[int, int, int], choice: dict[str, Any], cores: int = CORES) -> Ready:
     m, k, n = size
-    text, options = PRODUCT.format(m=m, k=k, n=n), {"machine": MACHINE, "cores": cores}
-    data = json.loads(davinci.compile(text, **options).schedules())
-    for kernel in data["kernels"]:
-        kernel["choices"] = [{"cores": cores, "choice": choice}]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "schedules.json"
-        file.write_text(json.dumps(data))
-        executable = davinci.compile(text, schedules=str(file), **options)
+    executable = compiled(PRODUCT.format(m=m, k=k, n=n), cores, choice)
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n))]
     return executable, dict(zip(executable.input_names, arrays, strict=True))
 
 
-def followed(text: str, cores: int = 1) -> Ready:
+def compiled(text: str, cores: int, choice: dict[str, Any] | None) -> davinci.Executable:
+    """A program whose kernels are computed as a choice says, if there is one."""
+    options: dict[str, Any] = {"machine": MACHINE, "cores": cores}
+    executable = davinci.compile(text, **options)
+    if choice is None:
+        return executable
+    data = json.loads(executable.schedules())
+    for kernel in data["kernels"]:
+        kernel["choices"] = [{"cores": cores, "choice": choice}]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "schedules.json"
+        file.write_text(json.dumps(data))
+        return davinci.compile(text, schedules=str(file), **options)
+
+
+def followed(text: str, cores: int = 1, choice: dict[str, Any] | None = None) -> Ready:
     """Beside it whatever the estimates say."""
     with mock.patch.object(product_grouping, "pays", return_value=True):
-        executable = davinci.compile(text, machine=MACHINE, cores=cores)
+        executable = compiled(text, cores, choice)
     random = np.random.default_rng(0)
     arrays = (
         random.standard_normal(given.shape).astype(given.dtype)

@@ -5,25 +5,25 @@ Both go through the shares of the product in its order, and hand parts of C over
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 from davinci.dialects.cce import build as cce
-from davinci.mlir import Op, func, ir
-from davinci.passes.analysis.kernels import BLOCKS
-from davinci.passes.ascend_to_cce import Target
+from davinci.mlir import Op, ir
+from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.products.feed import expanded
 from davinci.passes.ascend_to_cce.products.group import extras_of, factor_in, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
+from davinci.passes.ascend_to_cce.products.paired import GmBuffers, PairedPart, build_paired
 from davinci.passes.ascend_to_cce.products.parts import ResultPlace
 from davinci.passes.ascend_to_cce.products.ring import AHEAD, PARTS, PartRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
-from davinci.passes.ascend_to_cce.tiles import share_blocks
+from davinci.passes.ascend_to_cce.tiles import first_blocks, share_blocks
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
-from davinci.passes.builder import IndexLike, add, alloc, as_attribute, choose, mul, subview, viewed
-from davinci.passes.programs import vector_program
+from davinci.passes.builder import IndexLike, add, alloc, choose, mul, subview, viewed
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.behind import piece_sizes, plan_of_parts
 from davinci.schedule.products.estimate import shares_of
@@ -53,40 +53,88 @@ def build_followed(
     Raises:
         NoSpace: vector cores have no room for a row of a part.
     """
-    product, behind = group.product, group.behind
-    assert behind is not None and target.adders is not None, "nothing follows on other cores"
-    wide, tall = (size * SIDE for size in schedule.part)
-    rows, columns = min(product.m, tall), min(product.n, wide)
-    plan = plan_of_parts(behind, target.adders, rows, columns)
-    sums = behind.made
-    blocks = min(target.cores, shares_of(product, schedule))
-    element = ir.Type.parse(graph.arrays[sums].element)
-    ring = ir.MemRefType.get([blocks, AHEAD, rows, columns], element)
-    other = vector_program(kernel, [] if sums in gm else [ring])
-    own, block = (each.regions[0].blocks[0] for each in (kernel, other))
-    theirs = {n: block.arguments[ir.BlockArgument(array).arg_number] for n, array in gm.items()}
+    part = FollowedPart(group, graph, target, schedule)
+    build_paired([part], gm, kernel, part.blocks)
+    return part.units
 
-    def parts(buffers: Mapping[int, ir.Value], place: ir.Value) -> PartRing:
-        """Where parts lie: in C, if that leaves the kernel."""
-        kept = sums in buffers
-        return PartRing(matrices_in(buffers, graph, sums, product.batch) if kept else place)
 
-    a, b = (factor_in(gm, graph, product, number, product.batch) for number in group.factors)
-    extras = extras_of(group, graph, gm)
-    arrays, made = ProductArrays(a, b, [own.arguments[-1]], extras), parts(gm, own.arguments[-1])
-    multiplies = ProductKernel(product, schedule, arrays, group.members, made)
-    units = share_blocks(multiplies.parts(), target)
-    PARTS.close()
-    with ir.InsertionPoint(block):
-        PARTS.open()
-        taken = parts(theirs, block.arguments[-1])
-        values = (*behind.inputs, *(n for n in graph.outputs if n != sums))
-        buffers = [block.arguments[-1], *(theirs[n] for n in values)]
-        pieces = PieceBuilder(plan, buffers, replace(target, machine=target.adders))
-        share_blocks(FollowingCore(product, schedule, pieces, taken).parts(), target)
-        func.ReturnOp([])
-    other.attributes[BLOCKS] = as_attribute(blocks)
-    return units
+class FollowedPart(PairedPart):
+    """A product, and what follows it on the vector cores beside its cube cores.
+
+    Attributes:
+        blocks: that have work.
+        units: pieces of the work, which blocks share.
+
+    Args:
+        apart: whether other parts of the kernel multiply as well, see `ProductKernel.keep_apart`.
+
+    Raises:
+        NoSpace: vector cores have no room for a row of a part.
+    """
+
+    def __init__(
+        self,
+        group: ProductGroup,
+        graph: Graph,
+        target: Target,
+        schedule: ProductSchedule,
+        apart: bool = False,
+    ) -> None:
+        product, behind = group.product, group.behind
+        assert behind is not None and target.adders is not None, "nothing follows on other cores"
+        self.group, self.graph, self.target, self.schedule = group, graph, target, schedule
+        self.product, self.behind, self.apart = product, behind, apart
+        wide, tall = (size * SIDE for size in schedule.part)
+        rows, columns = min(product.m, tall), min(product.n, wide)
+        self.vectors = target.adders
+        self.plan = plan_of_parts(behind, target.adders, rows, columns)
+        self.units = shares_of(product, schedule)
+        self.blocks = min(target.cores, self.units)
+        element = ir.Type.parse(graph.arrays[behind.made].element)
+        ring = ir.MemRefType.get([self.blocks, AHEAD, rows, columns], element)
+        # Parts lie in C if that leaves the kernel.
+        self.kept = behind.made in (*graph.inputs, *graph.outputs)
+        self.kinds = [] if self.kept else [ring]
+
+    @contextmanager
+    def _sharing(self) -> Iterator[Target]:
+        """Builds what the blocks that have work do: the first of all, where all of them have
+        something else to do; the target of these."""
+        if not self.apart:
+            yield self.target
+            return
+        with first_blocks(self.blocks, self.target.most_blocks(self.target.cores)) as index:
+            own = LaunchBlocks(index, self.blocks)
+            yield replace(self.target, cores=self.blocks, blocks=own)
+
+    def _ring(self, gm: GmBuffers, handed: Sequence[ir.Value]) -> PartRing:
+        """Where parts lie."""
+        if self.kept:
+            return PartRing(matrices_in(gm, self.graph, self.behind.made, self.product.batch))
+        return PartRing(*handed)
+
+    def cube(self, gm: GmBuffers, handed: Sequence[ir.Value]) -> None:
+        group, product, graph = self.group, self.product, self.graph
+        with self._sharing() as target:
+            ring = self._ring(gm, handed)
+            a, b = (factor_in(gm, graph, product, n, product.batch) for n in group.factors)
+            arrays = ProductArrays(a, b, [ring.array], extras_of(group, graph, gm))
+            multiplies = ProductKernel(product, self.schedule, arrays, group.members, ring)
+            if self.apart:
+                multiplies.keep_apart()
+            share_blocks(multiplies.parts(), target)
+            PARTS.close()
+
+    def vector(self, gm: GmBuffers, handed: Sequence[ir.Value]) -> None:
+        behind = self.behind
+        with self._sharing() as target:
+            PARTS.open()
+            ring = self._ring(gm, handed)
+            values = (*behind.inputs, *(n for n in self.graph.outputs if n != behind.made))
+            buffers = [ring.array, *(gm[n] for n in values)]
+            pieces = PieceBuilder(self.plan, buffers, replace(target, machine=self.vectors))
+            follows = FollowingCore(self.product, self.schedule, pieces, ring)
+            share_blocks(follows.parts(), target)
 
 
 class FollowingCore(ShareWalk):

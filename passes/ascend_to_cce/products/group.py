@@ -60,6 +60,7 @@ def build_product(
     schedule: ProductSchedule,
     factors: Mapping[str, ir.Value],
     diagonal: ir.Value | None = None,
+    apart: bool = False,
 ) -> int:
     """Builds a product and what follows it; returns how many blocks can share its work.
 
@@ -67,6 +68,7 @@ def build_product(
         gm: buffers of the group's inputs and outputs, by number.
         factors: of "a" and "b" those that do not lie in a buffer of the group, as batches.
         diagonal: see `ProductArrays`.
+        apart: whether other products of the kernel follow, see `ProductKernel.keep_apart`.
     """
     product = group.product
     a = factors.get("a") or factor_in(gm, graph, product, group.factors[0], product.batch)
@@ -75,6 +77,8 @@ def build_product(
     outputs = [matrices_in(gm, graph, number, product.batch) for number in group.outputs]
     buffers = ProductArrays(a, b, outputs, extras_of(group, graph, gm), diagonal)
     kernel = ProductKernel(product, schedule, buffers, group.members)
+    if apart:
+        kernel.keep_apart()
     return share_blocks(kernel.parts(), target)
 
 

@@ -16,18 +16,17 @@ Where vector cores stand beside cube cores, they lay B out, meet, and tell the c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from davinci.dialects.base import as_attribute
 from davinci.dialects.cce import build as cce
-from davinci.mlir import Op, func, ir
-from davinci.passes.analysis.kernels import BLOCKS
+from davinci.mlir import Op, ir
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, mark_meeting, meet_once
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.group import build_product, extras_of, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
+from davinci.passes.ascend_to_cce.products.paired import GmBuffers, PairedPart, build_paired
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.products.rows import Crossing, MatrixRows, RowRing
 from davinci.passes.ascend_to_cce.serving import serving
@@ -42,7 +41,6 @@ from davinci.passes.ascend_to_cce.tiles import (
     with_slots,
 )
 from davinci.passes.builder import IndexLike, add, as_value, mul, subview
-from davinci.passes.programs import vector_program
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import shares_of
@@ -119,54 +117,69 @@ def build_beside(
     Args:
         gm: as of `build_laid_out`.
     """
-    first, (layout,) = laid_out.first, laid_out.layouts
-    assert target.adders is not None, "cores that are not apart"
-    cores, product, layers = laid_out.cores, crossing(group.product), laid_out.layers
-    i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
-    rows, columns = stored_fractals(product, layout.factor)
-    made_shape = [1, columns, rows, SIDE, SIDE]
-    kinds = [ir.MemRefType.get([layers, LANES], i32), ir.MemRefType.get(made_shape, f16)]
-    other = vector_program(kernel, kinds)
-    a, b = (matrices_in(gm, graph, number, 1) for number in group.factors)
-    c, extras = matrices_in(gm, graph, group.outputs[0], 1), extras_of(group, graph, gm)
-    made = kernel.regions[0].blocks[0].arguments[-1]
-    parts: list[tuple[Product, ir.Value, int]] = [(laid_out.product, made, 0)]
-    if first is not None:
-        parts = [(first, b, 0), (laid_out.product, made, first.m)]
-    for part, factor, start in parts:
-        if part is laid_out.product:
-            cce.wait_core_flag(flag=LAID_OUT)
-        schedule = choose(part, target.machine, cores, wanted(target))
-        count = min(cores, shares_of(part, schedule))
-        with first_blocks(count, target.most_blocks(cores)) as index:
-            arrays = ProductArrays(
-                rows_in(a, int(part.a.k_rows), start, part.m),
-                factor,
-                [rows_in(c, 0, start, part.m)],
-                extras,
-            )
-            own = replace(target, cores=count, blocks=LaunchBlocks(index, count))
-            multiplies = ProductKernel(part, schedule, arrays, group.members)
-            multiplies.keep_apart()
-            share_blocks(multiplies.parts(), own)
-    block = other.regions[0].blocks[0]
-    *_, lines, made = block.arguments
-    theirs = {n: block.arguments[ir.BlockArgument(array).arg_number] for n, array in gm.items()}
-    with ir.InsertionPoint(block):
-        each = layers // cores
+    other = build_paired([LaidOutPart(laid_out, group, graph, target)], gm, kernel, laid_out.cores)
+    mark_meeting(other, target)
+    return laid_out.cores
+
+
+class LaidOutPart(PairedPart):
+    """A product whose B vector cores lay out before cube cores multiply by it, or while these
+    multiply their first rows."""
+
+    def __init__(
+        self, laid_out: LaidOutProduct, group: ProductGroup, graph: Graph, target: Target
+    ) -> None:
+        self.laid_out, self.group, self.graph, self.target = laid_out, group, graph, target
+        (self.layout,) = laid_out.layouts
+        self.product = crossing(group.product)
+        rows, columns = stored_fractals(self.product, self.layout.factor)
+        i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
+        self.kinds = [
+            ir.MemRefType.get([laid_out.layers, LANES], i32),
+            ir.MemRefType.get([1, columns, rows, SIDE, SIDE], f16),
+        ]
+
+    def cube(self, gm: GmBuffers, handed: Sequence[ir.Value]) -> None:
+        _, made = handed
+        group, target, cores = self.group, self.target, self.laid_out.cores
+        a, b = (matrices_in(gm, self.graph, number, 1) for number in group.factors)
+        c = matrices_in(gm, self.graph, group.outputs[0], 1)
+        extras = extras_of(group, self.graph, gm)
+        product, first = self.laid_out.product, self.laid_out.first
+        parts: list[tuple[Product, ir.Value, int]] = [(product, made, 0)]
+        if first is not None:
+            parts = [(first, b, 0), (product, made, first.m)]
+        for part, factor, start in parts:
+            if part is product:
+                cce.wait_core_flag(flag=LAID_OUT)
+            schedule = choose(part, target.machine, cores, wanted(target))
+            count = min(cores, shares_of(part, schedule))
+            with first_blocks(count, target.most_blocks(cores)) as index:
+                arrays = ProductArrays(
+                    rows_in(a, int(part.a.k_rows), start, part.m),
+                    factor,
+                    [rows_in(c, 0, start, part.m)],
+                    extras,
+                )
+                own = replace(target, cores=count, blocks=LaunchBlocks(index, count))
+                multiplies = ProductKernel(part, schedule, arrays, group.members)
+                multiplies.keep_apart()
+                share_blocks(multiplies.parts(), own)
+
+    def vector(self, gm: GmBuffers, handed: Sequence[ir.Value]) -> None:
+        lines, made = handed
+        layers, adders = self.laid_out.layers, self.target.adders
+        assert adders is not None, "cores that are not apart"
+        each = layers // self.laid_out.cores
         number = as_value(add(mul(cce.get_block_idx(), each), cce.get_sub_block_idx()))
-        own = replace(target, machine=target.adders, cores=layers)
-        rows_of_b = matrices_in(theirs, graph, group.factors[1], 1)
+        own = replace(self.target, machine=adders, cores=layers)
+        rows_of_b = matrices_in(gm, self.graph, self.group.factors[1], 1)
         with first_blocks(layers, own.most_blocks(layers), number) as index:
             shared = replace(own, blocks=LaunchBlocks(index, layers))
-            with serving(*group.members[2]):
-                FactorBuilder(product, layout, rows_of_b, made).build(shared)
+            with serving(*self.group.members[2]):
+                FactorBuilder(self.product, self.layout, rows_of_b, made).build(shared)
         meet_once(lines)
         cce.set_core_flag(pipe="MTE3", flag=LAID_OUT)
-        func.ReturnOp([])
-    other.attributes[BLOCKS] = as_attribute(cores)
-    mark_meeting(other, target)
-    return cores
 
 
 def rows_in(array: ir.Value, axis: int, start: int, rows: int) -> ir.Value:

@@ -11,21 +11,20 @@ are apart, the former tell the latter, which meet and add, in a program of their
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from davinci.dialects.cce import build as cce
-from davinci.mlir import Op, func, ir
-from davinci.passes.analysis.kernels import BLOCKS
+from davinci.mlir import Op, ir
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
 from davinci.passes.ascend_to_cce.exchange import LANES, add_arguments, mark_meeting, meet_once
 from davinci.passes.ascend_to_cce.products.group import factor_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
+from davinci.passes.ascend_to_cce.products.paired import GmBuffers, PairedPart, build_paired
 from davinci.passes.ascend_to_cce.products.product import wanted
 from davinci.passes.ascend_to_cce.tiles import first_blocks, only_blocks, share_blocks
-from davinci.passes.builder import add, as_attribute, as_value, mul, restride
-from davinci.passes.programs import vector_program
+from davinci.passes.builder import add, as_value, mul, offset_of, restride
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.products.choice import choose
@@ -57,34 +56,60 @@ def build_split(
     Args:
         gm: buffers of the group's inputs and outputs, by number.
     """
-    cores, i32 = split.cores, ir.IntegerType.get_signless(32)
-    kinds = [
-        ir.MemRefType.get([split.adders, LANES], i32),
+    if target.adders is not None:
+        part = SplitPart(split, group, graph, target, build_part)
+        mark_meeting(build_paired([part], gm, kernel, split.cores), target)
+        return split.cores
+    lines, partial = add_arguments(kernel, handed_of(split))
+    build_partial(split, group, graph, gm, partial, target)
+    meet_once(lines)
+    build_sums(split, graph, gm, partial, target, build_part)
+    return split.cores
+
+
+def handed_of(split: SplitProduct) -> list[ir.MemRefType]:
+    """The types of the counters of the cores that add, and of the partial products."""
+    return [
+        ir.MemRefType.get([split.adders, LANES], ir.IntegerType.get_signless(32)),
         ir.MemRefType.get(split.partial_shape, ir.Type.parse(split.element)),
     ]
-    if target.adders is None:
-        lines, partial = add_arguments(kernel, kinds)
-        build_partial(split, group, graph, gm, partial, target)
-        meet_once(lines)
-        build_sums(split, graph, gm, partial, target, build_part)
-        return cores
-    other = vector_program(kernel, kinds)
-    build_partial(split, group, graph, gm, kernel.regions[0].blocks[0].arguments[-1], target)
-    cce.set_core_flag(pipe="FIX", flag=MADE)
-    block = other.regions[0].blocks[0]
-    *_, lines, partial = block.arguments
-    theirs = {n: block.arguments[ir.BlockArgument(array).arg_number] for n, array in gm.items()}
-    with ir.InsertionPoint(block):
+
+
+class SplitPart(PairedPart):
+    """A product whose k is split, on cube cores that have vector cores beside them.
+
+    Args:
+        apart: whether other parts of the kernel multiply as well, see `ProductKernel.keep_apart`.
+    """
+
+    def __init__(
+        self,
+        split: SplitProduct,
+        group: ProductGroup,
+        graph: Graph,
+        target: Target,
+        build_part: BuildPart,
+        apart: bool = False,
+    ) -> None:
+        self.split, self.group, self.graph, self.target = split, group, graph, target
+        self.build_part, self.apart = build_part, apart
+        self.kinds = handed_of(split)
+
+    def cube(self, gm: GmBuffers, handed: Sequence[ir.Value]) -> None:
+        _, partial = handed
+        build_partial(self.split, self.group, self.graph, gm, partial, self.target, self.apart)
+        cce.set_core_flag(pipe="FIX", flag=MADE)
+
+    def vector(self, gm: GmBuffers, handed: Sequence[ir.Value]) -> None:
+        lines, partial = handed
+        split, adders = self.split, self.target.adders
+        assert adders is not None, "cores that are not apart"
         cce.wait_core_flag(flag=MADE)
         meet_once(lines)
-        own = replace(target, machine=target.adders)
-        lanes = split.adders // cores
-        number = add(mul(cce.get_block_idx(), lanes), cce.get_sub_block_idx())
-        build_sums(split, graph, theirs, partial, own, build_part, as_value(number))
-        func.ReturnOp([])
-    other.attributes[BLOCKS] = as_attribute(cores)
-    mark_meeting(other, target)
-    return cores
+        own = replace(self.target, machine=adders)
+        lanes = split.adders // split.cores
+        number = as_value(add(mul(cce.get_block_idx(), lanes), cce.get_sub_block_idx()))
+        build_sums(split, self.graph, gm, partial, own, self.build_part, number)
 
 
 def build_partial(
@@ -94,11 +119,13 @@ def build_partial(
     gm: Mapping[int, ir.Value],
     partial: ir.Value,
     target: Target,
+    apart: bool = False,
 ) -> None:
     """Builds the partial products, shared by the cores.
 
     Args:
         partial: the array of all of them.
+        apart: as of `SplitPart`.
     """
     machine, parts = target.machine, split.parts
     of_part = split.partial_shape[1:]
@@ -123,6 +150,8 @@ def build_partial(
             kernel_of = ProductKernel(
                 product, schedule, ProductArrays(a, b, [sums], []), group.members
             )
+            if apart:
+                kernel_of.keep_apart()
             share_blocks(kernel_of.parts(), own)
         begin, taken = begin + product.batch, taken + count
 
@@ -165,4 +194,5 @@ def parts_of(matrix: ir.Value, operand: ProductOperand, product: Product, first:
     # Rows of a stored matrix are its first dimension, of fractals its second.
     shape, step = ([k, wide], wide) if operand.k_rows != operand.nz else ([tall, k], 1)
     strides = [k * step * each, wide * each, each, *([SIDE, 1] if inner else [])]
-    return restride(matrix, [product.batch, *shape, *inner], strides, first * step * each)
+    begin = offset_of(matrix) + first * step * each
+    return restride(matrix, [product.batch, *shape, *inner], strides, begin)

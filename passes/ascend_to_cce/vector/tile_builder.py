@@ -35,6 +35,7 @@ from davinci.passes.builder import (
     add,
     alloc,
     mul,
+    offset_of,
     op,
     reshaped,
     restride,
@@ -84,7 +85,7 @@ class TileBuilder:
         axes, strides = self.space.of(number), self.space.strides(number)
         sizes = [self.space.axes[axis].size for axis in axes]
         window = self.plan.graph.windows.get(number)
-        offset = window.offset if window else 0
+        offset = offset_of(argument) + (window.offset if window else 0)
         return restride(argument, sizes, [strides[axis] for axis in axes], offset)
 
     def _held(self, value: Value) -> ir.Value:
@@ -225,7 +226,8 @@ class TileBuilder:
             start = add(start, mul(starts[axis], strides[axis]))
         total = math.prod(self.space.axes[axis].size for axis in axes)
         move = load_run if load else store_run
-        run = restride(self.arrays[number], [total], [1])
+        array = self.arrays[number]
+        run = restride(array, [total], [1], offset_of(array))
         move(run, start, self.layout.run(axes), self._held(value), self.layout)
 
     def _move_turned(
@@ -237,7 +239,8 @@ class TileBuilder:
         outside = [axis for axis in order if axis != self.lane and axis not in self.space.inside]
         total = math.prod(self.space.axes[axis].size for axis in order if axis not in outside)
         sizes = [*(self.space.axes[axis].size for axis in outside), total]
-        runs = restride(self.arrays[number], sizes, [*(strides[axis] for axis in outside), 1])
+        array, steps = self.arrays[number], [*(strides[axis] for axis in outside), 1]
+        runs = restride(array, sizes, steps, offset_of(array))
         first = [*(starts[axis] for axis in outside), mul(starts[self.lane], strides[self.lane])]
         gm = subview(runs, first, self.layout.shape(value))
         op("cce.copy", [gm, self._held(value)] if load else [self._held(value), gm])

@@ -89,6 +89,23 @@ class SplitChoice:
     parts: Size
 
 
+@dataclass(frozen=True, kw_only=True)
+class StreamChoice:
+    """A product whose first rows are computed in whole rounds of tiles and the others with k split
+    between all cores of the part, see `products.stream_k`.
+
+    Attributes:
+        rows: of C that come first.
+        parts: partial products of the others.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["stream-k"] = "stream-k"
+    rows: Size
+    parts: Size
+
+
 Factors = Literal["a", "b", "ab"]
 """Factors of a product, one or both."""
 
@@ -181,6 +198,7 @@ Choice = Annotated[
     | PieceChoice
     | ProductChoice
     | SplitChoice
+    | StreamChoice
     | LaidOutChoice
     | WindowsChoice
     | AttentionChoice

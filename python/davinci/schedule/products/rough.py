@@ -59,11 +59,15 @@ class Rough:
         self.around = ENDS_OF_SHARE * prices.ends(machine)
 
     def cycles(self, share: Share) -> float:
-        """Cycles of the core that has most shares of this size: its busiest pipe, and what goes
-        around each share."""
+        """Cycles of the core that has most shares of this size."""
         whole, product = self.whole, self.product
         shares = ceil_div(product.batch, share.batch)
         shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
+        return ceil_div(shares, self.cores) * self.of_share(share)
+
+    def of_share(self, share: Share) -> float:
+        """Cycles of a share: of its busiest pipe, and what goes around it."""
+        whole, product = self.whole, self.product
         a, b = self._each("a", share.m), self._each("b", share.n)
         pipes = [x * share.m + y * share.n for x, y in zip(a, b, strict=True)]
         load_a, load_b = self.loads
@@ -73,7 +77,7 @@ class Rough:
         work = share.batch * whole.k * max(*pipes, loads, share.m * share.n)
         leaving = share.batch * share.m * share.n * FRACTAL_BYTES * product.c.itemsize / 2
         work += leaving / prices.writing(self.machine).bytes_per_cycle / 2
-        return ceil_div(shares, self.cores) * (work + self.around)
+        return work + self.around
 
     def _each(self, name: str, other: int) -> tuple[float, ...]:
         """MTE2, V and MTE3 for a fractal of an operand of which the core takes `other`."""

@@ -175,13 +175,13 @@ def split_of(
 ) -> SplitProduct | None:
     """The fastest way to split a product on at most so many cores; None if none takes, with its
     launch, less than `least` cycles."""
-    if cores < 2 or not _can_be_split(group, graph, split_cores):
+    if cores < 2 or not can_be_split(group, graph, split_cores):
         return None
     if least < MEETINGS * split_cores.meeting_cycles(cores):
         return None
     best: SplitProduct | None = None
     for parts in _ways(group.product, cores, split_cores):
-        found = _faster_form(
+        found = faster_form(
             group, graph, split_cores, cores, parts, wanted, least - price.cycles(cores)
         )
         if found is not None:
@@ -189,7 +189,7 @@ def split_of(
     return best
 
 
-def _faster_form(
+def faster_form(
     group: ProductGroup,
     graph: Graph,
     split_cores: SplitCores,
@@ -227,12 +227,12 @@ def given_split(
     if others or not isinstance(part.choice, SplitChoice):
         return None
     parts = part.choice.parts
-    if part.cores > cores or not _can_be_split(group, graph, split_cores):
+    if part.cores > cores or not can_be_split(group, graph, split_cores):
         raise NoSpace(f"a product in {parts} parts of k on {part.cores} cores, of {cores}")
     cut = PartsOfK.of(group.product.k, parts)
     if not 2 <= parts == cut.total <= part.cores:
         raise NoSpace(f"{parts} parts of a k of {group.product.k}")
-    found = _faster_form(group, graph, split_cores, part.cores, cut, Wanted(), math.inf)
+    found = faster_form(group, graph, split_cores, part.cores, cut, Wanted(), math.inf)
     if found is None:
         raise NoSpace(f"a product in {parts} parts of k, or their sum")
     return found
@@ -313,7 +313,7 @@ def _least(product: Product, parts: PartsOfK, split_cores: SplitCores, cores: in
     return mads / cores + moved / share.l2_write + moved / share.l2_read
 
 
-def _can_be_split(group: ProductGroup, graph: Graph, split_cores: SplitCores) -> bool:
+def can_be_split(group: ProductGroup, graph: Graph, split_cores: SplitCores) -> bool:
     """Whether a product is one of two matrices, of f16, or that become it, or bytes, to rows or
     whole fractals, on cores that meet and have a vector unit each, or vector cores beside them."""
     product, apart = group.product, split_cores.adders is not None
