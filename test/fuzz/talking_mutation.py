@@ -105,6 +105,7 @@ def judged_before_running(count: int, rng: np.random.Generator, every: int = 1) 
 COMPILED = (
     "product-split-k",
     "product-laid-out",
+    "product-stream-k",
     "product-followed",
     "attention",
     "attention-few-rows",

@@ -20,7 +20,9 @@ def launches(name: str) -> list[RecordedLaunch]:
     return record_launches(name, lambda: executable.run(inputs))
 
 
-@pytest.mark.parametrize("name", ["product-split-k", "product-laid-out", "product-followed"])
+@pytest.mark.parametrize(
+    "name", ["product-split-k", "product-laid-out", "product-stream-k-followed", "product-followed"]
+)
 def test_missing_synchronisation_is_reported(name: str) -> None:
     outcomes = HivmOutcomes()
     for launch in launches(name):
