@@ -324,6 +324,9 @@ NODES: tuple[Node, ...] = (
 
 REASONS = {
     "DeformConv": "four neighbours of each place of a window are gathered one by one",
+    "Div of int64": "three quotients of f32, each times the divisor taken off exactly",
+    "Mod of int64": "as Div of int64",
+    "TopK": "a key with its number is two planes, and rows are sorted in powers of two of places",
 }
 """Why an operator is above the line, by the beginning of its name."""
 
