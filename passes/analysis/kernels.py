@@ -13,6 +13,9 @@ from davinci.operators import products
 
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 
+LOOP = "scf.for"
+"""Of kernels on tensors: a loop whose steps stay on cores."""
+
 CORES = "ascend.cores"
 """Of a kernel that shares launches: the number of cores that it is made for."""
 
@@ -75,8 +78,10 @@ def runs_on_cube(kernel: Op) -> bool:
 
 def takes_both(kernel: Op, machine: Machine) -> bool:
     """Whether a kernel whose operators are not lowered yet becomes a program for each of two kinds
-    of cores: on a split machine attention, which alone holds several products."""
-    return machine.split and len(operations(kernel, *PRODUCTS)) > 1
+    of cores: on a split machine attention, which alone holds several products, and loops around
+    products."""
+    count = len(operations(kernel, *PRODUCTS))
+    return machine.split and (count > 1 or (count == 1 and bool(operations(kernel, LOOP))))
 
 
 def kernels(root: Op) -> list[Op]:

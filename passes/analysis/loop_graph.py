@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from davinci.mlir import Op, ir, owner_of
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of, operators_of
+from davinci.passes.analysis.kernels import LOOP
 from davinci.schedule.graph import Graph
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 
-LOOP = "scf.for"
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 EXTRACT, INSERT = "tensor.extract_slice", "tensor.insert_slice"
 

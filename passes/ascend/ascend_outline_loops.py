@@ -16,9 +16,9 @@ States, and what they are multiplied by, stay on the core over all steps
 (`davinci.schedule.loops.schedule`). Loops that do not wait for each other, as the two directions of
 a layer, are side by side in one launch; so are loops of which one takes rows of the other step by
 step, as layers one upon the other, with what lies between them (`loop_chains`), where that takes
-less time. Where they do not fit, or a step does what the core cannot (products, where cube and
-vector cores are apart), the step is copied as often as it is done. Needs the functions that
-`stablehlo-outline-loops` made.
+less time. On a split machine a loop with products takes cube cores with the vector cores beside
+them, and does not take rows of another. Where loops do not fit, or a step does what cores cannot,
+the step is copied as often as it is done. Needs the functions that `stablehlo-outline-loops` made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import Op, func, ir, kernels_module, operations, symbol_name, symbols, unique
 from davinci.passes import builder
-from davinci.passes.analysis.kernels import UNIT
+from davinci.passes.analysis.kernels import PRODUCTS
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
@@ -46,7 +46,7 @@ from davinci.passes.ascend.loop_chains import (
 from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, build_kernel, repeat
 from davinci.passes.ascend.tensor_ops import defining_op, depends_on_constants, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.schedule.loops.choice import product_in_front, schedules_of
+from davinci.schedule.loops.choice import cores_each, product_in_front, schedules_of
 from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.loops.schedule import LoopSchedule
 from davinci.schedule.vector.space import NoSpace
@@ -67,8 +67,7 @@ class AscendOutlineLoopsPass(Pass):
 
     def run(self, op: Op) -> None:
         chip = machines.load(self.machine)
-        cores = machines.vector_cores_for(chip, self.cores)
-        outliner = LoopKernels(op, machines.for_vector(chip), cores, with_cube=not chip.split)
+        outliner = LoopKernels(op, chip, self.cores or chip.cores)
         for function in tensor_functions(op):
             calls = operations(function, CALL)
             loops = [c for c in calls if attribute(c, "call_target_name") == TARGET]
@@ -82,29 +81,49 @@ class LoopKernels:
     """Makes kernels; equal ones are one.
 
     Args:
-        with_cube: whether the cores have a cube; loops around products are repeated without one.
+        cores: of the machine that a kernel may use.
     """
 
-    def __init__(self, root: Op, machine: Machine, cores: int, with_cube: bool) -> None:
-        self.root, self.machine, self.cores, self.with_cube = root, machine, cores, with_cube
+    def __init__(self, root: Op, machine: Machine, cores: int) -> None:
+        self.root, self.machine, self.cores = root, machine, cores
         self.known: dict[str, str] = {}
 
     def outline_all(self, calls: Sequence[Op]) -> None:
         """Replaces the calls of loops; those that do not wait for each other share a launch, side
-        by side on different cores, if there are as many."""
-        side_by_side: list[tuple[LoopOutliner, int]] = []
+        by side on different cores, where that takes less time."""
+        side_by_side: list[LoopOutliner] = []
         for call in self.without_chains(calls):
-            found = self.alone(self.read(call))
-            if found is None:
+            loop = self.alone(self.read(call))
+            if loop is None:
                 continue
-            used = sum(units for _, units in side_by_side)
-            waits = depends(call, {loop.loop.call for loop, _ in side_by_side})
-            if side_by_side and (waits or used + found[1] > self.cores):
-                self.launch([loop for loop, _ in side_by_side])
+            if side_by_side and not self.pays_beside(loop, side_by_side):
+                self.launch(side_by_side)
                 side_by_side = []
-            side_by_side.append(found)
+            side_by_side.append(loop)
         if side_by_side:
-            self.launch([loop for loop, _ in side_by_side])
+            self.launch(side_by_side)
+
+    def pays_beside(self, loop: LoopOutliner, others: Sequence[LoopOutliner]) -> bool:
+        """Whether a loop takes less time beside others in their kernel than behind it; never if it
+        waits for one of them, or for cores of another kind."""
+        calls = [other.loop for other in others]
+        if depends(loop.loop.call, {call.call for call in calls}):
+            return False
+        if self.seen_by([loop.loop]) != self.seen_by(calls[:1]):
+            return False
+        try:
+            beside = self.cycles([*calls, loop.loop])
+        except NoSpace:
+            return False
+        return beside < self.cycles(calls) + self.cycles([loop.loop])
+
+    def seen_by(self, loops: Sequence[LoopCall]) -> tuple[Machine, int]:
+        """The machine as the kernel of loops sees it, and the cores that it may have: those of one
+        kind where no loop needs the cube."""
+        if any(op.name in PRODUCTS for loop in loops for op in loop.ops):
+            return self.machine, self.cores
+        cores = machines.vector_cores_for(self.machine, self.cores)
+        return machines.for_vector(self.machine), cores
 
     def without_chains(self, calls: Sequence[Op]) -> list[Op]:
         """The calls of loops but for those that hand rows on to each other in one kernel, which are
@@ -121,7 +140,7 @@ class LoopKernels:
     def multiplying_rows(self, loop: LoopCall) -> LoopCall:
         """A loop that multiplies rows of an array in its step, where that takes less time than a
         kernel in front of it; the loop as it is where it does not."""
-        new = with_rows_multiplied(loop) if self.with_cube else None
+        new = None if self.machine.split else with_rows_multiplied(loop)
         if new is None:
             return loop
         try:
@@ -139,7 +158,7 @@ class LoopKernels:
     def without_parts(self, chain: list[LoopCall]) -> list[LoopCall]:
         """The loops of a chain that are none of a kernel of several: of all of them, or of half of
         them each, and so on, if their kernels fit and take less time than a kernel for each."""
-        most = len(chain) if self.with_cube else 1
+        most = 1 if self.machine.split else len(chain)
         for parts in range(1, most):
             size = ceil_div(len(chain), parts)
             made: list[Chained] = []
@@ -169,7 +188,7 @@ class LoopKernels:
         """
         made = self.schedules(loops)
         units = sum(schedule.units for schedule in made)
-        return max(each.cycles for each in made) + self.machine.queued_cycles(units)
+        return max(each.cycles for each in made) + self.seen_by(loops)[0].queued_cycles(units)
 
     def schedules(self, loops: Sequence[LoopCall]) -> list[LoopSchedule]:
         """The schedules of loops side by side.
@@ -177,7 +196,8 @@ class LoopKernels:
         Raises:
             NoSpace: the cores cannot hold them.
         """
-        return schedules_of(self.groups(loops), self.machine, self.cores)
+        groups, (machine, cores) = self.groups(loops), self.seen_by(loops)
+        return schedules_of(groups, machine, cores_each(groups, machine, cores))
 
     def groups(self, loops: Sequence[LoopCall]) -> list[LoopGroup]:
         """Loops side by side as cores compute them.
@@ -189,17 +209,15 @@ class LoopKernels:
             self.require_range(loop)
         kernel = build_kernel([LoopOutliner(loop) for loop in loops], kernels_module(self.root))
         try:
-            if not self.with_cube and attribute(kernel, UNIT) == "cube":
-                raise NoSpace("a loop on cores of two kinds")
             return [loop_graph_of(kernel, around).group() for around in loops_of(kernel)]
         finally:
             kernel.erase()
 
-    def alone(self, loop: LoopCall) -> tuple[LoopOutliner, int] | None:
-        """A loop that a core can hold, and how many cores it takes; None if it is repeated."""
+    def alone(self, loop: LoopCall) -> LoopOutliner | None:
+        """A loop that cores can hold; None if it is repeated."""
         try:
-            (schedule,) = self.schedules([loop])
-            return LoopOutliner(loop), schedule.units
+            self.schedules([loop])
+            return LoopOutliner(loop)
         except NoSpace:
             repeat(loop)
             return None

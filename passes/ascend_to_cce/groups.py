@@ -40,6 +40,7 @@ from davinci.passes.ascend_to_cce.given_choices import (
     note_choices,
     refuse,
 )
+from davinci.passes.ascend_to_cce.loops.beside import build_loops_beside
 from davinci.passes.ascend_to_cce.loops.kernel import build_loops
 from davinci.passes.ascend_to_cce.loops.left_factors import exchange_of
 from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
@@ -65,7 +66,7 @@ from davinci.schedule.core_count import CoreCount
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.kernel_cores import cores_of, cores_of_given_loops, cores_of_loops
-from davinci.schedule.loops.choice import schedules_of
+from davinci.schedule.loops.choice import cores_each, schedules_of
 from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
@@ -391,6 +392,8 @@ def _build_loops(kernel: Op, loops: Sequence[Op], target: Target) -> int:
         elif not target.all_cores:
             found = target.counts.get(symbol_name(kernel)) or count_of_loops(groups, target)
             cores = found.cores
+        else:
+            cores = cores_each(groups, target.machine, cores)
         made = list(zip(groups, schedules_of(groups, target.machine, cores), strict=True))
     except NoSpace as error:
         if given is not None:
@@ -400,7 +403,10 @@ def _build_loops(kernel: Op, loops: Sequence[Op], target: Target) -> int:
     text = " | ".join(str(schedule) for _, schedule in made)
     kernel.attributes["ascend.schedule"] = builder.as_attribute(text)
     buffers = dict(enumerate(kernel.regions[0].blocks[0].arguments))
-    units = build_loops(made, buffers, target, exchange_of(kernel, made))
+    if target.machine.split:
+        units = build_loops_beside(made, buffers, kernel, target)
+    else:
+        units = build_loops(made, buffers, target, exchange_of(kernel, made))
     if units > target.cores:
         fail(
             kernel,

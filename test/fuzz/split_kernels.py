@@ -15,6 +15,7 @@ import numpy as np
 
 import davinci
 from attention_support import Attention
+from davinci import zoo
 from davinci.passes.ascend import product_grouping
 from fused_texts import FusedCase, exponential_product, product_swish
 from fused_texts import attention as fused_attention
@@ -96,7 +97,14 @@ TEXTS: dict[str, Callable[[], FusedCase]] = {
 }
 """Kernels that are given as text of one program."""
 
-KERNELS = (*OTHERS, *CHOICES, *FOLLOWED, STREAMED, *TEXTS)
+RECURRENT = {
+    "loop, lanes shared by cores": "lstm,steps=4,batch=1,features=16,hidden=256",
+    "loop, halves of rows": "gru,steps=4,batch=6,features=16,hidden=32",
+}
+"""Networks of the zoo whose loops cube and vector cores compute: weights that no L1 holds, of a
+state of one row; and rows that the vector cores of a block share."""
+
+KERNELS = (*OTHERS, *CHOICES, *FOLLOWED, STREAMED, *RECURRENT, *TEXTS)
 
 KINDS: dict[str, tuple[str, ...]] = {
     "attention": (*OTHERS, "attention_of_heads", "attention_by_blocks"),
@@ -138,7 +146,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "the first of rows",
         "a row sorted in eighths",
     ),
-    "recurrent loop": ("loop with two states", "loops side by side"),
+    "recurrent loop": ("loop with two states", "loops side by side", *RECURRENT),
 }
 """Names of kernels by kind, of `KERNELS` and of `group_models`: those that can run in any order.
 Elements that the scalar unit lays into rows, which are added in memory then, are not among them:
@@ -156,6 +164,8 @@ def made(name: str) -> Ready:
         return followed(FOLLOWED["product-followed"], CORES, choice)
     if name in FOLLOWED:
         return followed(FOLLOWED[name])
+    if name in RECURRENT:
+        return recurrent(RECURRENT[name])
     return product(*CHOICES[name]) if name in CHOICES else network(group_models()[name])
 
 
@@ -171,6 +181,14 @@ def network(model: GroupModel) -> Ready:
     executable = davinci.compile(model.proto, machine=MACHINE, **options)
     arrays = model.arguments.values()
     return executable, dict(zip(executable.input_names, arrays, strict=True))
+
+
+def recurrent(text: str) -> Ready:
+    """A launch for each kernel, so that the mutants are those of the loop."""
+    model = zoo.build(text)
+    executable = davinci.compile(model.proto, machine=MACHINE, cores=CORES, launches="many")
+    inputs = model.inputs()
+    return executable, {name: inputs[name] for name in executable.input_names}
 
 
 def attention(cores: int, sizes: dict[str, Any]) -> Ready:

@@ -80,13 +80,13 @@ def build_loops(
     for number, group, schedule, part in parts:
         first, rows, count = part.first, part.each, part.units
         if exchange is not None:
-            unit = _Unit(group, schedule, schedule.rows, buffers, target, part.shared)
+            unit = LoopCore(group, schedule, schedule.rows, buffers, target, part.shared)
             with only_blocks(done, count) as (_, index):
                 block = add(first // SIDE, mul(index, rows // SIDE))
                 unit.build_lanes(block, exchange, number)
             done += count
             continue
-        unit = _Unit(group, schedule, rows, buffers, target)
+        unit = LoopCore(group, schedule, rows, buffers, target)
         if len(parts) == 1:
             unit.build(mul(block_index(target), rows) if count > 1 else 0)
             return count
@@ -96,7 +96,7 @@ def build_loops(
     return done
 
 
-class _Unit(LoopProducts):
+class LoopCore(LoopProducts):
     """Builds what one core does: some rows of the states, all steps."""
 
     def build_lanes(self, block: IndexLike, exchange: Exchange, number: int) -> None:

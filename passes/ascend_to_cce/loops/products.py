@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from davinci.dialects.cce import build as cce
@@ -35,7 +36,7 @@ from davinci.schedule.loops.schedule import (
     terms_of,
 )
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div, row_major
+from davinci.units import ceil_div, round_up, row_major
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,17 @@ class LoopProducts(TileBuilder):
         self.ring: list[ir.Value] = []
         self.ahead: list[ir.Value] = []
 
+    @cached_property
+    def lefts_in_order(self) -> list[int]:
+        """The left factors that a step computes, in the order in which they are there."""
+        factors = {
+            self.program.stores[a]: a for a in {t.a for t in terms_of(self.products)} - {HANDED}
+        }
+        results = {self.program.loads[p.c] for part in self.parts.values() for p in part}
+        loaded = [value for value in self.program.loads.values() if value not in results]
+        made = [step.result for step in self.program.steps]
+        return list(dict.fromkeys(factors[v] for v in (*loaded, *made) if v in factors))
+
     def _bring_factors(self) -> None:
         """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
@@ -109,11 +121,8 @@ class LoopProducts(TileBuilder):
             self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
         rooms = [left.l1 for left in self.left.values() if left.l1 is not None]
         if rooms:
-            zeros = alloc([max(map(elements_of, rooms))], f16, "UB")
             with serving(*joined(*(product.members for product in products))):
-                fill_zeros(zeros)
-                for l1 in rooms:
-                    cce.copy_l1(restride(zeros, [elements_of(l1)], [1]), l1)
+                self._clear(rooms)
                 self._put_ones()
         for term in terms:
             blocks = self._blocks(term)
@@ -126,6 +135,13 @@ class LoopProducts(TileBuilder):
             size = most_fractals(self.schedule, self.target.machine) * FRACTAL
             space = self.schedule.space_of_right
             self.ring = [alloc([size], f16, space) for _ in range(SLOTS)]
+
+    def _clear(self, rooms: Sequence[ir.Value]) -> None:
+        """Zeros in the room of left factors in L1."""
+        zeros = alloc([max(map(elements_of, rooms))], ir.F16Type.get(), "UB")
+        fill_zeros(zeros)
+        for l1 in rooms:
+            cce.copy_l1(restride(zeros, [elements_of(l1)], [1]), l1)
 
     def _put_ones(self) -> None:
         """Ones behind the rows that are handed on, where right factors have rows for them."""
@@ -220,12 +236,9 @@ class LoopProducts(TileBuilder):
         return l0
 
     def _load_left(self, a: int, products: Sequence[StepProduct], time: ir.Value) -> None:
-        value = self.program.stores[a]
-        width, pitch = products[0].k, self.schedule.pitch
-        k, held = ceil_div(width, SIDE), self._held(value)
-        if width % SIDE:
-            rows = restride(held, [self.rows, pitch], [pitch, 1])
-            fill_lanes(value.dtype, rows, width, k * SIDE, 0)
+        value, k = self.program.stores[a], ceil_div(products[0].k, SIDE)
+        held, pitch = self._held(value), self.schedule.pitch
+        self._fill_up(value, products[0].k)
         if self.meeting is None:
             rows = restride(held, [k, self.rows, SIDE], [SIDE, pitch, 1])
             cce.copy_l1(rows, self._in_l1(a, k))
@@ -239,6 +252,13 @@ class LoopProducts(TileBuilder):
             target = self._in_l1(a, k)
         parts = self.meeting.part(a, step, 0, ir.MemRefType(target.type).shape[0])
         self.meeting.meet(a, time, parts, target)
+
+    def _fill_up(self, value: Value, width: int) -> None:
+        """Zeros behind the lanes of a left factor that are no whole blocks."""
+        if width % SIDE:
+            pitch = self.schedule.pitch
+            rows = restride(self._held(value), [self.rows, pitch], [pitch, 1])
+            fill_lanes(value.dtype, rows, width, round_up(width, SIDE), 0)
 
     def _load_handed(self, time: ir.Value) -> None:
         """The row that is handed on, which all cores have met behind."""

@@ -19,7 +19,7 @@ from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import Choices, LoopChoice
 from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
 from davinci.schedule.graph import Graph, KeyedGraph
-from davinci.schedule.loops.choice import are_chained, schedules_of
+from davinci.schedule.loops.choice import are_chained, cores_each, schedules_of
 from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.meetings import LaunchPrice
 from davinci.schedule.moves.blocks import BlockPlan
@@ -155,7 +155,8 @@ def cores_of_loops(
         cycles, units = max(each.cycles for each in made), sum(each.units for each in made)
         return Weighed(cycles, units, beside=1 if are_chained(loops) else len(loops))
 
-    return cheapest(price or LaunchPrice(machine), cores, weigh)
+    most = cores_each(loops, machine, cores)
+    return cheapest(price or LaunchPrice(machine), most, weigh)
 
 
 def cores_of_given_loops(given: Choices, loops: int, cores: int) -> int:

@@ -51,8 +51,17 @@ def _meeting_by_flags(machine: Machine, flags: CrossCore) -> float:
     """Cycles of a meeting by flags, in one step or, of both kinds of cores, three: of each a set
     and a wait are issued, and the flag comes."""
     steps = STEPS_OF_BOTH_KINDS if machine.split else 1
-    step = 2 * machine.scalar.issue_cycles + flags.flag_cycles
-    return machine.sync.barrier_cycles + steps * step
+    return machine.sync.barrier_cycles + steps * _flag_cycles(machine, flags)
+
+
+def flag_cycles(machine: Machine) -> float:
+    """Cycles from a flag for another core until that has waited for it."""
+    assert machine.cross_core is not None, f"cores of {machine.name} have no flags for each other"
+    return _flag_cycles(machine, machine.cross_core)
+
+
+def _flag_cycles(machine: Machine, flags: CrossCore) -> float:
+    return 2 * machine.scalar.issue_cycles + flags.flag_cycles
 
 
 def lines_looked_at(machine: Machine, cores: int) -> int:

@@ -15,11 +15,13 @@
 // CHECK: tensor.insert_slice
 // CHECK: scf.yield
 
-// Cores of two kinds have no way of keeping it: the step is copied.
+// Cores of two kinds keep it together: the same kernel.
 // SPLIT-LABEL: func.func @main
-// SPLIT-COUNT-5: "ascend.matmul"
-// SPLIT-NOT: "ascend.matmul"
-// SPLIT-NOT: custom_call
+// SPLIT: call @loop_matmul_add_tanh
+// SPLIT-NOT: ascend.loop
+// SPLIT: module @kernels
+// SPLIT: func.func @loop_matmul_add_tanh
+// SPLIT: scf.for
 module {
   func.func @loop_0(%h: tensor<3x16xf32>, %g: tensor<3x16xf32>, %r: tensor<16x16xf32>) -> (tensor<3x16xf32>, tensor<3x16xf32>) attributes {ascend.loop, ascend.steps = 5 : i64, ascend.roles = ["state", "slice", "fixed"], ascend.outputs = ["slice"]} {
     %p = "ascend.matmul"(%h, %r) : (tensor<3x16xf32>, tensor<16x16xf32>) -> tensor<3x16xf32>
@@ -48,7 +50,11 @@ module {
 // CHECK: tensor.extract_slice %[[FIRST]]#1
 // CHECK-COUNT-2: "ascend.matmul"
 // CHECK-NOT: scf.for
+// There loops hand no rows on, and each is a kernel.
 // SPLIT-LABEL: func.func @main
+// SPLIT: call @loop_matmul_add_tanh
+// SPLIT: "ascend.matmul"
+// SPLIT: call @loop_matmul_add_tanh
 module {
   func.func @loop_0(%h: tensor<1x256xf32>, %g: tensor<1x256xf32>, %r: tensor<256x256xf32>) -> (tensor<1x256xf32>, tensor<1x256xf32>) attributes {ascend.loop, ascend.steps = 50 : i64, ascend.roles = ["state", "slice", "fixed"], ascend.outputs = ["slice"]} {
     %p = "ascend.matmul"(%h, %r) : (tensor<1x256xf32>, tensor<256x256xf32>) -> tensor<1x256xf32>

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from davinci.machine import Machine, prices
-from davinci.operators.vector_program import JOIN, PART
 from davinci.schedule.loops.cut import origin_of
 from davinci.schedule.loops.group import HANDED, LoopGroup
-from davinci.schedule.loops.schedule import LoopSchedule, schedule_with, terms_of
+from davinci.schedule.loops.schedule import LoopSchedule, lanes_apart, terms_of
+from davinci.schedule.loops.ways import schedule_with
 from davinci.schedule.meetings import can_meet, meeting_cycles
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_BYTES, ceil_div
@@ -41,6 +41,26 @@ def schedules_of(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> l
         assert refused is not None, "no way and no reason"
         raise refused
     return min(ways, key=lambda way: max(schedule.cycles for schedule in way))
+
+
+def cores_each(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> int:
+    """The cores that each of loops side by side may have at most, of so many: all of them where
+    they take no more together; else an equal share.
+
+    Raises:
+        NoSpace: as of `schedules_of`, or there are fewer cores than loops.
+    """
+    if are_chained(groups) or _taken(groups, machine, cores) <= cores:
+        return cores
+    share = cores // len(groups)
+    if share == 0:
+        raise NoSpace(f"{len(groups)} loops side by side on {cores} cores")
+    return share
+
+
+def _taken(groups: Sequence[LoopGroup], machine: Machine, cores: int) -> int:
+    """The cores that loops side by side take together, each so many at most."""
+    return sum(schedule.units for schedule in schedules_of(groups, machine, cores))
 
 
 def are_chained(groups: Sequence[LoopGroup]) -> bool:
@@ -110,7 +130,7 @@ def _on_cores(
         meeting: lines of counters that a core looks at.
         rest: steps of other loops before and behind those of this one.
     """
-    if not group.products or not _lanes_apart(group):
+    if not group.products or not lanes_apart(group):
         return None
     blocks = ceil_div(group.space.axes[-1].size, SIDE)
     each = ceil_div(blocks, units)
@@ -239,17 +259,6 @@ def factor_handed_on(group: LoopGroup, place: int) -> int:
         if role is not None and role.kind == "state" and following.get(role.state) in rows:
             return term.a
     raise NoSpace("rows handed on that the next step does not multiply")
-
-
-def _lanes_apart(group: LoopGroup) -> bool:
-    """Whether each lane is computed without the others, but for products, and what is stored has
-    lanes: cores may share them."""
-    program, space = group.program, group.space
-    if space.axes[-1].reduced or program.lane != len(space.axes) - 1:
-        return False
-    if any(program.lane not in space.order[number] for number in group.graph.outputs):
-        return False
-    return not any(step.name in (JOIN, PART, "iota") for step in program.steps)
 
 
 def row_axis(group: LoopGroup) -> int | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
-from davinci.machine import Machine
+from davinci.machine import Machine, for_vector
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import TileStep, Value
 from davinci.schedule.graph import Graph, Node, Window
@@ -209,7 +209,7 @@ class LoopGroup:
         """The step as it is computed, see `step_form`."""
         key = (machine.name, joined)
         if key not in self.forms:
-            self.forms[key] = step_form(self, machine, joined)
+            self.forms[key] = step_form(self, for_vector(machine), joined)
         return self.forms[key]
 
     @property

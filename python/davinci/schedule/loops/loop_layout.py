@@ -27,14 +27,14 @@ class LoopLayout(TileLayout):
     """
 
     def __init__(
-        self, group: LoopGroup, form: StepForm, tile: VectorTile, machine: Machine, turned: bool
+        self, group: LoopGroup, form: StepForm, tile: VectorTile, machine: Machine, in_rows: bool
     ) -> None:
         program = form.program
         super().__init__(group.space, program, tile, machine, beside=form.rows)
         self.fixed = fixed_values(group, program)
         self.arrivals, self.scaled = form.arrivals, form.scaled
         results = (program.loads[product.c] for part in form.arrivals for product in part)
-        self.direct = frozenset(v for v in results if not turned and self._is_direct(v))
+        self.direct = frozenset(v for v in results if not in_rows and self._is_direct(v))
         self.states = group.following
 
     def once(self, value: Value) -> bool:

@@ -1,0 +1,142 @@
+"""Loops whose products cube cores compute and whose states vector cores beside them keep: recurrent
+layers against onnxruntime from run to run, with all launches proven, and who has which part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import onnx.compose
+import pytest
+
+import davinci
+from davinci.machine import load
+from davinci.operators import Tensor
+from davinci.reference import check
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.loops.choice import cores_each, schedules_of
+from davinci.schedule.loops.group import LoopGroup, Role, read_loop
+from davinci.schedule.loops.schedule import of_vector_core
+from davinci.schedule.vector.space import NoSpace
+from recurrent_support import layer
+
+MACHINE = "ascend910b"
+
+
+def run(model: onnx.ModelProto, inputs: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+    """Asserts that a model is right, twice, and that its launches are proven; its kernels."""
+    wanted = check.reference_onnx(model, inputs)
+    executable = davinci.compile(model, machine=MACHINE, check_launches=True, **options)
+    executable.poison = True
+    for _ in range(2):
+        check.require(check.compare(executable.run(inputs), wanted), "mixed")
+    return list(executable.profile["kernels"])
+
+
+def loops(kernels: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The kernels of loops."""
+    return [kernel for kernel in kernels if kernel["name"].startswith("loop_")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "hidden", "more"),
+    [
+        ("LSTM", 1, 256, {}),  # vectors; lanes are halved
+        ("LSTM", 1, 272, {}),  # 17 blocks of 16 lanes, and vectors that end inside a fractal
+        ("GRU", 2, 256, {}),  # two left factors in a step; rows are halved
+        ("RNN", 17, 512, {}),
+        ("LSTM", 1, 512, {"direction": "reverse"}),  # 2 MB of weights fit no core
+    ],
+)
+@pytest.mark.parametrize("launches", ["many", "joined"])
+def test_lanes_are_shared(
+    kind: str, batch: int, hidden: int, more: dict[str, Any], launches: str
+) -> None:
+    """In a launch of its own or as a phase on all cores, of which some only meet."""
+    model, inputs = layer(kind, 3, batch, hidden, size=16, **more)
+    (loop,) = loops(run(model, inputs, launches=launches, core_choice="all"))
+    assert "lanes each of" in loop["schedule"]
+    assert loop["blocks"] == 24 or launches == "many"
+
+
+@pytest.mark.parametrize("batch", [1, 7, 48, 50])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_rows_are_shared(kind: str, batch: int) -> None:
+    """Blocks have even or odd numbers of rows, and the last one fewer."""
+    model, inputs = layer(kind, 3, batch, 24, size=16)
+    (loop,) = loops(run(model, inputs, core_choice="all"))
+    assert "rows each of" in loop["schedule"]
+
+
+def test_directions_that_take_more_cores_than_there_are_share_them() -> None:
+    model, inputs = layer("LSTM", 5, 1, 512, directions=2)
+    (loop,) = loops(run(model, inputs))
+    assert loop["schedule"].count("16 lanes") == 0 and loop["schedule"].count("steps") == 2
+
+
+def test_loops_that_meet_unequally_often() -> None:
+    """Cube cores of one loop meet in 3 steps, those of the other twice in each of 5."""
+    first, inputs = layer("LSTM", 3, 1, 256, size=16)
+    second, others = layer("GRU", 5, 1, 256, size=16)
+    second = onnx.compose.add_prefix(second, "second_")
+    for name in ("node", "initializer", "input", "output"):
+        getattr(first.graph, name).extend(getattr(second.graph, name))
+    given = inputs | {f"second_{name}": array for name, array in others.items()}
+    (loop,) = loops(run(first, given))
+    assert "3 steps" in loop["schedule"] and "5 steps" in loop["schedule"]
+
+
+def recurrence(rows: int, width: int, normed: bool = False) -> LoopGroup:
+    """h = tanh(h R), or h = rows of h R over the sum of them."""
+    graph = Graph()
+    state, product = Tensor((rows, width), "f32"), Tensor((width, width), "f16", "nz")
+    h, r = graph.add(state), graph.add(product)
+    half, c = graph.add(Tensor((rows, width), "f16")), graph.add(state)
+    out = graph.add(state)
+    graph.nodes = [
+        Node("cast", (h,), half),
+        Node("matmul", (half, r), c, {"transpose_b": True}),
+    ]
+    if normed:
+        total, spread = graph.add(Tensor((rows,), "f32")), graph.add(state)
+        graph.nodes += [
+            Node("reduce_sum", (c,), total, {"axes": [1]}),
+            Node("broadcast", (total,), spread, {"dims": [0]}),
+            Node("sub", (c, spread), out),
+        ]
+    else:
+        graph.nodes.append(Node("tanh", (c,), out))
+    graph.inputs, graph.outputs = [h, r], [out]
+    roles = (Role("state", 0, state=0), Role("fixed", 1))
+    return read_loop(graph, 10, roles, (Role("state", 2, state=0),))
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "normed", "expected"),
+    [
+        (6, 64, False, (3, 64, 2)),
+        (1, 64, False, (1, 32, 2)),
+        (3, 96, False, (3, 48, 2)),
+        (3, 48, False, (3, 48, 1)),  # no whole blocks of 16
+        (3, 64, True, (3, 64, 1)),  # lanes are added up
+        (4, 64, True, (2, 64, 2)),
+    ],
+)
+def test_shares_of_vector_cores(
+    rows: int, width: int, normed: bool, expected: tuple[int, int, int]
+) -> None:
+    machine, group = load(MACHINE), recurrence(rows, width, normed)
+    (schedule,) = schedules_of([group], machine, 1)
+    own, count = of_vector_core(group, schedule, rows, machine)
+    assert (own.rows, own.lanes, count) == expected
+
+
+def test_cores_of_each_loop() -> None:
+    """All of them where the loops take no more together, else an equal share."""
+    machine, group = load(MACHINE), recurrence(1, 512)
+    (alone,) = schedules_of([group], machine, 24)
+    assert alone.shares_lanes and alone.apart
+    assert cores_each([group] * 2, machine, 2 * alone.units) == 2 * alone.units
+    assert cores_each([group] * 2, machine, 2 * alone.units - 1) == alone.units - 1
+    with pytest.raises(NoSpace, match="2 loops side by side on 1 cores"):
+        cores_each([group] * 2, machine, 1)
