@@ -36,7 +36,6 @@ from davinci.passes.ascend_to_cce.loops.crossing import (
 )
 from davinci.passes.ascend_to_cce.loops.kernel import LoopCore
 from davinci.passes.ascend_to_cce.loops.products import LoopProducts, elements_of
-from davinci.passes.ascend_to_cce.programs import vector_program
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import only_blocks
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
@@ -51,6 +50,7 @@ from davinci.passes.builder import (
     restride,
     subview,
 )
+from davinci.passes.programs import vector_program
 from davinci.schedule.loops.choice import meetings_of
 from davinci.schedule.loops.group import LoopGroup, StepProduct
 from davinci.schedule.loops.schedule import (
