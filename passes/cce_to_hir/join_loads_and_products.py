@@ -12,7 +12,8 @@ AscendNPU-IR has an operation for parts of products in L1, and none for loads in
 load is done again by each product that reads what it loaded, or a part of it; a factor that several
 loads made is cut where they meet, and so is the product. Loads of windows of one pixel are loads,
 too. What was loaded has to be in L1 still: what would overwrite it before the product comes behind
-it, if it may. Kernels with products of other factors stay as they are.
+it, if it may. Fractals loaded in rows lie in columns instead (`lay_in_columns`). Kernels
+with products of other factors stay as they are.
 
 It comes before `multi-buffer` and `plan-memory`, which let what was loaded be overwritten.
 """
@@ -33,6 +34,7 @@ from davinci.mlir import Op, arith, ir, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels, launched_programs
 from davinci.passes.analysis.lifetimes import VIEWS, viewed_buffer
+from davinci.passes.cce_to_hir.column_major_fractals import lay_in_columns
 from davinci.passes.cce_to_hir.loaded_fractals import (
     LOADS,
     BlockOrders,
@@ -94,6 +96,7 @@ def join(kernel: Op, programs: Sequence[Op], machine: Machine) -> None:
     for load in operations(kernel, *LOADS):
         load.erase()
     lengthen(kernel)
+    lay_in_columns(kernel)
     fill_in_front(kernel, machine)
     for op in reversed(operations(kernel, *VIEWS, "memref.alloc")):
         if not list(op.results[0].uses):

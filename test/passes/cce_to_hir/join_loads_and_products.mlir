@@ -136,3 +136,47 @@ func.func @fills(%x: memref<8x1024xf16>, %y: memref<8x32xf16>) attributes {ascen
   "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<1x1x16x16xf16, #cce.space<"L0A">>, memref<1x1x16x16xf16, #cce.space<"L0B">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
   return
 }
+
+// Four rows of four fractals each. The first two come by one load of eight long rows, the others are
+// full of zeros. Products read columns, so two loads bring four fractals each, of neighbouring
+// columns; what these fractals lack is filled column by column, and so are the two whole ones behind
+// them.
+// CHECK-LABEL: func.func @columns
+// CHECK-NOT: L0A
+// CHECK: [[LEFT:%.+]] = memref.subview %arg0[0, 0] [8, 64] [1, 1]
+// CHECK-NEXT: [[EVEN:%.+]] = memref.reinterpret_cast [[L1:%.+]] to offset: [0], sizes: [4, 8, 16], strides: [1024, 16, 1]
+// CHECK-NEXT: "cce.nd2nz"([[LEFT]], [[EVEN]])
+// CHECK: [[RIGHT:%.+]] = memref.subview %arg0[0, 64] [8, 64] [1, 1]
+// CHECK-NEXT: [[ODD:%.+]] = memref.reinterpret_cast [[L1]] to offset: [256], sizes: [4, 8, 16], strides: [1024, 16, 1]
+// CHECK-NEXT: "cce.nd2nz"([[RIGHT]], [[ODD]])
+// CHECK: [[REST:%.+]] = memref.reinterpret_cast [[L1]] to offset: [128], sizes: [2, 128], strides: [256, 1]
+// CHECK-NEXT: "cce.clear_l1"([[REST]])
+// CHECK: [[ZEROS:%.+]] = memref.reinterpret_cast [[L1]] to offset: [512], sizes: [1, 512], strides: [512, 1]
+// CHECK-NEXT: "cce.clear_l1"([[ZEROS]])
+// CHECK: [[ZEROS:%.+]] = memref.reinterpret_cast [[L1]] to offset: [1536], sizes: [1, 512], strides: [512, 1]
+// CHECK-NEXT: "cce.clear_l1"([[ZEROS]])
+// CHECK: to offset: [2560], sizes: [1, 512]
+// CHECK: to offset: [3584], sizes: [1, 512]
+// CHECK: [[A:%.+]] = memref.reinterpret_cast [[L1]] to offset: [0], sizes: [4, 4, 16, 16], strides: [1024, 256, 16, 1]
+// CHECK: "cce.mad_l1"([[A]], {{.*}}) {b_transpose}
+// CHECK: return
+func.func @columns(%x: memref<8x128xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %true = arith.constant true
+  %l1 = memref.alloc() : memref<4096xf16, #cce.space<"L1">>
+  %other = memref.alloc() : !a1
+  %l0a = memref.alloc() : memref<4x4x16x16xf16, #cce.space<"L0A">>
+  %l0b = memref.alloc() : memref<4x1x16x16xf16, #cce.space<"L0B">>
+  %l0c = memref.alloc() : memref<1x4x16x16xf32, #cce.space<"L0C">>
+  %rows = memref.reinterpret_cast %l1 to offset: [0], sizes: [8, 8, 16], strides: [256, 16, 1] : memref<4096xf16, #cce.space<"L1">> to memref<8x8x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>
+  %rest = memref.reinterpret_cast %l1 to offset: [128], sizes: [8, 128], strides: [256, 1] : memref<4096xf16, #cce.space<"L1">> to memref<8x128xf16, strided<[256, 1], offset: 128>, #cce.space<"L1">>
+  %zeros = memref.reinterpret_cast %l1 to offset: [2048], sizes: [1, 2048], strides: [2048, 1] : memref<4096xf16, #cce.space<"L1">> to memref<1x2048xf16, strided<[2048, 1], offset: 2048>, #cce.space<"L1">>
+  %a = memref.reinterpret_cast %l1 to offset: [0], sizes: [4, 4, 16, 16], strides: [1024, 256, 16, 1] : memref<4096xf16, #cce.space<"L1">> to memref<4x4x16x16xf16, strided<[1024, 256, 16, 1]>, #cce.space<"L1">>
+  %b = memref.reinterpret_cast %other to offset: [0], sizes: [4, 1, 16, 16], strides: [256, 256, 16, 1] : !a1 to memref<4x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  "cce.nd2nz"(%x, %rows) : (memref<8x128xf16>, memref<8x8x16xf16, strided<[256, 16, 1]>, #cce.space<"L1">>) -> ()
+  "cce.clear_l1"(%rest) : (memref<8x128xf16, strided<[256, 1], offset: 128>, #cce.space<"L1">>) -> ()
+  "cce.clear_l1"(%zeros) : (memref<1x2048xf16, strided<[2048, 1], offset: 2048>, #cce.space<"L1">>) -> ()
+  "cce.load2d"(%a, %l0a) : (memref<4x4x16x16xf16, strided<[1024, 256, 16, 1]>, #cce.space<"L1">>, memref<4x4x16x16xf16, #cce.space<"L0A">>) -> ()
+  "cce.load2d"(%b, %l0b) : (memref<4x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<4x1x16x16xf16, #cce.space<"L0B">>) -> ()
+  "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<4x4x16x16xf16, #cce.space<"L0A">>, memref<4x1x16x16xf16, #cce.space<"L0B">>, memref<1x4x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  return
+}
