@@ -5,12 +5,15 @@ Addresses in global memory and scalar operands do not: what is executed is the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from davinci.isa.core import RECORD_WORDS, Records, Space
 from davinci.native import Ints
 from davinci.simulator.core.columns import FormColumn
 from davinci.simulator.core.forms import ALL_BITS, OpcodeForms
+from davinci.simulator.core.memory import Memory
 
 
 class ComparedWords:
@@ -23,6 +26,7 @@ class ComparedWords:
     Attributes:
         words: all bits of the words that are compared as they are. What lies behind the words of a
             record, other records have left there.
+        finds: the data of some record names what it reads, which records do not tell.
     """
 
     def __init__(self, forms: Ints, summary: OpcodeForms | None) -> None:
@@ -31,18 +35,28 @@ class ComparedWords:
         for column in (FormColumn.GM_WORD, FormColumn.SCALAR):
             rows = np.flatnonzero(forms[:, column])
             self.words[rows, forms[rows, column]] = 0
-        self._finds = bool(forms[:, FormColumn.FINDS].any())
+        self.finds = bool(forms[:, FormColumn.FINDS].any())
         self._summary = summary
         self._rows = np.flatnonzero(forms[:, FormColumn.SUMMARY])
 
-    def unseen(self, records: Records) -> bool:
-        """Whether any of these records touches what it does not tell: it sums up several stores of
-        the scalar unit, or its data names what it reads. What the scalar unit loads was checked
-        when it did, and is seen by what it issues then."""
-        if self._finds or self._summary is None:
-            return self._finds
-        _, stores = self._summary.summed
-        return bool((records[self._rows, stores.count] > 1).any())
+    def stored(self, records: Records, memories: Sequence[Memory]) -> bytes:
+        """What is noted as written of the ranges on the chip in which each of these records sums up
+        several stores of the scalar unit: which bytes of them it stored, the record does not tell.
+
+        In global memory reads are checked whether the part is known or not, and what the scalar
+        unit loads was checked when it did and is seen by what it issues then.
+
+        Args:
+            records: of the part, whose stores were made.
+            memories: by number of their space.
+        """
+        if self._summary is None:
+            return b""
+        summary, (_, stores) = self._summary, self._summary.summed
+        found = records[self._rows]
+        found = found[(found[:, stores.count] > 1) & (found[:, summary.space_word] != Space.GM)]
+        ranges = found[:, [summary.space_word, stores.low, stores.high]].tolist()
+        return b"".join(memories[space].written[low:high].tobytes() for space, low, high in ranges)
 
     def of(self, records: Records) -> Records:
         """A copy of records with nothing but what is compared; of addresses in global memory that

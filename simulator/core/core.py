@@ -71,7 +71,7 @@ class Core:
         self._shared = near.shared
         self._memories: list[Memory] = [gm, gm, *(near.chip[s] for s in list(Space)[1:])]
         self._checker = Checker(tables, self._memories) if checks else None
-        self._parts = KnownParts(tables)
+        self._parts = KnownParts(tables, self._memories)
         self._used: set[Space] = set()
 
     def memory(self, space: Space) -> Memory:

@@ -8,12 +8,14 @@ same beginning, is known but for them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 from davinci.native import Ints
 from davinci.simulator.checks.races import Clock
 from davinci.simulator.core.compared import ComparedWords
+from davinci.simulator.core.memory import Memory
 from davinci.simulator.core.plan import PartPlan, StreamPart
 from davinci.simulator.core.tables import Tables
 
@@ -41,10 +43,11 @@ class KnownParts:
 
     Args:
         tables: of its kind of core.
+        memories: that it reaches, by number of their space.
     """
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, tables: Tables, memories: Sequence[Memory]) -> None:
+        self._tables, self._memories = tables, memories
         self._known: dict[bytes, KnownPart] = {}
         self._instructions = 0
         self._words: dict[bytes, ComparedWords] = {}
@@ -59,12 +62,11 @@ class KnownParts:
         if self._digest is None:
             return None
         compared = self._compared(part.steps)
-        if part.first > MOST_KEPT or compared.unseen(part.records):
-            # What they touch is not all in the records.
+        if part.first > MOST_KEPT or compared.finds:
             self._digest = None
             return None
-        masked = compared.of(part.records)
-        self._digest = blake2b(self._digest + masked.tobytes(), digest_size=16).digest()
+        told = compared.of(part.records).tobytes() + compared.stored(part.records, self._memories)
+        self._digest = blake2b(self._digest + told, digest_size=16).digest()
         return self._known.get(self._digest)
 
     def _compared(self, steps: Ints) -> ComparedWords:

@@ -176,7 +176,7 @@ class KnownStream:
         self._writes = self._accesses(core.gm_writes) if checks else []
         runs = [range(i + 1, i + n) for i, n, _ in (*self._reads, *self._writes)]
         self._inner = np.array(sorted({i for run in runs for i in run}), dtype=np.int64)
-        self.fit = there.complete and not compared.unseen(records) and self._plan is not None
+        self.fit = there.complete and not compared.finds and self._plan is not None
         self.fit &= int(self._counts.sum()) == done.touched.lines.size
 
     def __len__(self) -> int:

@@ -101,10 +101,10 @@ def test_parts_with_scalar_loads_are_known_and_checked(
     assert alone == [6], "the race is found where the others were passed over"
 
 
-def test_several_scalar_stores_are_looked_at(
+def test_several_scalar_stores_to_global_memory_are_known(
     new_asm: Any, device: Device, alone: list[int]
 ) -> None:
-    """Which bytes of a range they stored, their record does not tell."""
+    """What is read there is checked each time."""
     target = device.allocate(1024)
 
     def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
@@ -116,4 +116,35 @@ def test_several_scalar_stores_are_looked_at(
     device.launch("test", program, [0], blocks=3)
     assert alone == [1]
     device.launch("test", program, [1], blocks=3)
-    assert alone == [1, 1, 1, 1]
+    assert alone == [1, 1]
+
+
+def test_what_several_scalar_stores_leave_out_tells_parts_apart(
+    new_asm: Any, device: Device, alone: list[int]
+) -> None:
+    """Blocks store eight numbers each to a range of as many; the last one stores two of them to the
+    same place, which its records do not tell."""
+    target = device.allocate(1024)
+
+    def launch(*last: int) -> None:
+        def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+            asm, near = new_asm(), core.memory(Space.UB)
+            for word in [*range(7), 7 if block < 2 else last[0]]:
+                near.data[4 * word : 4 * word + 4] = block
+                near.written[4 * word : 4 * word + 4] = True
+            asm.emit("scalar_access", stores=8, store_high=32, space=Space.UB)
+            asm.flag(Pipe.S, Pipe.MTE3)
+            place = target + 32 * block
+            asm.emit("copy_ubuf_to_gm", dst=place, src=0, n_burst=1, len_burst=1)
+            core.consume(asm.array())
+
+        device.launch("test", program, [], blocks=3)
+
+    launch(7)
+    np.testing.assert_array_equal(
+        device.read(target, np.uint8, (3, 32)), np.repeat([[0], [1], [2]], 32, axis=1)
+    )
+    assert alone == [4]
+    with pytest.raises(DeviceFault, match="UB byte 0x1c, the first unwritten one"):
+        launch(3)
+    assert alone == [4, 4]
