@@ -1,11 +1,16 @@
 """Kernels as text of AscendNPU-IR, each against the kernel of ours that it was made of.
 
-    python benchmarks/coverage/written_kernels.py MODEL.. [--quantize]
+    python benchmarks/coverage/written_kernels.py [MODEL ..] [--quantize] [--results F [--go-on]]
+                                                  [--write]
 
 Models are named as npu-run names them, the text is that of `davinci.hivm_out`. Each kernel's text
 is verified by `bishengir-opt`, read back and run on the simulated 910B with random arrays, and so
 is our own kernel: all arrays that they may write have the same bytes, or the kernel is printed.
 Kernels that need what random arrays are not, such as places of elements, fault and are counted.
+
+Without names all networks of the zoo come, at the sizes of `network_check.py`. With `--results F`
+what is found of each is kept, and `--go-on` leaves out networks that are there, so that a run that
+was stopped goes on. `--write` writes the table on docs/triton.md, of all that is kept.
 
 --quantize has products of bytes instead, calibrated with two random samples.
 """
@@ -13,13 +18,20 @@ Kernels that need what random arrays are not, such as places of elements, fault 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "speed"))
+
+from network_check import ZOO
+from page_section import put_section
 
 import davinci
 from davinci import job
@@ -34,6 +46,48 @@ FLOATS = {"f16": np.float16, "f32": np.float32}
 INTEGERS = {"i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 
 Arrays = dict[str, np.ndarray]
+
+PAGE = Path(__file__).parents[2] / "docs" / "triton.md"
+SECTION = "kernels in their text"
+HEAD = """| network | kernels | refused | verified | same bytes | no random arrays |
+|---|---:|---:|---:|---:|---:|
+"""
+
+
+@dataclass
+class WrittenOutcomes:
+    """What became of the kernels of a network.
+
+    Attributes:
+        network: its name.
+        refused: by name, what AscendNPU-IR has no operation for.
+        unverified: by name, what their verifier says.
+        wrong: by name, what is wrong when it is read back, or the arrays with other bytes.
+        same: kernels that leave the same bytes.
+        faults: verified kernels that cannot run on random arrays, ours neither.
+    """
+
+    network: str
+    refused: dict[str, str] = field(default_factory=dict)
+    unverified: dict[str, str] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
+    same: int = 0
+    faults: int = 0
+
+    @property
+    def verified(self) -> int:
+        """Kernels that their verifier takes."""
+        return self.same + self.faults + len(self.wrong)
+
+    @property
+    def kernels(self) -> int:
+        """All kernels of the network."""
+        return self.verified + len(self.unverified) + len(self.refused)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The cells of its row in the table."""
+        return self.kernels, len(self.refused), self.verified, self.same, self.faults
 
 
 def our_module(name: str, programs: Sequence[Op]) -> str:
@@ -85,25 +139,32 @@ def arrays_for(types: Sequence[str], rng: np.random.Generator) -> tuple[list[Giv
     return given, arrays
 
 
-def outcome(kernel: WrittenKernel, ours: str, rng: np.random.Generator) -> str:
-    """The verdict on a kernel: "same" if both leave the same bytes, "faults" if ours cannot run on
-    these arrays, else the message of what is wrong."""
+def compare(
+    kernel: WrittenKernel, ours: str, rng: np.random.Generator, found: WrittenOutcomes
+) -> None:
+    """Verifies a kernel's text, runs it and ours on the same arrays, and keeps what comes out."""
     try:
         verify(kernel.text)
     except DavinciError as error:
-        return f"their verifier: {error.found or error}"
+        found.unverified[kernel.name] = str(error.found or error)
+        return
     given, arrays = arrays_for(kernel.types, rng)
     try:
         expected = davinci.compile(ours, machine=MACHINE).run(arrays)
     except DeviceFault:
-        return "faults"
+        found.faults += 1
+        return
     try:
         module = launch(kernel.text, [kernel.blocks], given)
         made = davinci.compile(module, machine=MACHINE).run(arrays)
     except DavinciError as error:
-        return f"read back: {type(error).__name__}: {error}"
-    wrong = [n for n in made if made[n].tobytes() != expected[n].tobytes()]
-    return f"other bytes of {', '.join(wrong)}" if wrong else "same"
+        found.wrong[kernel.name] = f"{type(error).__name__}: {error}"
+        return
+    other = [n for n in made if made[n].tobytes() != expected[n].tobytes()]
+    if other:
+        found.wrong[kernel.name] = f"other bytes of {', '.join(other)}"
+    else:
+        found.same += 1
 
 
 def opened(name: str, quantize: bool) -> Any:
@@ -115,40 +176,82 @@ def opened(name: str, quantize: bool) -> Any:
     return source.model
 
 
-def checked(model: Any, rng: np.random.Generator) -> Counter[str]:
-    """Counts of outcomes of a model's kernels; what is wrong is printed."""
-    found = as_hivm(model)
-    counts = Counter({"refused": len(found.refused)})
-    for kernel, why in found.refused.items():
-        print(f"  {kernel} is refused: {why}", flush=True)
-    # Theirs may have kernels apart that are one of ours, whose loads come before phases meet.
-    modules = [
-        lowered(model, MACHINE, 0, joined=False, chained=chained) for chained in (False, True)
+def checked(model: Any, rng: np.random.Generator, network: str = "") -> WrittenOutcomes:
+    """What becomes of a model's kernels."""
+    written = as_hivm(model)
+    found = WrittenOutcomes(network, refused=dict(written.refused))
+    kernels = [kernel for kernel in written.kernels if kernel.types]
+    ours = our_kernels(model, {kernel.name for kernel in kernels})
+    for kernel in kernels:
+        compare(kernel, ours[kernel.name], rng, found)
+    return found
+
+
+def our_kernels(model: Any, names: Set[str]) -> dict[str, str]:
+    """For each of these kernels of a model the module that launches ours once. Some that are parts
+    of one kernel of ours, whose loads come before phases meet, are compiled apart."""
+    ours = texts_of(lowered(model, MACHINE, 0, joined=False))
+    if names - ours.keys():
+        ours = texts_of(lowered(model, MACHINE, 0, joined=False, chained=False)) | ours
+    return ours
+
+
+def told(found: WrittenOutcomes) -> str:
+    """The counts of a network in a line, and a line for each kernel that is not as it should be."""
+    kernels, refused, verified, same, faults = found.counts
+    lines = [
+        f"{found.network}: {kernels} kernels, {refused} refused, {verified} verified, {same} leave "
+        f"the same bytes, {faults} need other arrays"
     ]
-    ours = {name: each for module in modules for name, each in texts_of(module).items()}
-    with modules[0].context, ir.Location.unknown():
-        for kernel in found.kernels:
-            if not kernel.types:
-                continue
-            result = outcome(kernel, ours[kernel.name], rng)
-            counts[result if result in ("same", "faults") else "wrong"] += 1
-            if result not in ("same", "faults"):
-                print(f"  {kernel.name}: {result}", flush=True)
-    return counts
+    kinds = (("refused", found.refused), ("not verified", found.unverified), ("wrong", found.wrong))
+    lines += [f"  {name} is {kind}: {why}" for kind, those in kinds for name, why in those.items()]
+    return "\n".join(lines)
+
+
+def table(outcomes: Sequence[WrittenOutcomes]) -> str:
+    """The table of the page: a row for each network and one for all."""
+    rows = [(found.network, *found.counts) for found in outcomes]
+    total = [sum(column) for column in zip(*(found.counts for found in outcomes), strict=True)]
+    cells = (" | ".join(map(str, row)) for row in [*rows, ("all", *total)])
+    return HEAD + "\n".join(f"| {row} |" for row in cells)
+
+
+def place_in_zoo(network: str) -> tuple[int, str]:
+    """By which networks are sorted: their order in the list of the zoo, others behind them."""
+    return (ZOO.index(network) if network in ZOO else len(ZOO)), network
+
+
+def kept(path: Path | None) -> list[WrittenOutcomes]:
+    """The outcomes of earlier runs."""
+    if path is None or not path.is_file():
+        return []
+    return [WrittenOutcomes(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("models", nargs="*", help="default: all networks of the zoo, small ones")
     parser.add_argument("--quantize", action="store_true")
-    arguments = parser.parse_args()
-    total: Counter[str] = Counter()
-    for name in arguments.models:
-        counts = checked(opened(name, arguments.quantize), np.random.default_rng(0))
-        print(name, dict(counts), flush=True)
-        total += counts
-    print("all", dict(total))
-    return 1 if total["wrong"] else 0
+    parser.add_argument("--results", type=Path, help="JSON that keeps the outcomes of several runs")
+    parser.add_argument("--go-on", action="store_true", help="leave out networks in the results")
+    parser.add_argument("--write", action="store_true", help="write the table on docs/triton.md")
+    options = parser.parse_args()
+    outcomes = {found.network: found for found in kept(options.results)}
+    for model in options.models or [f"{job.ZOO}{name}" for name in ZOO]:
+        network = model.removeprefix(job.ZOO) + " of bytes" * options.quantize
+        if options.go_on and network in outcomes:
+            continue
+        found = checked(opened(model, options.quantize), np.random.default_rng(0), network)
+        print(told(found), flush=True)
+        outcomes[network] = found
+        if options.results:
+            text = json.dumps([asdict(each) for each in outcomes.values()], indent=1)
+            options.results.write_text(text, encoding="utf-8")
+    rows = table([outcomes[name] for name in sorted(outcomes, key=place_in_zoo)])
+    print(rows)
+    if options.write:
+        put_section(PAGE, SECTION, rows)
+    return 1 if any(each.wrong or each.unverified for each in outcomes.values()) else 0
 
 
 if __name__ == "__main__":
