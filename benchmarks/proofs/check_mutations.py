@@ -5,9 +5,10 @@ products with what is around them, rows in phases, groups side by side.
     python benchmarks/proofs/check_mutations.py [network or group ...] [--write]
 
 Each mutant must be reported by the simulator, or shown redundant by an order worked out
-independently (test/fuzz/happens_before.py). Prints the numbers, and what is redundant: the compiler
-could leave it out; --write puts the numbers into docs/checks.md. Exits with 1 if a mutant escapes,
-or if the simulator reports what is ordered.
+independently (test/fuzz/happens_before.py). Kernels whose cores meet are judged with all of their
+blocks together, one in so many of their mutants (test/fuzz/talking_kernels.py). Prints the numbers,
+and what is redundant: the compiler could leave it out; --write puts the numbers into
+docs/checks.md. Exits with 1 if a mutant escapes, or if the simulator reports what is ordered.
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 from checks_page import parser_of_figures, put
 
 from davinci import zoo
-from fuzz import cores_mutation
+from fuzz import cores_mutation, talking_mutation
 from fuzz.group_kernels import group_models
 from fuzz.recorded_kernels import record
 from fuzz.sync_mutation import Outcomes, judge, sequential_pipes, table
+from fuzz.talking_kernels import TalkingKernel
 
 CORES = (1, 32)
 SEED, PROGRAMS = 1, 400
 """Of random programs for several cores, whose mutants are judged as well."""
+
+EVERY = 4
+"""One in so many mutants of each kernel whose cores meet is judged."""
 
 
 def main() -> int:
@@ -41,13 +46,16 @@ def main() -> int:
     )
     options = parser.parse_args()
     names, start = options.names, time.process_time()
-    results = {}
+    results, meeting = {}, talking_mutation.Tally()
     for name in names or ["bert-tiny", *groups]:
         for cores in [groups[name].cores] if name in groups else CORES:
             title = f"{name}, {cores} core{'s' if cores > 1 else ''}"
             outcomes = results[title] = Outcomes()
             for kernel in record(groups.get(name) or zoo.build(name), cores):
-                judge(kernel, sequential_pipes(), outcomes)
+                if (talking := TalkingKernel(kernel)).posts:
+                    talking_mutation.judge_compiled(talking, meeting, EVERY)
+                else:
+                    judge(kernel, sequential_pipes(), outcomes)
     messages = sum((each.messages for each in results.values()), Counter[str]())
     said = ", ".join(f"{text} {count}" for text, count in messages.most_common())
     lines = [*table(results), *wrap(f"reported as: {said}", 120)]
@@ -56,6 +64,9 @@ def main() -> int:
         f"random programs for several cores of ascend910b: {cores['programs']} programs, "
         + ", ".join(f"{kind} {cores[kind]}" for kind in cores_mutation.OUTCOMES)
     )
+    if meeting.kernels:
+        lines += ["", f"kernels whose cores meet: {meeting.kernels}, one in {EVERY} mutants"]
+        lines += talking_mutation.table(meeting)[1:]
     command = " ".join(["check_mutations.py", *names])
     put("MUTATIONS", command, lines, time.process_time() - start, options.write)
     for title, outcomes in results.items():
@@ -64,8 +75,9 @@ def main() -> int:
             ("escapes and false alarms", outcomes.wrong),
         ):
             print(f"{title}, {heading}: {len(texts)}", *(t[:120] for t in texts), sep="\n  ")
-    wrong = any(outcomes.wrong for outcomes in results.values())
-    return int(wrong or cores["escaped"] or cores["false alarm"])
+    print(*meeting.wrong, sep="\n")
+    wrong = meeting.wrong or any(outcomes.wrong for outcomes in results.values())
+    return int(bool(wrong) or cores["escaped"] or cores["false alarm"])
 
 
 if __name__ == "__main__":
