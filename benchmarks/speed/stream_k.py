@@ -38,10 +38,16 @@ class Turned(Shape):
 
     @property
     def text(self) -> str:
-        plain = super().text
-        of_b = f"tensor<{self.k}x{self.n}xf16>"
-        turned = plain.replace(of_b, f"tensor<{self.n}x{self.k}xf16>")
-        return turned.replace("contracting_dims = [1] x [0]", "contracting_dims = [1] x [1]")
+        a, b, c = (f"tensor<{x}x{y}xf16>" for x, y in self.sides)
+        return f"""
+        func.func @main(%a: {a}, %b: {b}) -> {c} {{
+          %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1] : ({a}, {b}) -> {c}
+          return %0 : {c}
+        }}"""
+
+    @property
+    def sides(self) -> list[tuple[int, int]]:
+        return [(self.m, self.k), (self.n, self.k), (self.m, self.n)]
 
 
 def cycles(shape: Shape) -> tuple[int, int, str]:
@@ -60,8 +66,9 @@ def main() -> int:
     columns = ("tiles", "without", "with", "bound", "ratio")
     print(f"{'m x k x n @ cores':22}" + "".join(f"{name:>10}" for name in columns))
     slower = 0
-    for shape in (kind.of(text, cores) for text in options.shapes):
-        shape = kind(shape.m, shape.k, shape.n, shape.cores)
+    for text in options.shapes:
+        given = Shape.of(text, cores)
+        shape = kind(given.m, given.k, given.n, given.cores)
         with mock.patch.object(met, "stream_k_of", return_value=None):
             before, _, _ = cycles(shape)
         after, bound, said = cycles(shape)
