@@ -5,6 +5,9 @@ A reduction over windows of images takes what follows it in the same way (`sched
 A product takes what follows it as long as that is elementwise, of its result's shape and layout,
 and needs nothing that is computed from the result elsewhere (`schedule.products.group`). The
 kernel's vector unit has little else to do, and the result crosses GM once.
+
+Where vector cores stand beside the cube cores, what follows may also reduce rows of the result, as
+softmax and layer norm do (`schedule.products.behind`).
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ from davinci.schedule.vector.space import NoSpace
 MOST_OUTPUTS = 2
 """Values that leave a kernel."""
 
+REDUCE = "ascend.reduce"
+
 
 def product_groups(
     block: ir.Block, fuse: bool, chip: Machine | None = None, cores: int = 0
@@ -56,9 +61,9 @@ def product_groups(
             follows a product is done by vector cores beside them, where that pays; None of others.
         cores: of it.
     """
-    machine = None if chip is None else machines.for_cube(chip)
     places: dict[Op, int] = {op.operation: place for place, op in enumerate(block.operations)}
     products = last_makers(block, ON_CUBE)
+    waits = {} if chip is None else _last_products(block)
     taken: dict[Op, list[Op]] = {}
     found: list[list[Op]] = []
     for op in places:
@@ -67,9 +72,10 @@ def product_groups(
             group: list[Op] = [op]
             if fuse:
                 growing = partial(_Growing, op, places, taken, products)
-                group = growing(partial(read_group, machine=machine)).grown()
-                if chip is not None and not _pays(group, chip, cores):
-                    group = growing(partial(_read_alone, machine=machine)).grown()
+                if chip is None:
+                    group = growing(partial(read_group, machine=None)).grown()
+                else:
+                    group = _grown_apart(growing, waits, chip, cores)
             # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
             lies = all(full_value(value) is None for value in op.operands)
             if len(group) > 1 or ((op.name in OF_WINDOWS or width == 1) and lies):
@@ -78,28 +84,49 @@ def product_groups(
     return found
 
 
-def _pays(group: list[Op], chip: Machine, cores: int) -> bool:
-    """Whether a group takes less time than its product and what follows it apart, if the latter is
-    work for other cores: a kernel that computes on with its results takes that in for little."""
-    if len(group) == 1 or group[0].name == POOL:
-        return True
-    outputs = outputs_of(group)
-    graph, _ = graph_of(group, outputs)
-    found = read_group(graph, machines.for_cube(chip))
-    if found.behind is None:
-        return True
-    readers = [user for value in outputs for user in _readers(value) if user not in group]
-    if any(is_elementwise(user) or user.name == "ascend.reduce" for user in readers):
-        return False
-    return pays(found, graph, chip, cores)
+def _last_products(block: ir.Block) -> dict[Op, int]:
+    """The place of the last product, or kernel that is there already, that each operator of a block
+    is or depends on; -1 of one that depends on none."""
+    found: dict[Op, int] = {}
+    for place, operation in enumerate(block.operations):
+        op = operation.operation
+        if op.name in ON_CUBE or op.name == "func.call":
+            found[op] = place
+            continue
+        makers = (defining_op(operand) for operand in op.operands)
+        found[op] = max((found[op] for op in makers if op is not None), default=-1)
+    return found
+
+
+def _grown_apart(
+    growing: Callable[..., _Growing], waits: dict[Op, int], chip: Machine, cores: int
+) -> list[Op]:
+    """The largest group of a product that pays on a machine whose cubes have cores of their own:
+    with reductions of its rows, with elementwise operators only, or with what its cube core does.
+
+    Args:
+        growing: makes a group that grows, given how it is read and whether it takes reductions in.
+        waits: places of the last products that operators depend on.
+    """
+    machine = machines.for_cube(chip)
+    whole = growing(partial(read_group, machine=machine), reduces=True)
+    group = whole.grown()
+    if whole.pays(waits, chip, cores):
+        return group
+    if any(op.name == REDUCE for op in group):
+        plain = growing(partial(read_group, machine=machine))
+        group = plain.grown()
+        if plain.pays(waits, chip, cores):
+            return group
+    return growing(partial(_read_alone, machine=machine)).grown()
 
 
 def _readers(value: ir.Value) -> list[Op]:
-    """Operators that read a value, in whichever shape."""
+    """Operators that read a value, in whichever shape, or made wider."""
     users = readers_of(value)
-    shaped = [user for user in users if user.name == "ascend.reshape"]
-    others = [user for user in users if user not in shaped]
-    return [*others, *(other for user in shaped for other in _readers(user.results[0]))]
+    passed = [user for user in users if user.name == "ascend.reshape" or is_widening(user)]
+    others = [user for user in users if user not in passed]
+    return [*others, *(other for user in passed for other in _readers(user.results[0]))]
 
 
 def _read_alone(graph: Graph, machine: Machine | None) -> ProductGroup:
@@ -115,7 +142,12 @@ def _read_alone(graph: Graph, machine: Machine | None) -> ProductGroup:
 
 
 class _Growing:
-    """A group that takes in operators one after the other."""
+    """A group that takes in operators one after the other.
+
+    Args:
+        reduces: whether reductions are taken in; then one value more leaves the group as long as it
+            grows: of a layer norm what it normalises, that less its mean, and the square.
+    """
 
     def __init__(
         self,
@@ -124,12 +156,14 @@ class _Growing:
         taken: dict[Op, list[Op]],
         products: dict[Op, int],
         read: Callable[[Graph], object],
+        reduces: bool = False,
     ) -> None:
         self._places, self._taken, self._products = places, taken, products
         self._first = places[product]
         self._apart = self._wholly_before()
         self._ops = [product]
         self._read = read_pool if product.name == POOL else read
+        self._reduces = reduces
         for operand in product.operands:
             if is_rounding(operand) and operand.owner.operation not in taken:
                 self._try([operand.owner.operation])
@@ -143,6 +177,38 @@ class _Growing:
             if self._left_to_readers(op) or self._left_to_products(op):
                 self._ops.remove(op)
         return self._ops
+
+    def pays(self, waits: dict[Op, int], chip: Machine, cores: int) -> bool:
+        """Whether the group takes less time than its product and what follows it apart, if the
+        latter is work for other cores: a kernel that computes on with its results takes that in for
+        little."""
+        group = self._ops
+        if len(group) == 1 or group[0].name == POOL:
+            return True
+        outputs = outputs_of(group)
+        graph, _ = graph_of(group, outputs)
+        found = read_group(graph, machines.for_cube(chip))
+        if found.behind is None:
+            return True
+        # A kernel of the vector cores that waits for no later product computes on with its results.
+        readers = (user for value in outputs for user in _readers(value) if user not in group)
+        now = (user for user in readers if waits[user] <= self._first)
+        if any(is_elementwise(user) or user.name == REDUCE for user in now):
+            return False
+        if len(outputs) > MOST_OUTPUTS:
+            return False
+        return pays(found, graph, chip, cores, self._takes_argument())
+
+    def _takes_argument(self) -> bool:
+        """Whether what follows the product takes an argument as large as the product's result."""
+        (product,) = (op for op in self._ops if op.name in ON_CUBE)
+        size = tensor_of(product.results[0].type).count
+        others = (op for op in self._ops if op != product and product not in users_of(op))
+        operands = (value for op in others for value in op.operands)
+        return any(
+            isinstance(value.owner, ir.Block) and tensor_of(value.type).count >= size
+            for value in operands
+        )
 
     def _left_to_products(self, op: Op) -> bool:
         """Whether an operator makes wider numbers of what leaves the kernel anyway, for what later
@@ -179,6 +245,8 @@ class _Growing:
     def _is_candidate(self, op: Op) -> bool:
         if op not in self._places or op in self._ops or op in self._taken:
             return False
+        if op.name == REDUCE:
+            return self._reduces
         record = OPERATORS.get(op.name.removeprefix("ascend."))
         return op.name in ("ascend.reshape", DEQUANTIZE) or (
             record is not None and record.elementwise
@@ -193,7 +261,7 @@ class _Growing:
         return (
             bool(inside)
             and (leave or is_widening(op))
-            and all(user.name == "ascend.reduce" for user in users_of(op))
+            and all(user.name == REDUCE and user not in self._ops for user in users_of(op))
         )
 
     def _carried(self, user: Op) -> list[Op]:
@@ -219,7 +287,7 @@ class _Growing:
         if self._depends(ops):
             return False
         outputs = outputs_of(ops)
-        if len(outputs) > MOST_OUTPUTS:
+        if len(outputs) > MOST_OUTPUTS + self._reduces:
             return False
         try:
             self._read(graph_of(ops, outputs)[0])

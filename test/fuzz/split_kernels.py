@@ -73,6 +73,24 @@ func.func @main(%a: tensor<133x48xf16>, %b: tensor<48x288xf16>) -> tensor<133x28
   return %1 : tensor<133x288xf16>
 }
 """,
+    "product-and-softmax": """
+func.func @main(%a: tensor<133x48xf16>, %b: tensor<48x104xf16>) -> tensor<133x104xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<133x48xf16>, tensor<48x104xf16>) -> tensor<133x104xf32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %least) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<133x104xf32>, tensor<f32>) -> tensor<133xf32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<133xf32>) -> tensor<133x104xf32>
+  %3 = stablehlo.subtract %0, %2 : tensor<133x104xf32>
+  %4 = stablehlo.exponential %3 : tensor<133x104xf32>
+  %5 = stablehlo.reduce(%4 init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<133x104xf32>, tensor<f32>) -> tensor<133xf32>
+  %6 = stablehlo.broadcast_in_dim %5, dims = [0] : (tensor<133xf32>) -> tensor<133x104xf32>
+  %7 = stablehlo.divide %4, %6 : tensor<133x104xf32>
+  return %7 : tensor<133x104xf32>
+}
+""",
     "products-of-bytes-followed": """
 func.func @main(%a: tensor<2x70x64xi8>, %q: tensor<2x176xf32>, %r: tensor<2x70xf32>)
     -> tensor<2x70x176xf32> {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from davinci.dialects.cce import build as cce
@@ -32,7 +32,7 @@ from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.products.rolls import EventLine, RolledLoop, leaves_of
 from davinci.schedule.vector.schedule import VectorPlan
-from davinci.schedule.vector.tile_layout import tile_of
+from davinci.schedule.vector.tile_layout import TileLayout, tile_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
@@ -149,7 +149,12 @@ class FollowingCore(ShareWalk):
     def lines(
         self, lines: Sequence[EventLine | RolledLoop], corner: Corner, turns: list[ir.Value]
     ) -> None:
-        super().lines(leaves_of(lines), corner, turns)
+        """Of a loop's body, too: what is loaded in an iteration is computed in it."""
+        for line in leaves_of(lines):
+            if isinstance(line, RolledLoop):
+                self.pieces.finish()
+            super().lines([line], corner, turns)
+        self.pieces.finish()
 
     def event(self, event: Event, corner: Corner) -> None:
         assert isinstance(event, Leave), "vector cores have to do with parts that have left"
@@ -166,28 +171,52 @@ class FollowingCore(ShareWalk):
             self.pieces.turn = turn
             self.pieces.rows(source, first, rows, corner_of_part)
 
+        def build_whole(first: IndexLike, rows: int, turn: int) -> None:
+            build(first, rows, turn)
+            self.pieces.finish()
+
         turn = self.pieces.turn
         if half == rest:
             build(mul(self.lane, half), half, turn)
         else:
-            other = partial(build, half, rest, turn)
-            choose(self.lane, 0, partial(build, 0, half, turn), other)
+            self.pieces.finish()
+            other = partial(build_whole, half, rest, turn)
+            choose(self.lane, 0, partial(build_whole, 0, half, turn), other)
 
     def skip(self) -> None:
         with PARTS.taking():
             pass
 
 
+@dataclass(frozen=True)
+class LoadedPiece:
+    """Rows of a part that are in UB, and wait for what is computed of them.
+
+    Attributes:
+        buffers: of its values, by their number in the layout.
+        starts: where it begins along each axis of what follows.
+    """
+
+    layout: TileLayout
+    buffers: dict[int, ir.Value]
+    starts: Sequence[IndexLike]
+
+
 class PieceBuilder(TileBuilder):
     """Builds what follows a product on some rows of a part of C.
 
+    A piece is loaded in front of what is computed of the one before it, which may be of another
+    part: the scalar unit waits where the vector unit's queue is full, and would issue it late.
+
     Attributes:
         turn: pieces that were built: they take turns on the buffers of what is moved.
+        loaded: the piece of which nothing is computed yet.
     """
 
     def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         super().__init__(plan, arguments, target)
         self.whole, self.turn = self.layout, 0
+        self.loaded: LoadedPiece | None = None
         self.sums, *_ = plan.graph.inputs
         self.held: list[list[ir.Value]] = []
         for buffer in self.layout.buffers[0]:
@@ -243,9 +272,21 @@ class PieceBuilder(TileBuilder):
             at = add(first, start)
             source = subview(part, [at, 0], [size, columns])
             self.arrays[self.sums] = expanded(source, [1, *sizes[1:]], 0) if matrix else source
-            self._steps([*matrix, add(row, at), column], once=False)
+            starts = [*matrix, add(row, at), column]
+            self._loads(starts, once=False)
+            piece = LoadedPiece(self.layout, dict(self.buffers), starts)
+            self.finish()
+            self.loaded = piece
             self.turn += 1
         self.layout = self.whole
+
+    def finish(self) -> None:
+        """Computes and stores the results of the piece that is loaded."""
+        piece, self.loaded = self.loaded, None
+        if piece is not None:
+            self.layout, self.buffers = piece.layout, piece.buffers
+            self._results(piece.starts, once=False)
+            self.layout = self.whole
 
     def _load_tile(self, number: int, starts: Sequence[IndexLike]) -> None:
         super()._load_tile(number, [0] * len(starts) if number == self.sums else starts)

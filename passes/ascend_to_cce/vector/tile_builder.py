@@ -131,14 +131,23 @@ class TileBuilder:
 
     def _steps(self, starts: Sequence[IndexLike], once: bool) -> None:
         """Loads, computes and stores the values that are the same for all tiles, or the others."""
-        graph, program, layout = self.plan.graph, self.program, self.layout
-        for number in graph.inputs:
-            if layout.once(program.loads[number]) == once:
+        self._loads(starts, once)
+        self._results(starts, once)
+
+    def _loads(self, starts: Sequence[IndexLike], once: bool) -> None:
+        """Loads the values that are the same for all tiles, or the others."""
+        for number in self.plan.graph.inputs:
+            if self.layout.once(self.program.loads[number]) == once:
                 self._load(number, starts)
+
+    def _results(self, starts: Sequence[IndexLike], once: bool) -> None:
+        """Computes and stores the values that are the same for all tiles, or the others, of what is
+        loaded."""
+        program, layout = self.program, self.layout
         for step in program.steps:
             if layout.once(step.result) == once:
                 self._step(step, once)
-        for number in graph.outputs:
+        for number in self.plan.graph.outputs:
             if layout.once(program.stores[number]) == once:
                 self._store(number, starts)
 

@@ -81,12 +81,16 @@ class Followers:
             given = any(value == extra.value for extra in self.extras.values())
             if not isinstance(value, Value) or value in numbers or given:
                 raise NoSpace(f"an output that {self.node.name} has no part in, or one twice")
-            self._require_shape(array)
-            self._require_blocks(array)
+            self._require_output(array)
             numbers[value] = number
             self.program.output(value)
         self.program.drop_unused()
         return tuple(numbers.values())
+
+    def _require_output(self, array: Tensor) -> None:
+        """An output is of C's shape and layout, and leaves by whole blocks."""
+        self._require_shape(array)
+        self._require_blocks(array)
 
     def _require_shape(self, array: Tensor) -> None:
         """The shape of C, however the batch is written, in C's layout."""

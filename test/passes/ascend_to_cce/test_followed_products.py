@@ -23,8 +23,15 @@ EPILOGUES = {
     "silu": ("Sigmoid c d", "Mul c d y"),
     "residual": ("Add c bias d", "Relu d e", "Add e r y"),
     "both": ("Neg c d", "Tanh d y"),
+    "softmax": ("Add c r d", "Softmax d y"),
+    "layer norm": ("Add c bias d", "Add d r e", "LayerNormalization e scale shift y"),
+    "norm of a residual": ("Add c r d", "LayerNormalization d scale shift y"),
+    "maxima": ("Add c r d", "ReduceMax d last y"),
 }
-"""Nodes behind a product, of which the last of "both" leaves beside the product itself."""
+"""Nodes behind a product."""
+
+OTHERS = {"both": "c", "norm of a residual": "d"}
+"""What of these leaves beside the result of the last."""
 
 Sizes = tuple[int, ...]
 
@@ -39,13 +46,14 @@ def followed(sizes: Sizes, name: str) -> tuple[onnx.ModelProto, Arrays]:
 
     given = {"a": array(*batch, m, k), "r": array(*batch, m, n)}
     kept = {"b": (array(k, n) / np.sqrt(k)).astype(np.float16), "bias": array(n)}
+    kept |= {"scale": array(n), "shift": array(n), "last": np.array([-1])}
     nodes = [helper.make_node("MatMul", ["a", "b"], ["c"])]
     for text in EPILOGUES[name]:
         kind, *operands, result = text.split()
         nodes.append(helper.make_node(kind, operands, [result]))
     used = {value for node in nodes for value in node.input}
     arrays = {key: value for key, value in given.items() if key in used}
-    outputs = ("y", "c")[: 1 + (name == "both")]
+    outputs = ("y", *OTHERS.get(name, ""))
     constants = {key: value for key, value in kept.items() if key in used}
     return model_of(nodes, arrays, outputs, constants), arrays
 
@@ -73,6 +81,24 @@ def test_values(sizes: Sizes, name: str, cores: int, monkeypatch: pytest.MonkeyP
     executable.poison = True
     errors = check.compare(executable.run(arrays), check.reference_onnx(model, arrays))
     check.require(errors, "mixed")
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer norm", "norm of a residual", "maxima"])
+@pytest.mark.parametrize(
+    ("sizes", "cores"),
+    [((33, 64, 48), 0), ((257, 40, 100), 2), ((111, 80, 33), 1), ((100, 32, 528), 0)],
+)
+def test_reduced_rows(name: str, sizes: Sizes, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of parts are reduced where they are whole, and what pads them has no part in it: of 100
+    and 33 columns the last block of each ends inside a fractal."""
+    monkeypatch.setattr(product_grouping, "pays", lambda *_: True)
+    model, arrays = followed(sizes, name)
+    executable = davinci.compile(model, machine=CHIP.name, cores=cores, core_choice="all")
+    executable.poison = True
+    found = executable.run(arrays)
+    (kernel,) = executable.profile["kernels"]
+    assert "matmul" in kernel["name"], "what follows is no kernel of its own"
+    check.require(check.compare(found, check.reference_onnx(model, arrays)), "mixed")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@
     vector cores    half of its rows each, a few at a time: to UB, what follows, to the results
 
 While cube cores are at the next part, vector cores are at this one; what is left behind the product
-is the last part.
+is the last part. What follows may reduce rows of C, as softmax and layer norm do: then parts have
+whole rows (`Product.whole_rows`), as where rows end inside a block.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from davinci.schedule.vector.interleaving import waiting
 from davinci.schedule.vector.prepared import PreparedProgram, prepared
 from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
-from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
+from davinci.schedule.vector.step_costs import filling_cycles, moving_cycles, step_cycles
 from davinci.schedule.vector.tile_layout import SLOTS, TileLayout, tile_of
 from davinci.schedule.vector.tiled_schedule import VectorSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -44,11 +45,14 @@ class Behind:
             that.
         inputs: of the group's inputs, those that it takes behind the first.
         made: what the product makes, by number in the group: its result, or that and a row.
+        whole_rows: whether parts of C have whole rows, because these are reduced or end inside a
+            block.
     """
 
     graph: Graph
     inputs: tuple[int, ...]
     made: int
+    whole_rows: bool
 
 
 def add_followers(made: Graph, graph: Graph, known: dict[int, int]) -> tuple[int, ...]:
@@ -78,7 +82,7 @@ def behind_of(graph: Graph, number: int) -> Behind:
     """What follows the value `number` of a group, which its product makes, to be done part by part.
 
     Raises:
-        NoSpace: its parts are no rows of whole blocks, or several cores would need one.
+        NoSpace: several cores would need the same part, or rows of different ones come together.
     """
     made = Graph(lanes_apart=True)
     c = made.add(graph.arrays[number])
@@ -91,14 +95,17 @@ def behind_of(graph: Graph, number: int) -> Behind:
         raise NoSpace("what follows a product in fractals, or of other elements than floats")
     if made.arrays[c].element not in SUMS:
         raise NoSpace(f"what follows a product that makes {made.arrays[c].element}")
-    if made.arrays[c].shape[-1] % SIDE:
-        raise NoSpace("what follows a product whose rows end inside a block")
     space = space_of(made)
-    whole = [space.order[value] for value in (c, *made.outputs)]
+    *_, lanes = space.axes
     axes = tuple(range(len(space.axes)))
-    if len(axes) not in (2, 3) or any(order != axes for order in whole):
+    ways = (axes, axes[:-1]) if lanes.reduced else (axes,)
+    left = all(space.order[value] in ways for value in made.outputs)
+    if len(axes) not in (2, 3) or space.order[c] != axes or not left:
         raise NoSpace("what follows a product of other axes than matrices, rows and columns")
-    return Behind(made, inputs, number)
+    if any(axis.reduced for axis in space.axes[:-1]):
+        raise NoSpace("what reduces columns, or matrices, of a product part by part")
+    whole_rows = lanes.reduced or made.arrays[c].shape[-1] % SIDE > 0
+    return Behind(made, inputs, number, whole_rows)
 
 
 def plan_of_parts(behind: Behind, machine: Machine, rows: int, columns: int) -> VectorPlan:
@@ -141,9 +148,9 @@ def _largest(
     space, program = ready.space, ready.program
     heights = dict.fromkeys(ceil_div(rows, count) for count in range(PIECES, max(PIECES, rows) + 1))
     for height in heights:
-        tile, _ = tile_of(space, program, piece_sizes(space, height, columns))
+        tile, ragged = tile_of(space, program, piece_sizes(space, height, columns))
         layout = TileLayout(space, program, tile, machine)
-        if layout.footprint(SLOTS, 1) > machine.buffers.UB.bytes:
+        if layout.footprint(SLOTS, 1) > machine.buffers.UB.bytes or layout.moved_by_scalars:
             continue
         schedule = VectorSchedule(
             cut=0,
@@ -156,7 +163,7 @@ def _largest(
             slots_held=1,
             tables=frozenset(),
             beside=(),
-            ragged=0,
+            ragged=ragged,
             cycles=int(_cycles(ready, layout)),
         )
         return VectorPlan(graph, space, program, schedule, machine)
@@ -166,7 +173,8 @@ def _largest(
 def _cycles(ready: PreparedProgram, layout: TileLayout) -> float:
     """Cycles of the vector unit for a piece."""
     barriers = waiting(ready.program.steps) * layout.machine.sync.barrier_cycles
-    return barriers + sum(count * step_cycles(step, layout) for step, count in ready.alike)
+    filled = filling_cycles(ready.program.loads.values(), layout)
+    return barriers + filled + sum(n * step_cycles(step, layout) for step, n in ready.alike)
 
 
 def cycles_with(

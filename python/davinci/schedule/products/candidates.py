@@ -110,7 +110,7 @@ class Candidates:
             self.shares_kept *= self.lean_times
             self.tiles_kept *= self.lean_times
             self.staged = min(self.staged, machine.buffer("L1").bytes // 4)
-        self.together = product.end.columns_together
+        self.together = product.columns_together
         self.ways = PieceWays(product, machine, self.staged)
         self._pieces: dict[tuple[str, int, int], Sequence[Pieces]] = {}
         self._parts: dict[tuple[object, ...], tuple[int, int]] = {}

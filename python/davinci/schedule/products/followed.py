@@ -17,6 +17,7 @@ from davinci.schedule.products.behind import cycles_with
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quick_schedule
 from davinci.schedule.products.group import ProductGroup
+from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.products.split_k import SplitCores, split_of
 from davinci.schedule.side_by_side import cycles_of
 from davinci.schedule.vector.space import NoSpace
@@ -26,20 +27,28 @@ GAIN = 1.05
 other, where it is worth it: estimates of different ways are further apart than those of one."""
 
 
-def pays(group: ProductGroup, graph: Graph, chip: Machine, cores: int) -> bool:
+def pays(
+    group: ProductGroup, graph: Graph, chip: Machine, cores: int, from_memory: bool = False
+) -> bool:
     """Whether what follows a product takes less time in its kernel than behind it on all vector
     cores, which is another phase.
 
     Args:
         group: with something that follows its product on other cores.
         chip: with both kinds of cores.
+        from_memory: whether what follows takes an array as large as the product's result that no
+            kernel has made. That comes from the memory, which takes as long for one kernel as for
+            two; estimates are those of values that the L2 has, and parts of whole rows, of which
+            there are few for a core, wait for it longer.
     """
     cube, vector, behind = for_cube(chip), for_vector(chip), group.behind
     assert behind is not None, "a group of a product alone"
+    if behind.whole_rows and from_memory:
+        return False
+    product, alone = group.product, replace(group.product, whole_rows=False)
     try:
-        found = quick_schedule(group.product, cube, cores, Wanted(), math.inf)
-        assert found is not None, "a limit without one"
-        cycles, schedule = found
+        of_parts, schedule = _found(product, cube, cores)
+        cycles = of_parts if product == alone else _found(alone, cube, cores)[0]
     except CompileError:
         return False
     after = replace(behind.graph, lanes_apart=False)
@@ -55,7 +64,18 @@ def pays(group: ProductGroup, graph: Graph, chip: Machine, cores: int) -> bool:
     if split is not None and split.cycles <= cycles:
         return True
     try:
-        beside = cycles_with(behind, group.product, schedule, cycles, cores, vector)
+        beside = cycles_with(behind, product, schedule, of_parts, cores, vector)
     except NoSpace:
         return False
     return beside * GAIN < cycles + others
+
+
+def _found(product: Product, cube: Machine, cores: int) -> tuple[float, ProductSchedule]:
+    """A product's estimated cycles, and the schedule that takes them.
+
+    Raises:
+        CompileError: no schedule fits.
+    """
+    found = quick_schedule(product, cube, cores, Wanted(), math.inf)
+    assert found is not None, "a limit without one"
+    return found

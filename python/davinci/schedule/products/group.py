@@ -19,9 +19,9 @@ from davinci.machine.views import multiplies_f32
 from davinci.operators import OPERATORS
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
-from davinci.operators.tensors import ND, NZ, lanes
+from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram, joined
-from davinci.schedule.followers import BYTES, Followers, Whence
+from davinci.schedule.followers import BYTES, FACTORS, Followers, Whence
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.behind import Behind, behind_of
 from davinci.schedule.products.dense_rows import WORD_BYTES
@@ -46,6 +46,9 @@ vector unit sums of f32."""
 
 LEFT_TO_OTHERS = "left_to_others"
 """A step that stands for an operator that vector cores beside the cube do."""
+
+LEFT_ALONG_ROWS = frozenset({"broadcast", "reduce", "reshape"})
+"""Operators, besides elementwise ones, that are left to them."""
 
 NARROW, SHARE_OF_VECTOR = 4, 0.5
 """Fractals of columns up to which tiles are high, so that what the cube would multiply them with
@@ -189,20 +192,28 @@ class _ProductReader(Followers):
 
     def record(self, node: Node) -> Operand | Whence:
         """What a node makes; where vector cores beside the cube do what follows, they do also what
-        takes other arrays in than rows and matrices of C's shape."""
+        takes other arrays in than rows and matrices of C's shape, and reduce rows of C."""
         try:
             return super().record(node)
         except NoSpace:
             elementwise = node.name in OPERATORS and OPERATORS[node.name].elementwise
-            if not self.beside or not (elementwise or node.name == "broadcast"):
+            if not self.beside or not (elementwise or node.name in LEFT_ALONG_ROWS):
                 raise
         result = self.graph.arrays[node.result]
-        self._require_shape(result)
         known = [self.known[value] for value in node.values]
         sources = [value for value in known if isinstance(value, Value)]
         if not sources:
+            self._require_shape(result)
             return self.program.input(DTYPE_OF[result.element])
+        if result.layout != ND or result.element not in FACTORS:
+            raise NoSpace(f"{result} of {self.c}")
         return self.program.step(LEFT_TO_OTHERS, sources, DTYPE_OF[result.element])
+
+    def _require_output(self, array: Tensor) -> None:
+        """What leaves vector cores beside the cube may also be a number for each row of C, which
+        `behind_of` sees to."""
+        if not self.beside or array.count == self.c.count:
+            super()._require_output(array)
 
     def _apart(
         self, factors: tuple[int, ...], outputs: tuple[int, ...], machine: Machine
@@ -230,7 +241,8 @@ class _ProductReader(Followers):
             element = DTYPE_OF[self.graph.arrays[start].element]
             end = plain(element, nz=False, extras=rows)
             result = ProductResult(nz=False, itemsize=DTYPES[element].itemsize)
-            product, taken_in = replace(product, c=result), rows
+            product = replace(product, c=result, whole_rows=behind.whole_rows)
+            taken_in = rows
         if (product.a.itemsize, product.b.itemsize) != (2, 2):
             raise NoSpace("factors that become others on a core without a vector unit")
         apart = replace(end, program=end.unmoved, extras=tuple(taken_in))

@@ -43,9 +43,9 @@ def _faults(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
     wide = tile.m > share.m or tile.n > share.n or tile.k > whole.k
     yield wide, "a tile is a part of its share"
     yield part[0] > tile.n or part[1] > tile.m, "what leaves at once is a part of a tile"
-    together = product.end.columns_together
+    together = product.columns_together
     odd = any(n % together for n in (share.n, tile.n, part[0]))
-    yield odd, f"columns of bytes go by {together} fractals"
+    yield odd, f"columns go by {together} fractals"
     down, across = schedule.beside
     tiles = product.rows_of_tiles(share, tile)[1], ceil_div(share.n, tile.n)
     yield down > tiles[0] or across > tiles[1], "no more tiles take turns than there are"

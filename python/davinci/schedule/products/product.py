@@ -74,6 +74,8 @@ class Product:
             bits.
         at_work: cores at work at the same time, those that compute other parts of k among them,
             all of which meet behind it; 0 where the product has its kernel to itself.
+        whole_rows: whether what leaves L0C at once has whole rows of C, as what reduces them on
+            other cores needs.
     """
 
     batch: int
@@ -88,6 +90,12 @@ class Product:
     matrices: int = 0
     factor: str = "f16"
     at_work: int = 0
+    whole_rows: bool = False
+
+    @property
+    def columns_together(self) -> int:
+        """Fractals of columns of which shares, tiles and parts of C have whole numbers."""
+        return self.fractals.n if self.whole_rows else self.end.columns_together
 
     @property
     def meets(self) -> bool:

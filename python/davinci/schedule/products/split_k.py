@@ -414,6 +414,7 @@ def partial_products(
             c=ProductResult(fractals, 4),
             epilogue=plain(product.sum_type, fractals),
             at_work=0 if product.direct else cores,
+            whole_rows=False,
         )
 
     alike = products(parts.count, parts.size)
