@@ -24,6 +24,7 @@ EPILOGUES = {
     "residual": ("Add c bias d", "Relu d e", "Add e r y"),
     "both": ("Neg c d", "Tanh d y"),
     "softmax": ("Add c r d", "Softmax d y"),
+    "probabilities": ("Softmax c y",),
     "layer norm": ("Add c bias d", "Add d r e", "LayerNormalization e scale shift y"),
     "norm of a residual": ("Add c r d", "LayerNormalization d scale shift y"),
     "maxima": ("Add c r d", "ReduceMax d last y"),
@@ -107,6 +108,23 @@ def test_reduced_rows(name: str, sizes: Sizes, cores: int, monkeypatch: pytest.M
 def test_only_where_it_pays(sizes: Sizes, kernels: int) -> None:
     """A few tiles are on a few cores; what follows them is on all of them if it comes after."""
     model, arrays = followed(sizes, "gelu")
+    executable = davinci.compile(model, machine=CHIP.name, core_choice="all", timing_only=True)
+    executable.run(arrays)
+    assert len(executable.profile["kernels"]) == kernels
+
+
+@pytest.mark.parametrize(
+    ("sizes", "name", "kernels"),
+    [
+        ((8192, 256, 256), "probabilities", 1),
+        ((8192, 256, 256), "softmax", 2),
+        ((64, 64, 128), "probabilities", 2),
+    ],
+)
+def test_reductions_only_where_it_pays(sizes: Sizes, name: str, kernels: int) -> None:
+    """Not where a large argument comes from the memory for one kernel as for two, and not where a
+    few rows have few parts, so that vector cores wait for the cube."""
+    model, arrays = followed(sizes, name)
     executable = davinci.compile(model, machine=CHIP.name, core_choice="all", timing_only=True)
     executable.run(arrays)
     assert len(executable.profile["kernels"]) == kernels
