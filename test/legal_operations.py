@@ -28,6 +28,7 @@ IN_L1_A, IN_L1_B = memref("3x2x16x16", "f16", "L1"), memref("4x3x16x16", "f16", 
 L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
 L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
 DEQUANTIZED = [memref("4x2x16x16", "i32", "L0C"), ub("4x16", "f16"), ub("4x2x16x16", "f16")]
+WORDS, SUMS = memref("4x16", "i64", "FB"), memref("4x2x16x16", "i32", "L0C")
 BLOCKS = memref("3x5x16", "f16", "L1", "[256, 16, 1]")
 IMAGE = memref("2x5x6x16", "f16", "L1")
 WINDOWS = (
@@ -46,6 +47,11 @@ CCE = [
     ("dequantize_l0c", DEQUANTIZED, ""),
     ("fixpipe", [L0C, memref("30x50", "f16", layout="[70, 1]")], "relu"),
     ("fixpipe", [L0C, memref("4x2x16x16", "f32", layout="[1024, 256, 16, 1]")], ""),
+    ("fixpipe_scaled", [SUMS, WORDS, memref("30x50", "f16", layout="[70, 1]")], "relu"),
+    ("fixpipe_scaled", [SUMS, WORDS, memref("2x2x16x32", "i8")], ""),
+    ("fixpipe_scaled", [SUMS, "i64", memref("2x30x32", "ui8", layout="[1024, 32, 1]")], ""),
+    ("fixpipe_scaled", [L0C, "i64", memref("30x50", "i8")], ""),
+    ("copy", [memref("4x16", "i64", "L1"), WORDS], ""),
     ("nd2nz", [memref("5x33", "f16", layout="[40, 1]"), BLOCKS], ""),
     ("nd2nz", [memref("1x13", "f32"), memref("2x1x8", "f32", "L1")], ""),
     ("clear_l1", [memref("3x48", "f16", "L1", "[256, 1]")], ""),
@@ -134,6 +140,8 @@ ASCEND = [
     "exp(f32) -> f32",
     "quantize(4xf32) {zero = -3 : i64} -> 4xi8",
     "dequantize(5x4xi32, 4xf16, 4x64xi8) -> 5x4xf16",
+    "scale_sums(5x4xi32, 4x2xi32) -> 5x4xf16",
+    "scale_sums(5x4xi32, 4x2xi32) {relu = true} -> 5x4xi8",
     "cast(4xf32) -> 4xi1",
     "from_bfloat(4xi16) -> 4xf32",
     "to_bfloat(4xf32) -> 4xi16",

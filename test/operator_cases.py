@@ -14,6 +14,7 @@ import numpy.typing as npt
 from davinci.operators import Call, Tensor
 from davinci.operators.conv import geometry, weight_rows
 from davinci.operators.parts import pad_shape, slice_shape
+from davinci.operators.quantize import words_of
 from davinci.operators.reduce import reduce_shape
 
 Array = npt.NDArray[Any]
@@ -441,6 +442,19 @@ def dequantized(blocks: int) -> Case:
     return Case("dequantize", (sums, scales, digits), Tensor(sums.shape, "f16"))
 
 
+def scaled_sums(element: str, relu: bool) -> Case:
+    """Sums of bytes whose columns have words of their own; some results are halves."""
+    rng = np.random.default_rng(len(element) + relu)
+    sums = rng.integers(-(2**12), 2**12, (3, 40), np.int32)
+    scales = rng.choice([0.5, 0.0625, 3.0, 2.0**-7, 0.0131], 40)
+    offsets = rng.integers(-128, 128, 40)
+    pairs = zip(scales, offsets, strict=True)
+    words = [words_of(np.array([scale]), int(offset)) for scale, offset in pairs]
+    given = {"relu": True} if relu else {}
+    return Case("scale_sums", (sums, np.concatenate(words)), Tensor(sums.shape, element), given)
+
+
 DEQUANTIZED = [dequantized(1), dequantized(3)]
+DEQUANTIZED += [scaled_sums(e, relu) for e in ("f16", "i8") for relu in (False, True)]
 CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *PRODUCTS, *BYTE_PRODUCTS, *CONVOLUTIONS, *POOLS]
 CASES += DEQUANTIZED

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from legal_operations import BIAS, IN_L1_A, IN_L1_B, NZ_A, NZ_B, NZ_C, memref
+from legal_operations import (
+    BIAS,
+    IN_L1_A,
+    IN_L1_B,
+    NZ_A,
+    NZ_B,
+    NZ_C,
+    SUMS,
+    UB4,
+    WORDS,
+    memref,
+)
 
 PRODUCTS_THAT_ARE_NONE = [
     ("mad", [NZ_B, NZ_B, NZ_C, "i1"], "", "A is in the wrong memory"),
@@ -55,3 +66,45 @@ PRODUCTS_THAT_ARE_NONE = [
     ),
     ("mad_l1", [IN_L1_A, IN_L1_B, NZ_C, "i8"], "", "type of init; found i8; expected i1"),
 ]
+
+EXITS_THAT_ARE_NONE = [
+    ("fixpipe_scaled", [UB4, WORDS, memref("8x8", "f16")], "", "types; found f32 to f16"),
+    ("fixpipe_scaled", [SUMS, WORDS, memref("8x8", "i32")], "", "types; found s32 to s32"),
+    ("fixpipe_scaled", [SUMS, WORDS, memref("33x8", "i8")], "", "rows; found [33, 8]"),
+    ("fixpipe_scaled", [SUMS, WORDS, memref("4x2x16x16", "i8")], "", "expected [2, 2, 16, 32]"),
+    ("fixpipe_scaled", [SUMS, WORDS, memref("4x9x16", "i8")], "", "found 4; expected 2"),
+    ("fixpipe_scaled", [SUMS, WORDS, memref("2x9x16", "i8")], "", "expected [32, 32, 1]"),
+    (
+        "fixpipe_scaled",
+        [memref("3x2x16x16", "i32", "L0C"), "i64", memref("1x2x16x32", "i8")],
+        "",
+        "columns for fractals of 32; found 48",
+    ),
+    ("fixpipe_scaled", [SUMS, "i32", memref("8x8", "f16")], "", "type of the word; found i32"),
+    (
+        "fixpipe_scaled",
+        [SUMS, memref("4x16", "i64", "L1"), memref("8x8", "f16")],
+        "",
+        "words is in the wrong memory; found L1; expected FB",
+    ),
+    (
+        "fixpipe_scaled",
+        [SUMS, memref("4x16", "i32", "FB"), memref("8x8", "f16")],
+        "",
+        "words has the wrong element type; found s32",
+    ),
+    (
+        "fixpipe_scaled",
+        [SUMS, memref("4x16", "i64", "FB", "[32, 1]"), memref("8x8", "f16")],
+        "",
+        "words is not contiguous",
+    ),
+    (
+        "fixpipe_scaled",
+        [SUMS, memref("2x16", "i64", "FB"), memref("8x8", "f16")],
+        "",
+        "words; found [2, 16]; expected [4, 16]",
+    ),
+    ("copy", [memref("8", "i64", "L1"), memref("8", "i64", "FB")], "", "a multiple of 128 bytes"),
+]
+"""The same of fixpipe that scales, and of copies to its buffer."""

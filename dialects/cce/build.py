@@ -138,6 +138,10 @@ def fixpipe(src: Value, dst: Value, *, relu: bool = False) -> None:
     operation("fixpipe", (src, dst), relu=relu or None)
 
 
+def fixpipe_scaled(src: Value, words: Value, dst: Value, *, relu: bool = False) -> None:
+    operation("fixpipe_scaled", (src, words, dst), relu=relu or None)
+
+
 def clear_l1(dst: Value, *, bits: int | None = None) -> None:
     operation("clear_l1", (dst,), bits=bits)
 

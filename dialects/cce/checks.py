@@ -5,6 +5,8 @@ Each `require...` raises `Invalid` with what was found and what was expected.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from davinci.dialects.base import attribute, integer, one_of
 from davinci.dialects.cce.buffers import BufferView, type_name
 from davinci.dialects.cce.instructions import (
@@ -102,6 +104,42 @@ def require_columns(role: str, buffer: BufferView) -> None:
     found = buffer.strides[1]
     alone = buffer.shape[1] == 1
     require(alone or found == fractal, f"columns of fractals of the {role}", found, fractal)
+
+
+def require_types(src: BufferView, dst: BufferView, types: Collection[tuple[str, str]]) -> None:
+    """Element types of a source and a destination are one of some pairs."""
+    found = src.dtype, dst.dtype
+    expected = ", ".join(" to ".join(pair) for pair in sorted(types))
+    require(found in types, "types", " to ".join(found), expected)
+
+
+def check_exit(src: BufferView, dst: BufferView) -> None:
+    """A matrix leaves L0C, [n1, m1, 16, 16], for GM: as rows [m, n], as fractals
+    [n1, m1, 16, 16], or as the first rows of columns of them, [n1, m, 16]. Fractals of bytes have
+    32 columns, those of two in L0C."""
+    require_space("source", src, "L0C")
+    require_space("destination", dst, "GM")
+    require_fractals("source", src, SIDE)
+    require_columns("source", src)
+    n1, m1 = src.shape[:2]
+    if len(dst.shape) == 2:
+        (m, n), most = dst.shape, [m1 * SIDE, n1 * SIDE]
+        require(m <= most[0] and n <= most[1], "rows", list(dst.shape), f"at most {most}")
+        require(n == 1 or dst.strides[1] == 1, "rows are not contiguous", dst.strides[1], 1)
+        return
+    lanes = BLOCK_BYTES if dst.itemsize == 1 else SIDE
+    columns, rest = divmod(n1 * SIDE, lanes)
+    require(not rest, f"columns for fractals of {lanes}", n1 * SIDE, f"a multiple of {lanes}")
+    if len(dst.shape) == 3:
+        require(dst.shape[0] == columns, "columns of fractals", dst.shape[0], columns)
+        require(dst.shape[1] <= m1 * SIDE, "rows", dst.shape[1], f"at most {m1 * SIDE}")
+        rows = [dst.shape[2], *dst.strides[1:]]
+        require(rows == [lanes, lanes, 1], "rows of fractals", rows, [lanes, lanes, 1])
+        return
+    expected = [columns, m1, SIDE, lanes]
+    require(list(dst.shape) == expected, "shapes differ", list(dst.shape), expected)
+    require_fractals("destination", dst, lanes)
+    require_columns("destination", dst)
 
 
 def check_vector(op: Op, buffers: list[BufferView]) -> None:

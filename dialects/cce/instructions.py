@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 
-from davinci.isa import BY_NAME, DTYPES, Instruction, Space, fixpipe
-from davinci.isa.fixpipe_tables import BIAS_UNIT
+from davinci.isa import BY_NAME, DTYPES, Instruction, Space, fixpipe, quantize
+from davinci.isa.fixpipe_tables import BIAS_UNIT, SCALE_UNIT
 
 NAMES = {
     "copy_l0c": "copy_matrix_cc_to_ubuf",
     "copy_l1": "copy_ubuf_to_cbuf",
     "dequantize_l0c": "copy_matrix_cc_to_ubuf",
+    "fixpipe_scaled": "fixpipe",
     "nd2nz": "copy_gm_to_cbuf_multi_nd2nz",
     "clear_l1": "create_cbuf_matrix",
     "load2d": "load_cbuf_to_ca",
@@ -55,14 +56,12 @@ def named_types(text: str) -> tuple[str, ...]:
 
 
 def copies() -> dict[tuple[str, str], Instruction]:
-    """Instructions that move bytes, by the memories that they connect: source, destination. Tables
-    of scales are no memory of cce."""
+    """Instructions that move bytes, by the memories that they connect: source, destination."""
     found = {}
     for name, records in BY_NAME.items():
         if name.startswith("copy_") and "" in records:
             dst, src = records[""].operands
-            if dst.space != Space.FB:
-                found[src.space.name, dst.space.name] = records[""]
+            found[src.space.name, dst.space.name] = records[""]
     return found
 
 
@@ -74,7 +73,7 @@ COPIES = copies() | {
 }
 """What `cce.copy` becomes, and `cce.copy_l1`."""
 
-COPY_BYTES = {Space.BT.name: BIAS_UNIT}
+COPY_BYTES = {Space.BT.name: BIAS_UNIT, Space.FB.name: SCALE_UNIT}
 """Bytes that copies into a memory move at once, where these are no blocks."""
 
 CROSSING = "UB", "L1"
@@ -115,6 +114,14 @@ FIXPIPE_TYPES = {
     if results != "bf16"  # which operations of cce have no name of
 }
 """Element types in L0C and GM of `cce.fixpipe`, which does not quantise."""
+
+SCALED_TYPES = {
+    (sums, result): kind
+    for kind, sums, element in quantize.MODES
+    for result in (("s8", "u8") if element == "b8" else (element,))
+}
+"""Element types in L0C and GM of `cce.fixpipe_scaled`, and the type of their record for a word that
+all columns share; that for words of columns ends in `v`."""
 
 MAD_TYPES = {(found[0], found[-2], found[-1]) for found in map(named_types, BY_NAME["mad"])}
 """Element types of A, B and C of `cce.mad`."""

@@ -14,22 +14,25 @@ This module defines operations by annotations, so it must not postpone their eva
 from typing import Any
 
 from davinci.dialects.base import FLAG, attribute, integer, one_of, verifier
-from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.buffers import buffer_of, type_name
 from davinci.dialects.cce.checks import (
     EVENT,
     PIPES,
     check_copy,
+    check_exit,
     check_flag,
-    require_columns,
+    require_contiguous,
     require_fractals,
     require_space,
     require_type,
+    require_types,
 )
 from davinci.dialects.cce.instructions import (
     CROSSING,
     FIXPIPE_TYPES,
     L0C_TYPES,
     SCALED,
+    SCALED_TYPES,
 )
 from davinci.errors import require
 from davinci.isa.stores import ATOMIC_TYPES
@@ -48,7 +51,7 @@ Cce.Operation.ATTRIBUTES = {}  # of operations that say nothing else
 
 
 class SpaceAttr(Cce.Attribute, name="space"):
-    """Memory space of a memref: `#cce.space<"L1">`, "L0A", "L0B", "L0C", "UB" or "BT"."""
+    """Memory space of a memref: `#cce.space<"L1">`, "L0A", "L0B", "L0C", "UB", "BT" or "FB"."""
 
     space: ir.StringAttr
 
@@ -59,9 +62,9 @@ class CopyOp(Cce.Operation, name="copy"):
     C1 source and destination have the same shape and element type.
     C2 the two memories are connected (`instructions.COPIES`); from UB to L1 see `copy_l1`. Into L0A
        and L0B go runs of whole fractals.
-    C3 contiguous runs are multiples of 32 bytes, into BT of 64, unless `round_up` or `exact` is
-       set; then there is one run, which is moved in whole blocks or, between GM and UB of machines
-       that can, to the byte.
+    C3 contiguous runs are multiples of 32 bytes, into BT of 64, into FB of 128, unless `round_up`
+       or `exact` is set; then there is one run, which is moved in whole blocks or, between GM and
+       UB of machines that can, to the byte.
     C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
     C5 with `adds` the elements are added to those in GM, each indivisibly: a copy from UB to GM,
        without `round_up` and `exact`, of a type that stores add in.
@@ -129,12 +132,7 @@ class CopyL0cOp(Cce.Operation, name="copy_l0c"):
         require_space("destination", dst, "UB")
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         require_fractals("source", src, SIDE)
-        require(
-            (src.dtype, dst.dtype) in L0C_TYPES,
-            "types",
-            f"{src.dtype} to {dst.dtype}",
-            ", ".join(f"{a} to {b}" for a, b in sorted(L0C_TYPES)),
-        )
+        require_types(src, dst, L0C_TYPES)
         found = list(dst.strides)
         require(found[2:] == [SIDE, 1], "destination fractals are not contiguous", found)
 
@@ -188,32 +186,40 @@ class FixpipeOp(Cce.Operation, name="fixpipe"):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require_space("source", src, "L0C")
-        require_space("destination", dst, "GM")
-        require_fractals("source", src, SIDE)
-        require_columns("source", src)
-        require(
-            (src.dtype, dst.dtype) in FIXPIPE_TYPES,
-            "types",
-            f"{src.dtype} to {dst.dtype}",
-            ", ".join(f"{a} to {b}" for a, b in sorted(FIXPIPE_TYPES)),
-        )
-        if len(dst.shape) == 2:
-            n1, m1 = src.shape[:2]
-            (m, n), most = dst.shape, [m1 * SIDE, n1 * SIDE]
-            require(m <= most[0] and n <= most[1], "rows", list(dst.shape), f"at most {most}")
-            require(n == 1 or dst.strides[1] == 1, "rows are not contiguous", dst.strides[1], 1)
+        require_types(src, dst, FIXPIPE_TYPES)
+        check_exit(src, dst)
+
+
+class FixpipeScaledOp(Cce.Operation, name="fixpipe_scaled"):
+    """Moves the cube's results to global memory, times a scale: to f16, or to bytes, rounded halves
+    away from zero, plus an offset; with `relu` negative ones become 0 before that. A word of 64
+    bits has a scale, an offset and a sign (`isa.quantize.word`).
+
+    C1 source and destination as those of `fixpipe`, where bytes have fractals of 32 columns:
+       [n1 / 2, m1, 16, 32] or [n1 / 2, m, 32].
+    C2 types i32 to f16, i32 to i8 or ui8, f32 to i8 or ui8.
+    C3 words are an i64 for all columns, or one for each: i64 [n1, 16] in FB, contiguous.
+    """
+
+    ATTRIBUTES = {"relu": FLAG}  # noqa: RUF012 - see CopyOp
+    src: Operand[Any]
+    words: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_types(src, dst, SCALED_TYPES)
+        check_exit(src, dst)
+        if not isinstance(self.words.type, ir.MemRefType):
+            require(type_name(self.words.type) == "s64", "type of the word", self.words.type, "i64")
             return
-        if len(dst.shape) == 3:
-            n1, m1 = src.shape[:2]
-            require(dst.shape[0] == n1, "columns of fractals", dst.shape[0], n1)
-            require(dst.shape[1] <= m1 * SIDE, "rows", dst.shape[1], f"at most {m1 * SIDE}")
-            rows = [dst.shape[2], *dst.strides[1:]]
-            require(rows == [SIDE, SIDE, 1], "rows of fractals", rows, [SIDE, SIDE, 1])
-            return
-        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
-        require_fractals("destination", dst, SIDE)
-        require_columns("destination", dst)
+        words = buffer_of(self.words)
+        require_space("words", words, "FB")
+        require_type("words", words.dtype, ("s64",))
+        require_contiguous("words", words)
+        expected = [src.shape[0], SIDE]
+        require(list(words.shape) == expected, "words", list(words.shape), expected)
 
 
 WORDS = (2, 4)

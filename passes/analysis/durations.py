@@ -30,6 +30,7 @@ ON_CHIP: dict[tuple[str, str], Callable[[Machine, float, float], float]] = {
     ("L1", "UB"): prices.l1_to_ub,
     ("UB", "L1"): prices.ub_to_l1,
     ("L1", "BT"): prices.l1_to_bt,
+    ("L1", "FB"): prices.l1_to_fb,
 }
 """Prices of copies on the chip."""
 
@@ -90,6 +91,7 @@ class Durations:
             "cce.copy_l0c": self._copy_l0c,
             "cce.dequantize_l0c": self._copy_l0c,
             "cce.fixpipe": self._fixpipe,
+            "cce.fixpipe_scaled": self._fixpipe,
             "cce.nd2nz": self._nd2nz,
             "cce.clear_l1": self._clear_l1,
             "cce.load2d": self._load2d,
@@ -118,6 +120,8 @@ class Durations:
         issue = self._issue(instructions)
         if dst.space == "BT" and machine.mte1.bias is None:
             fail(op, f"is illegal: {machine.name} has no bias table")
+        if dst.space == "FB" and machine.buffers.FB is None:
+            fail(op, f"is illegal: {machine.name} has no buffer for words of fixpipe")
         if "GM" not in path:
             size = runs * run_bytes
             if path == ("UB", "UB"):

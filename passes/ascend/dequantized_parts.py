@@ -14,42 +14,22 @@ from typing import Any
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
-from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
 from davinci.elements import Array
-from davinci.mlir import Op, ir, owner_of
-from davinci.operators.products import TRANSPOSE_B
-from davinci.operators.quantize import digits_of
+from davinci.mlir import ir, owner_of
 from davinci.operators.tensors import ND, NZ, Tensor
 from davinci.passes import builder
-from davinci.passes.ascend.integer_images import IntegerImage
 from davinci.passes.ascend.tensor_ops import (
-    DEQUANTIZE,
+    RELAYOUT,
     TensorOps,
-    constant_array,
-    definition,
+    defining_op,
 )
-
-MOST_BLOCKS = 4
-"""Blocks of 32 digits that the cube may add to a sum."""
 
 STEPS = 255
 """Between the least and the largest byte."""
 
 LARGEST, NORMAL, LEAST = 65504.0, 2.0**-14, 2.0**-25
 """The largest number of f16, its least normal one, and half of its least subnormal one."""
-
-MOST_SHIFT = 7
-"""Results are scaled up by at most 2 to the power of this: 255 steps still are f16."""
-
-ALLOWED = 1 / 8
-"""Steps that the rounding of a small scale may move a result by."""
-
-FINE = 2.0**-8
-"""The least that the largest weight of a column may become: f16 then rounds as well as any."""
-
-DEAD_SCALE = 2.0**-6
-"""The scale given to columns whose weights are all 0, for which any would do."""
 
 
 class Unfit(Exception):
@@ -106,12 +86,41 @@ class QuantizedPart(ABC):
     def has_sums(self) -> bool:
         return any(part.has_sums for part in self.parts)
 
+    @property
+    def by_fixpipe(self) -> bool:
+        """Whether it is sums that fixpipe scales, between limits or not."""
+        return False
+
+    def leave(
+        self, ops: TensorOps, element: str, *, relu: bool = False, offset: int = 0
+    ) -> ir.Value | None:
+        """Builds it as fixpipe makes it on the way out of L0C; None if that is not all it takes.
+
+        Args:
+            element: f16, or i8 of the bytes that steps count.
+            relu: whether negative values become 0.
+            offset: an integer that is added to bytes.
+        """
+        return None
+
+    @property
+    def leaves_in_rows(self) -> bool:
+        """Whether fixpipe may as well leave it in rows, or it is bytes, which lie in both."""
+        return bool(self.parts) and all(part.leaves_in_rows for part in self.parts)
+
+    def go_to_rows(self) -> None:
+        """Has it computed in rows, where bytes and what they are added to have one order."""
+        for part in self.parts:
+            part.go_to_rows()
+
 
 @dataclass
 class Sum(QuantizedPart):
     """Parts that are added."""
 
     def settle(self, bounded: bool) -> None:
+        if self.leaves_in_rows and any(part.by_fixpipe for part in self.parts):
+            self.go_to_rows()
         super().settle(True)
         if len({part.layout for part in self.parts}) > 1:
             raise Unfit
@@ -123,12 +132,20 @@ class Sum(QuantizedPart):
 
 @dataclass
 class WindowMaxima(QuantizedPart):
-    """Maxima of windows of a part."""
+    """Maxima of windows of a part, in fractals."""
+
+    @property
+    def layout(self) -> str:
+        return self.tensor.layout
+
+    @property
+    def leaves_in_rows(self) -> bool:
+        return False
 
     def emit(self, ops: TensorOps) -> ir.Value:
         op = owner_of(self.value)
         attributes = {name: op.attributes[name] for name in op.attributes}
-        (given,) = (part.emit(ops) for part in self.parts)
+        (given,) = (ops.relayout(part.emit(ops), self.layout) for part in self.parts)
         return builder.op(op.name, [given], [tensor_type(self.tensor)], **attributes).result
 
 
@@ -156,30 +173,82 @@ class Total(QuantizedPart):
         op = owner_of(self.value)
         (given,) = (part.emit(ops) for part in self.parts)
         attributes = {name: op.attributes[name] for name in op.attributes}
+        if self.layout == NZ:
+            given = ops.relayout(given, NZ)
         wide = ops.cast(given, "f32")
         total = builder.op(op.name, [wide], [tensor_type(self.tensor)], **attributes).result
         return ops.binary("mul", total, full(self.tensor, 2.0**-self.power, ops))
 
 
 @dataclass
-class Relu(QuantizedPart):
-    """A part, and a number that it has not taken, not less than 0."""
+class Limit(QuantizedPart):
+    """A part, and a number that it has not taken, limited on one side."""
 
     number: Number = 0.0
+
+    @property
+    def by_fixpipe(self) -> bool:
+        return self.parts[0].by_fixpipe
 
     def take(self, number: Number) -> bool:
         return False
 
+
+@dataclass
+class Relu(Limit):
+    """Not less than 0."""
+
+    def leave(
+        self, ops: TensorOps, element: str, *, relu: bool = False, offset: int = 0
+    ) -> ir.Value | None:
+        if np.any(self.number):
+            return None
+        return self.parts[0].leave(ops, element, relu=True, offset=offset)
+
     def emit(self, ops: TensorOps) -> ir.Value:
+        left = self.leave(ops, "f16")
+        if left is not None:
+            return left
         (given,) = (part.emit(ops) for part in self.parts)
         return ops.unary("relu", plus(given, self.number, ops))
 
 
 @dataclass
+class AtMost(Limit):
+    """Not more than a number of steps."""
+
+    most: float = 0.0
+
+    def emit(self, ops: TensorOps) -> ir.Value:
+        (given,) = (plus(part.emit(ops), self.number, ops) for part in self.parts)
+        return ops.binary("min", given, full(tensor_of(given.type), self.most, ops))
+
+
+@dataclass
 class Bytes(QuantizedPart):
-    """Bytes times a number."""
+    """Bytes times a number.
+
+    Attributes:
+        to_rows: whether they are brought to rows, where they are not made there.
+    """
 
     factor: float = 1.0
+    to_rows: bool = False
+
+    @property
+    def layout(self) -> str:
+        return ND if self.to_rows else tensor_of(self.value.type).layout
+
+    @property
+    def leaves_in_rows(self) -> bool:
+        return True
+
+    def go_to_rows(self) -> None:
+        self.to_rows = True
+
+    @property
+    def tensor(self) -> Tensor:
+        return replace(super().tensor, layout=self.layout)
 
     def take(self, number: Number) -> bool:
         return False
@@ -189,203 +258,11 @@ class Bytes(QuantizedPart):
             raise Unfit
 
     def emit(self, ops: TensorOps) -> ir.Value:
-        wide = ops.cast(self.value, "f16")
+        given, owner = self.value, defining_op(self.value)
+        if self.to_rows and owner is not None and owner.name == RELAYOUT:
+            given = owner.operands[0]
+        wide = ops.cast(ops.relayout(given, self.layout), "f16")
         return ops.binary("mul", wide, full(self.tensor, self.factor, ops))
-
-
-@dataclass
-class ScaledSums(QuantizedPart):
-    """Sums of a product, plus a number for each column, times a scale for each.
-
-    Attributes:
-        product: the operation.
-        numbers: integers, added to the sums.
-        scales: of the columns.
-        given: what was taken, in steps.
-    """
-
-    product: Op = field(kw_only=True)
-    numbers: Array = field(default_factory=lambda: np.zeros(1))
-    scales: Array = field(default_factory=lambda: np.ones(1))
-    given: Number = 0.0
-    shift: int = 0
-
-    def take(self, number: Number) -> bool:
-        self.given = self.given + number
-        return True
-
-    @property
-    def tensor(self) -> Tensor:
-        """As the product lies."""
-        return replace(tensor_of(self.product.results[0].type), element="f16")
-
-    @property
-    def has_sums(self) -> bool:
-        return True
-
-    @property
-    def weights(self) -> Array:
-        """The constant right factor of the product as a matrix, [k, columns].
-
-        Raises:
-            Unfit: it is no constant, or a batch of several matrices.
-        """
-        owner = definition(self.product.operands[1])
-        if owner is None:
-            raise Unfit
-        array = constant_array(owner)
-        if attribute(self.product, TRANSPOSE_B, False):
-            array = array.swapaxes(-1, -2)
-        if array.ndim > 2 and array.shape[0] != 1:
-            raise Unfit
-        return array.reshape(array.shape[-2:])
-
-    def settle(self, bounded: bool) -> None:
-        sizes = np.abs(self.weights.astype(np.float64)).sum(0)
-        self._give_columns(len(sizes))
-        self.scales[sizes == 0] = DEAD_SCALE
-        if not np.all(np.isfinite(self.scales)) or not np.all(self.scales):
-            raise Unfit
-        scales, most = np.abs(self.scales), STEPS * sizes
-        self.shift = shift_of(scales, most, most * scales + np.abs(self.given), bounded)
-
-    def _give_columns(self, count: int) -> None:
-        """Has numbers, scales and what was taken for each column."""
-        self.numbers, self.scales, self.given = (
-            np.broadcast_to(np.asarray(x, np.float64), (count,)).copy()
-            for x in (self.numbers, self.scales, self.given)
-        )
-
-    def emit(self, ops: TensorOps) -> ir.Value:
-        made = self._scaled(ops)
-        if not self.shift:
-            return made
-        return ops.binary("mul", made, full(self.tensor, 2.0**-self.shift, ops))
-
-    @abstractmethod
-    def _scaled(self, ops: TensorOps) -> ir.Value:
-        """What it is times 2 to the power of `shift`."""
-
-
-@dataclass
-class OfBytes(ScaledSums):
-    """Sums of products of bytes, in i32."""
-
-    digits: Array | None = None
-
-    def settle(self, bounded: bool) -> None:
-        super().settle(bounded)
-        total = np.rint(self.numbers + self.given / self.scales)
-        if np.abs(total).max(initial=0) < 2.0**31:
-            self.digits = digits_of(total, MOST_BLOCKS)
-        if self.digits is None:
-            raise Unfit
-
-    def _scaled(self, ops: TensorOps) -> ir.Value:
-        assert self.digits is not None, "not settled"
-        scales = (self.scales * 2.0**self.shift).astype(np.float16)
-        beside = constant(scales, "f16", ND, ops), constant(self.digits, "i8", NZ, ops)
-        operands = [self.product.results[0], *beside]
-        return builder.op(DEQUANTIZE, operands, [tensor_type(self.tensor)]).result
-
-
-@dataclass
-class OfHalves(ScaledSums):
-    """Sums of products of bytes that were widened to f16, in f32.
-
-    Attributes:
-        step: what weights take besides the scales.
-    """
-
-    step: float = 1.0
-
-    def _scaled(self, ops: TensorOps) -> ir.Value:
-        op, power = self.product, 2.0**self.shift
-        kind = tensor_of(op.operands[1].type)
-        array = constant_array(owner_of(op.operands[1])).astype(np.float64)
-        scaled = (array * (self.scales * self.step) * power).astype(np.float16)
-        weights = constant(scaled, "f16", kind.layout, ops)
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        made = tensor_of(op.results[0].type)
-        operands = [op.operands[0], weights]
-        sums = builder.op(op.name, operands, [tensor_type(made)], **attributes).result
-        row = ((self.numbers * self.scales + self.given) * power).astype(np.float32)
-        return ops.cast(plus(sums, row, ops), "f16")
-
-    def settle(self, bounded: bool) -> None:
-        super().settle(bounded)
-        if attribute(self.product, TRANSPOSE_B, False):
-            raise Unfit
-        if np.abs(self.scales).max() * 2.0 ** (7 + self.shift) > LARGEST:
-            raise Unfit
-
-
-@dataclass
-class OfFloats(OfHalves):
-    """Sums of a convolution of floats that are rounded to f16 and whose range is not known.
-
-    Attributes:
-        image: its image, if that is integers; the weights then take what these count, if they
-            have room for it.
-    """
-
-    image: IntegerImage | None = None
-
-    def settle(self, bounded: bool) -> None:
-        if bounded:
-            raise Unfit
-        sizes = np.abs(self.weights.astype(np.float64)).max(0)
-        self._give_columns(len(sizes))
-        for image in (self.image, None):
-            self.image, self.step = image, 1.0 if image is None else image.step
-            shift = shift_of_weights(sizes * np.abs(self.scales * self.step))
-            if shift is not None:
-                self.shift = shift
-                return
-        raise Unfit
-
-    def _scaled(self, ops: TensorOps) -> ir.Value:
-        if self.image is not None:
-            self.image.settle()
-        return super()._scaled(ops)
-
-
-def shift_of(scales: Array, most: Array, results: Array, bounded: bool) -> int:
-    """The least power of two by which scales become f16 without harm.
-
-    Args:
-        scales, most, results: of each column its scale, the largest sum, and the largest result.
-        bounded: whether no result may leave the range of f16; else it saturates as bytes do.
-
-    Raises:
-        Unfit: there is none.
-    """
-    for shift in range(MOST_SHIFT + 1):
-        power = 2.0**shift
-        small = scales * power < NORMAL
-        harm = most[small].max(initial=0.0) * LEAST / power
-        within = not bounded or results.max(initial=0.0) * power <= LARGEST
-        if harm <= ALLOWED and within and scales.max(initial=0.0) * power <= LARGEST:
-            return shift
-    raise Unfit
-
-
-def shift_of_weights(largest: Array) -> int | None:
-    """The least power of two, at most `MOST_SHIFT`, by which all weights of a matrix are scaled up
-    before they are rounded to f16, so that no column loses more than f16's rounding.
-
-    Args:
-        largest: the largest absolute weight of each column.
-
-    Returns:
-        Its exponent s: 2^s times each of `largest` is at most `LARGEST`, and at least `FINE` where
-        it is not 0. None if there is no such s.
-    """
-    for shift in range(MOST_SHIFT + 1):
-        scaled = largest * 2.0**shift
-        if scaled[scaled > 0].min(initial=1.0) >= FINE and scaled.max(initial=0.0) <= LARGEST:
-            return shift
-    return None
 
 
 def full(tensor: Tensor, number: float, ops: TensorOps) -> ir.Value:

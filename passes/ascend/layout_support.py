@@ -16,9 +16,9 @@ from davinci.operators.tensors import ND, NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
-    DEQUANTIZE,
     ON_CUBE,
     POOL,
+    SCALED_ON_LEAVING,
     defining_op,
     full_value,
     is_elementwise,
@@ -190,7 +190,7 @@ def last_makers(block: ir.Block, makers: Collection[str], on_the_way: str = "") 
         op = operation.operation
         if op.name in makers:
             found[op] = number
-        elif is_elementwise(op) or op.name in (on_the_way, DEQUANTIZE):
+        elif is_elementwise(op) or op.name in (on_the_way, *SCALED_ON_LEAVING):
             owners = (defining_op(operand) for operand in op.operands)
             last = max((found.get(owner, -1) for owner in owners if owner is not None), default=-1)
             if last >= 0:

@@ -25,10 +25,10 @@ from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.ascend.tensor_ops import (
     CARRIED,
-    DEQUANTIZE,
     OF_WINDOWS,
     ON_CUBE,
     POOL,
+    SCALED_ON_LEAVING,
     defining_op,
     full_value,
     is_elementwise,
@@ -248,7 +248,7 @@ class _Growing:
         if op.name == REDUCE:
             return self._reduces
         record = OPERATORS.get(op.name.removeprefix("ascend."))
-        return op.name in ("ascend.reshape", DEQUANTIZE) or (
+        return op.name in ("ascend.reshape", *SCALED_ON_LEAVING) or (
             record is not None and record.elementwise
         )
 

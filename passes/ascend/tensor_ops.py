@@ -39,10 +39,11 @@ CONVOLUTION = "ascend.conv"
 ON_CUBE = (*PRODUCTS, CONVOLUTION)
 """What the cube computes, which is not folded."""
 
-DEQUANTIZE = "ascend.dequantize"
-"""What is done to sums of bytes on their way from the cube."""
+DEQUANTIZE, SCALE_SUMS = "ascend.dequantize", "ascend.scale_sums"
+SCALED_ON_LEAVING = (DEQUANTIZE, SCALE_SUMS)
+"""What is done to sums of bytes on their way out of L0C."""
 
-POOL = "ascend.pool"
+POOL, RELAYOUT = "ascend.pool", "ascend.relayout"
 OF_WINDOWS = (CONVOLUTION, POOL)
 """What takes and gives images, pixels by channels, in fractals."""
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
-from davinci.dialects.cce.instructions import NAMES
+from davinci.dialects.cce.instructions import NAMES, SCALED_TYPES
+from davinci.dialects.hivm import ops as hivm
 from davinci.isa.strides import SharedDim
-from davinci.mlir import Op
+from davinci.mlir import Op, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.copies import cut
-from davinci.passes.cce_to_hivm.emitter import Emitter, move
+from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant, move
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -74,6 +75,31 @@ def lower_fixpipe(emitter: Emitter, op: Op) -> None:
     source, target = op.operands
     src, dst = buffer_of(source), buffer_of(target)
     kind = src.dtype if src.dtype == dst.dtype else f"{src.dtype}2{dst.dtype}"
+    emit_fixpipe(emitter, op, kind)
+
+
+@lowering("fixpipe_scaled")
+def lower_fixpipe_scaled(emitter: Emitter, op: Op) -> None:
+    """The same, behind what says where its words are: in FB, or in a register that has one."""
+    source, words, target = op.operands
+    kind = SCALED_TYPES[buffer_of(source).dtype, buffer_of(target).dtype]
+    if isinstance(words.type, ir.MemRefType):
+        emitter.set_words(emitter.addresses.of(words))
+        kind += "v"
+    else:
+        known = is_constant(words)
+        hivm.build("set_quant_pre", "", [], {"bits": words if known is None else known})
+    emit_fixpipe(emitter, op, kind)
+
+
+def emit_fixpipe(emitter: Emitter, op: Op, kind: str) -> None:
+    """The instruction by which a matrix leaves L0C.
+
+    Args:
+        kind: the type of its record.
+    """
+    source, target = op.operands[0], op.operands[len(op.operands) - 1]
+    src, dst = buffer_of(source), buffer_of(target)
     record = emitter.record(op, "fixpipe", kind)
     n1, m1 = src.shape[:2]
     if len(dst.shape) == 2:
@@ -82,7 +108,7 @@ def lower_fixpipe(emitter: Emitter, op: Op) -> None:
     else:
         rows = dst.shape[1] if len(dst.shape) == 3 else m1 * SIDE
         columns = n1 * SIDE
-        stride = dst.strides[0] * dst.itemsize // BLOCK_BYTES if n1 > 1 else 0
+        stride = dst.strides[0] * dst.itemsize // BLOCK_BYTES if dst.shape[0] > 1 else 0
     fields = {
         "n_size": columns,
         "m_size": rows,

@@ -9,6 +9,7 @@ from typing import Any
 from davinci.dialects.hivm import ops as hivm
 from davinci.errors import CompileError
 from davinci.isa import INSTRUCTIONS, Instruction, Space
+from davinci.isa.fixpipe_tables import FPC_SCALES_SHIFT, SCALE_UNIT
 from davinci.isa.strides import SharedDim
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
@@ -35,6 +36,7 @@ class Emitter:
         image: the fields of FMATRIX, the same.
         padding: the bits of what lies outside of images, the same.
         scales: the address that DEQSCALE names, in bytes, the same.
+        words: the address in FB that FPC names, in bytes, the same.
         pointers: to constant addresses on chip, of each block around this point.
     """
 
@@ -45,6 +47,7 @@ class Emitter:
         self.image: Mapping[str, int | ir.Value] | None = None
         self.padding: int | None = None
         self.scales: int | None = None
+        self.words: int | None = None
         self.pointers: list[dict[tuple[Space, int], ir.Value]] = []
 
     @contextmanager
@@ -67,7 +70,7 @@ class Emitter:
 
     def forget(self) -> None:
         """Registers are unknown from here on."""
-        self.mask = self.image = self.padding = self.scales = None
+        self.mask = self.image = self.padding = self.scales = self.words = None
 
     def record(self, op: Op, name: str, kind: str = "") -> Instruction:
         """The record of an instruction the lowering of `op` needs."""
@@ -143,6 +146,22 @@ class Emitter:
             block = constant_i64(BLOCK_BYTES)
             bits = arith.DivUIOp(address.integer(), block).result
         hivm.build("set_deqscale", "", [], {"bits": bits})
+
+    def set_words(self, address: Address) -> None:
+        """Has FPC name the words of columns in FB unless it is known to."""
+        shift = address.shift
+        known = shift.constant if shift.dynamic is None else None
+        if known is not None and known == self.words:
+            return
+        self.words = known
+        self.require_aligned("address of words", address, SCALE_UNIT)
+        bits: IndexLike
+        if known is not None:
+            bits = known // SCALE_UNIT << FPC_SCALES_SHIFT
+        else:
+            factor = constant_i64((1 << FPC_SCALES_SHIFT) // SCALE_UNIT)
+            bits = arith.MulIOp(address.integer(), factor).result
+        hivm.build("set_fpc", "", [], {"bits": bits})
 
     def loops(
         self,

@@ -277,7 +277,7 @@ OPEN = {"view", "gather", "gather_blocks", "update_blocks", "combine_blocks", "s
 OPEN |= {"band", "gather_elements"}
 """Operators whose windows hold more than is read, because that depends on data, bytes or rows."""
 
-CHANGING = ("reduce", "dequantize", "reinterpret")
+CHANGING = ("reduce", "dequantize", "scale_sums", "reinterpret")
 """Operators besides the elementwise ones whose results are other numbers than their operands."""
 
 NO_COMMON_FACTORS = (20, 51)

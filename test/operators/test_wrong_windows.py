@@ -24,7 +24,7 @@ NO_KERNELS = {"band", "constant", "full", "iota", "reinterpret", "view"}
 """What no kernel computes alone: data, which is folded or is a number, another view of a buffer,
 and what is a selection outside of attention."""
 
-ONLY_WITH_OTHERS = {"dequantize", "relayout", "reshape"}
+ONLY_WITH_OTHERS = {"dequantize", "scale_sums", "relayout", "reshape"}
 """What has a kernel only together with other operators, whose graph is asked here."""
 
 FIRST = {

@@ -100,7 +100,7 @@ def extras_of(group: ProductGroup, graph: Graph, gm: Mapping[int, ir.Value]) -> 
     """
     product, extras = group.product, []
     for number, extra in zip(group.extras, product.end.extras, strict=True):
-        if extra.digits:
+        if extra.digits or extra.words:
             extras.append(gm[number])
         elif extra.fractals:
             columns, *fractal = graph.arrays[number].stored_shape[-4:]

@@ -29,6 +29,7 @@ from davinci.passes.ascend_to_cce.products.parts import FactorViews
 from davinci.passes.ascend_to_cce.products.ring import PARTS, PartRing
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
+from davinci.passes.ascend_to_cce.products.words import ScaleWords
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
@@ -104,6 +105,7 @@ class ProductKernel(ShareWalk):
         self.exit: Exit | DirectExit
         self.zeros: ir.Value | None = None
         self.bias: BiasRows | None = None
+        self.words: ScaleWords | None = None
         self.matrix: Matrix | None = None
         if product.direct:
             self._take_extras(gm)
@@ -111,7 +113,8 @@ class ProductKernel(ShareWalk):
                 self.zeros = alloc([tile.n * FRACTAL], element_type(sums), "L0C")
                 a, b = (self.factors(1, space) for space in ("L0A", "L0B"))
                 make_zeros(a, b, self.zeros, tile.n)
-            self.exit = DirectExit(gm.outputs[0], own, product.end.rectified, self.zeros, ring)
+            rectified = product.end.rectified
+            self.exit = DirectExit(gm.outputs[0], own, rectified, self.words, self.zeros, ring)
         else:
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
@@ -127,11 +130,16 @@ class ProductKernel(ShareWalk):
         return Feed(gm, operand, pieces, None if operand.nz else staging)
 
     def _take_extras(self, gm: ProductArrays) -> None:
-        """What the cube adds to sums, on cores that have nothing else: a row, a matrix."""
+        """What the cube adds to sums, on cores that have nothing else: a row, a matrix; and words
+        by which fixpipe scales them."""
         product, schedule = self.product, self.schedule
         for extra, array in zip(product.end.extras, gm.extras, strict=True):
             if extra.table:
                 self.bias = BiasRows(array, product, schedule)
+                continue
+            if extra.words:
+                with serving(*extra.members):
+                    self.words = ScaleWords(array, product, schedule)
                 continue
             assert extra.matrix and gm.diagonal is not None, "the cube adds nothing else"
             columns = product.end.matrix_columns(schedule.tile.m)
@@ -160,7 +168,8 @@ class ProductKernel(ShareWalk):
         l1 = [buffer for feed in self.feeds.values() for buffer in feed.l1]
         l0 = [views.words for name in "ab" for views in self.l0[name]]
         bias = (*self.bias.l1, *self.bias.tables) if self.bias is not None else ()
-        for buffer in (*l1, *l0, *self.l0c, *bias):
+        words = self.words.buffers if self.words is not None else ()
+        for buffer in (*l1, *l0, *self.l0c, *bias, *words):
             space = space_name(buffer.type)
             buffer.owner.attributes["cce.address"] = as_attribute(taken[space])
             taken[space] += alloc_bytes(buffer.owner)

@@ -60,8 +60,8 @@ def word(scale: float, offset: int = 0, signed: bool = True) -> int:
 
 
 def quantised(sums: Array, words: Array, dst_type: str) -> Array:
-    """Blocks [n/16, m, 16] of sums, with words [n/16, 16] of their columns or [1, 1]."""
-    words = words.astype(np.uint64)[:, None]
+    """Sums times the scales of words, which are broadcast to them, as f16 or bytes."""
+    words = words.astype(np.uint64)
     scales = (words & np.uint64(SCALE_MASK)).astype(np.uint32).view(np.float32)
     scaled = sums.astype(np.float32) * scales
     if dst_type == "f16":
@@ -80,13 +80,14 @@ def leaves(dst_type: str) -> Leave:
     """How sums leave: relu, if asked to, then the scale (their order is assumed)."""
 
     def leave(values: Values, registers: Registers, arrays: Sequence[Array]) -> Array:
+        """Blocks [n/16, m, 16] of sums, with words [n/16, 16] of their columns, or one word."""
         blocks, *words = arrays
         found: Array = np.array([[registers.quant_pre]], np.uint64)
         if words:
             found = np.zeros(blocks.shape[0] * SIDE, np.uint64)
             found[: words[0].size] = words[0].reshape(-1).view(np.uint64)
             found = found.reshape(-1, SIDE)
-        return quantised(rectified(blocks, values), found, dst_type)
+        return quantised(rectified(blocks, values), found[:, None], dst_type)
 
     return leave
 

@@ -154,13 +154,13 @@ def _load_small(unit: LoadScales | None, size_bytes: float, instructions: float)
     return instructions * unit.fixed_cycles + size_bytes / unit.bytes_per_cycle
 
 
-def l1_to_fb(machine: Machine, size_bytes: float) -> float:
+def l1_to_fb(machine: Machine, size_bytes: float, instructions: float = 1) -> float:
     """FIX, words from L1 to the buffer of fixpipe."""
     unit = machine.fixpipe
     assert unit is not None and unit.from_l1_bytes_per_cycle is not None, (
         "checked with the instructions that need it"
     )
-    return unit.fixed_cycles + size_bytes / unit.from_l1_bytes_per_cycle
+    return instructions * unit.fixed_cycles + size_bytes / unit.from_l1_bytes_per_cycle
 
 
 def load3d(machine: Machine, space: str, stride: int, rows: Iterable[int]) -> float:

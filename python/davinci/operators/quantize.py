@@ -8,6 +8,7 @@ import numpy as np
 
 from davinci.element_types import dtype_of
 from davinci.errors import require
+from davinci.isa.quantize import SCALE_MASK, quantised, word
 from davinci.operators.call import Call
 from davinci.operators.constraints import same_shape
 from davinci.operators.conversion import saturated
@@ -129,3 +130,64 @@ def dequantize(sums: Array, scales: Array, digits: Array) -> Any:
     """
     numbers = digits.astype(np.int32) @ weights_of_digits(digits.shape[1])
     return ((sums + numbers).astype(np.float32) * scales.astype(np.float32)).astype(np.float16)
+
+
+SCALE_MANTISSA = 10
+"""Bits behind the point of a scale in a word."""
+
+WORD_HALVES = 2
+"""Numbers of 32 bits that a word of fixpipe has, the low one first: an f32, and the rest."""
+
+
+def with_words(call: Call) -> None:
+    """The sums are i32 [.., n], the words i32 [n, 2], the result is f16 or i8 of the sums' shape
+    and layout."""
+    sums, words = call.inputs
+    require(sums.element == "i32" and sums.rank > 0, "element type of sums", sums.element, "i32")
+    n = sums.shape[-1] if sums.rank else 0
+    found, expected = (words.element, list(words.shape)), ("i32", [n, WORD_HALVES])
+    require(found == expected, "words", f"{found[1]} {found[0]}", f"{expected[1]} i32")
+    made = call.outputs[0]
+    require(made.element in ("f16", "i8"), "element type of the result", made.element, "f16 or i8")
+    call.expect_output(sums.shape, made.element)
+    require(made.layout == sums.layout, "layout of the result", made.layout, sums.layout)
+
+
+def words_beside(call: Call) -> Windows:
+    """Windows of sums with a word a column."""
+    dims = in_order(call.inputs[0].rank)
+    return Windows(axes_of_result(call), dims, (dims, (dims[-1], whole(WORD_HALVES))))
+
+
+def words_of(scales: Array, offset: int = 0) -> Array:
+    """The words [n, 2] of scales [n], rounded to the 19 bits that words have of them.
+
+    Args:
+        offset: of all, at most 9 bits with its sign.
+    """
+    lost = 2 ** (np.finfo(np.float32).nmant - SCALE_MANTISSA)
+    bits = scales.astype(np.float32).view(np.uint32).astype(np.int64) + lost // 2
+    rounded = (bits & SCALE_MASK).astype(np.uint32).view(np.float32)
+    words = [word(float(scale), offset) for scale in rounded]
+    return np.array(words, np.uint64).view(np.int32).reshape(-1, WORD_HALVES)
+
+
+@operator(
+    windows=words_beside,
+    constraints=(with_words,),
+    types=frozenset({"i32", "f16", "i8"}),
+    work=computed,
+    layouts=any_layout,
+)
+def scale_sums(sums: Array, words: Array, *, relu: bool = False, result: Tensor) -> Any:
+    """Sums of a product of bytes by a word for each column, as `fixpipe` of the 910B does it.
+
+    max(0, sums) with `relu`, times the scale of the word, to f16, limited to its range; or to i8:
+    plus the offset of the word, rounded halves away from zero, limited. A word is the bits of an
+    f32, of which the upper 19 are the scale, and 32 bits that have the offset, in bits 5 to 13, and
+    in bit 14 that bytes have a sign.
+    """
+    wide = np.ascontiguousarray(words, np.int32).view(np.int64)[:, 0]
+    given = np.maximum(sums, 0) if relu else sums
+    found = quantised(given, wide, "f16" if result.element == "f16" else "b8")
+    return found.view(dtype_of(result.element))

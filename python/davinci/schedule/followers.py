@@ -21,7 +21,7 @@ from davinci.operators.arithmetic import FINITE
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.products.epilogue import DEQUANTIZE, PAIR
+from davinci.schedule.products.epilogue import DEQUANTIZE, PAIR, SCALE_SUMS, SCALE_SUMS_OF_RELU
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.rewrites import is_widening
 from davinci.schedule.vector.space import NoSpace
@@ -116,6 +116,8 @@ class Followers:
             return self._broadcast(node, result)
         if node.name == DEQUANTIZE:
             return self._dequantized(node, result)
+        if node.name == SCALE_SUMS:
+            return self._scaled(node, result)
         record = OPERATORS.get(node.name)
         if record is None or not record.elementwise:
             raise NoSpace(f"{node.name} behind {self.node.name}")
@@ -168,6 +170,19 @@ class Followers:
             self.extras[number, True] = extra
             values.append(value)
         return self.program.step(DEQUANTIZE, [self.sums, *values], DTYPE_OF[result.element])
+
+    def _scaled(self, node: Node, result: Tensor) -> Operand:
+        """Sums of bytes that fixpipe scales by words of their columns."""
+        sums, number = node.values
+        source, words = self.known[sums], self.graph.arrays[number]
+        if number not in self.graph.inputs or not isinstance(source, Value) or self.matrices > 1:
+            raise NoSpace(f"{node.name} of what does not come from L0C")
+        self._require_shape(result)
+        self._require_blocks(result)
+        value = self.program.input(DTYPE_OF[words.element])
+        self.extras[number, True] = Extra(value, row=True, batch=False, scale=True)
+        name = SCALE_SUMS_OF_RELU if node.attributes.get("relu") else SCALE_SUMS
+        return self.program.step(name, [source, value], DTYPE_OF[result.element])
 
     def _reshaped(self, node: Node, result: Tensor) -> Operand | Whence:
         operand = self.known[node.values[0]]

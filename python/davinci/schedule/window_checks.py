@@ -209,6 +209,7 @@ READS: dict[str, Callable[[Node, Graph], list[Followed]]] = {
     "pool": lambda node, graph: [(0, ALL, 2)],
     "reduce": _reduction,
     "dequantize": _scaled,
+    "scale_sums": lambda node, graph: _scaled(node, graph)[::2],  # words, as digits
     "gather": _gathered,
     "gather_blocks": _blocks,
     "gather_elements": _elements,

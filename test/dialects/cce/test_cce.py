@@ -15,6 +15,7 @@ from davinci.dialects.cce.instructions import (
     FIXPIPE_TYPES,
     L0C_TYPES,
     MAD_TYPES,
+    SCALED_TYPES,
     pipe_of,
     types_of,
 )
@@ -35,13 +36,15 @@ from legal_operations import (
     NZ_A,
     NZ_B,
     NZ_C,
+    SUMS,
     UB4,
     WINDOWS,
+    WORDS,
     memref,
     ub,
 )
 from meeting_operations import MEETINGS_THAT_ARE_NONE
-from product_operations import PRODUCTS_THAT_ARE_NONE
+from product_operations import EXITS_THAT_ARE_NONE, PRODUCTS_THAT_ARE_NONE
 
 INDICES = ["index", "index"]
 NAMES = {"f16": "f16", "f32": "f32", "s8": "i8", "u8": "ui8", "s16": "i16", "s32": "i32"}
@@ -405,7 +408,7 @@ INCCE = [
     ("set_core_flag", [], 'pipe = "FIX", flag = 16 : i64', "attribute flag; found 16"),
     ("wait_core_flag", [], "flag = -1 : i64", "attribute flag; found -1"),
 ]
-INCCE += [*MEETINGS_THAT_ARE_NONE, *PRODUCTS_THAT_ARE_NONE]
+INCCE += [*MEETINGS_THAT_ARE_NONE, *PRODUCTS_THAT_ARE_NONE, *EXITS_THAT_ARE_NONE]
 
 
 @pytest.mark.parametrize(("name", "types", "attributes", "message"), INCCE)
@@ -427,12 +430,20 @@ def test_facts_of_the_instructions() -> None:
     assert floats | {("s8", "s8", "s32"), ("u8", "s8", "s32")} == MAD_TYPES
     assert {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")} == L0C_TYPES
     assert {("f32", "f32"), ("f32", "f16"), ("s32", "s32")} == FIXPIPE_TYPES
+    assert SCALED_TYPES == {
+        ("s32", "f16"): "s322f16",
+        ("s32", "s8"): "s322b8",
+        ("s32", "u8"): "s322b8",
+        ("f32", "s8"): "f322b8",
+        ("f32", "u8"): "f322b8",
+    }
     assert {memories: record.pipe.name for memories, record in COPIES.items()} == {
         **{("GM", space): "MTE2" for space in ("UB", "L1", "L0A", "L0B")},
         ("UB", "GM"): "MTE3",
         ("UB", "L1"): "MTE3",
         ("L1", "UB"): "MTE1",
         ("L1", "BT"): "MTE1",
+        ("L1", "FB"): "FIX",
         ("UB", "UB"): "V",
     }
 
@@ -462,6 +473,8 @@ def test_every_operation_has_an_instruction() -> None:
         ("copy_l0c", [L0C, UB4], "V", 1, 1),
         ("dequantize_l0c", DEQUANTIZED, "V", 2, 1),
         ("fixpipe", [L0C, memref("8x8", "f32")], "FIX", 1, 1),
+        ("fixpipe_scaled", [SUMS, WORDS, memref("8x8", "f16")], "FIX", 2, 1),
+        ("copy", [memref("4x16", "i64", "L1"), WORDS], "FIX", 1, 1),
         ("nd2nz", [memref("5x33", "f16"), BLOCKS], "MTE2", 1, 1),
         ("clear_l1", [memref("3x48", "f16", "L1")], "MTE2", 0, 1),
         ("vadds", [ub("5"), "f32", ub("5")], "V", 1, 1),

@@ -1,7 +1,6 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums)' | FileCheck %s
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums,ascend-dequantize-sums)' | FileCheck %s
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums{precision=fp32})' | FileCheck %s --check-prefix=EXACT
-// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums{machine=ascend910b})' | FileCheck %s --check-prefix=EXACT
 
 // EXACT-NOT: dequantize
 // EXACT-COUNT-6: ascend.quantize

@@ -132,7 +132,7 @@ def test_tiles(tile: tuple[int, int, int]) -> None:
 
 def test_a_tile_wider_than_the_table() -> None:
     model, _ = product((32, 32, 512), (512,), ())
-    with pytest.raises(davinci.CompileError, match="n <= 256, of which the bias table holds a row"):
+    with pytest.raises(davinci.CompileError, match="n <= 256, for which the tables of biases"):
         davinci.compile(model, machine=MACHINE, tile=(16, 512, 16))
 
 

@@ -201,8 +201,8 @@ class Candidates:
         rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, LARGEST_SIDE)
         columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, LARGEST_SIDE)
         columns = [n for n in columns if n % self.together == 0] or [self.together]
-        if (bias := self.product.end.bias) is not None:
-            columns = [n for n in columns if n <= bias.table]
+        if most := self.product.end.most_columns:
+            columns = [n for n in columns if n <= most]
         whole = [n for n in columns if not self.product.narrow(share.n, n)]
         if self.lean:  # narrow columns are slow, and better than none
             whole = [n for n in whole if n <= min(self.room("L0B", n), self.sums)]

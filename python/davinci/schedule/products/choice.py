@@ -218,9 +218,11 @@ def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileEr
         most = machine.buffer(memory).bytes // item
         if size * SIDE * SIDE > most:
             broken = broken or f"{name} <= {most}"
-    bias = product.end.bias
-    if bias is not None and wanted.n > bias.table:
-        broken = broken or f"n <= {bias.table * SIDE}, of which the bias table holds a row"
+    most = product.end.most_columns
+    if most and wanted.n > most:
+        broken = (
+            broken or f"n <= {most * SIDE}, for which the tables of biases and scales have room"
+        )
     if wanted == Wanted():
         rooms = {name: machine.buffer(name).bytes for name in ("L1", "L0A", "L0B", "L0C", "UB")}
         return CompileError(

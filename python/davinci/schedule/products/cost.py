@@ -288,7 +288,7 @@ class ProductCosts:
                 found += self._column(tile)
             elif extra.beside and end.nz:
                 found += Busy(v=self._repeated(end, extra.value, tile.n))
-            if extra.column or (extra.row and not end.width):
+            if extra.column or (extra.row and not (end.width or extra.words)):
                 found += Busy(mte2=prices.reading(self.machine).issue_cycles)
         return found
 

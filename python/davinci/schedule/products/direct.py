@@ -42,4 +42,7 @@ def leaves(product: Product, machine: Machine, columns: int, rows: int) -> float
         rest = -product.m % SIDE
         zeros, _ = prices.fixpipe(machine, rest * width, rest * run)
         busy += zeros / ceil_div(product.fractals.m, rows)
+    words = product.end.words
+    if words is not None and not words.together:
+        busy += prices.l1_to_fb(machine, words.held_bytes(columns))
     return busy

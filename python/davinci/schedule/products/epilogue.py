@@ -22,7 +22,14 @@ from functools import cached_property
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import TileStep, Value, VectorProgram
 from davinci.schedule.products.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
-from davinci.schedule.products.extras import BUFFERS, Company, Extra, added_by_cube
+from davinci.schedule.products.extras import (
+    BUFFERS,
+    COLUMN_WORDS,
+    Company,
+    Extra,
+    FixpipeWords,
+    added_by_cube,
+)
 from davinci.schedule.products.rewrites import (
     BYTE,
     begun,
@@ -40,7 +47,10 @@ from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES, ceil_div, ro
 from davinci.units import FRACTAL_SIDE as SIDE
 
 DEQUANTIZE = "dequantize"
-"""A step that is no operation of the vector unit: sums become f16 on their way out of L0C."""
+SCALE_SUMS, SCALE_SUMS_OF_RELU = "scale_sums", "scale_sums_of_relu"
+ON_LEAVING = (DEQUANTIZE, SCALE_SUMS, SCALE_SUMS_OF_RELU)
+"""Steps that are no operations of the vector unit: sums are scaled on their way out of L0C, to UB
+as f16, or by fixpipe as f16 or bytes, perhaps with negative ones made 0 before."""
 
 MATRIX_FRACTALS = 32
 """Fractals of a matrix that go to L0A at once where a column has no fewer, so that the fixed cycles
@@ -100,8 +110,9 @@ class Epilogue:
             unrounded: whether the cube adds to sums, too, that are not rounded next.
         """
         for step in program.steps:
-            if step.name == DEQUANTIZE:
-                return Epilogue.of(begun(program, step), step.result, extras, nz)
+            if step.name in ON_LEAVING:
+                made = Epilogue.of(begun(program, step), step.result, extras, nz)
+                return replace(made, rectified=step.name == SCALE_SUMS_OF_RELU)
         program = rounded_early(program)
         program = inverted(program)
         added = added_by_cube(program, sums, extras, nz, unrounded) if cube else None
@@ -131,7 +142,7 @@ class Epilogue:
             rows: whether that may be on the way to rows as well, not to fractals alone.
         """
         step = only_user(self.sums, self.program)
-        legal = (self.nz or rows) and self.scale is None
+        legal = (self.nz or rows) and self.scale is None and self.words is None
         if step is None or step.name != "vrelu" or not legal:
             return self
         made = Epilogue.of(begun(self.program, step), step.result, self.extras, self.nz)
@@ -325,6 +336,20 @@ class Epilogue:
         return next((extra for extra in self.extras if extra.scale), None)
 
     @cached_property
+    def words(self) -> FixpipeWords | None:
+        """The room that words of columns take by which fixpipe scales sums, if it does."""
+        return next((extra.words for extra in self.extras if extra.words), None)
+
+    @cached_property
+    def most_columns(self) -> int:
+        """Fractals of columns of a tile for which tables have room that are filled for each tile;
+        0 if there are none."""
+        rooms = [extra.table for extra in self.extras if extra.table]
+        if self.words is not None and not self.words.together:
+            rooms.append(self.words.room)
+        return min(rooms, default=0)
+
+    @cached_property
     def bias(self) -> Extra | None:
         """The row that mads begin with, if there is one."""
         return next((extra for extra in self.extras if extra.table), None)
@@ -343,7 +368,7 @@ class Epilogue:
         """What tiles of so many rows and columns of fractals are combined with."""
         return Company(
             apart=any(extra.apart for extra in self.extras),
-            rows=any(extra.row and not extra.table for extra in self.extras),
+            rows=any(extra.row and not (extra.table or extra.words) for extra in self.extras),
             batch=any(extra.row and extra.batch for extra in self.extras),
             added=self.columns > 0,
             digits=any(extra.digits for extra in self.extras),
@@ -357,9 +382,11 @@ class Epilogue:
 
     def taken(self, memory: str, m: int, n: int) -> int:
         """Fractals of L1, L0A or L0B that what the cube adds to a tile of m x n fractals takes."""
-        if not (self.columns or self.matrices or self.bias):
+        if not (self.columns or self.matrices or self.bias or self.words):
             return 0
-        rows = 0 if self.bias is None else BUFFERS * ceil_div(self.row_bytes(n), FRACTAL_BYTES)
+        rows = BUFFERS * ceil_div(self.row_bytes(n), FRACTAL_BYTES)
+        if self.words is not None:
+            rows += ceil_div(self.words.columns * COLUMN_WORDS, FRACTAL_BYTES)
         fractals = {
             "L1": self.columns * (2 * n + 1) + self.matrices * (2 * m * n + 1) + rows,
             "L0A": (self.columns + BUFFERS * self.matrix_columns(m)) * m,
@@ -438,10 +465,10 @@ class Epilogue:
 
 
 def plain(dtype: str, nz: bool, extras: Sequence[Extra] = ()) -> Epilogue:
-    """Nothing is done: sums leave as they are, rounded to `dtype`.
+    """Nothing is done: sums leave as they are, rounded or scaled to `dtype`.
 
     Args:
-        extras: what the cube adds to them.
+        extras: what the cube adds to them, or fixpipe scales them by.
     """
     program = VectorProgram()
     sums = program.input(dtype)

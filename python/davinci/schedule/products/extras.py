@@ -13,6 +13,7 @@ from davinci.schedule.products.rewrites import (
     only_user,
     without,
 )
+from davinci.units import FRACTAL_SIDE as SIDE
 
 BUFFERS = 2
 """In L1 and UB for rows and matrices, and in L0A for columns of a matrix."""
@@ -24,7 +25,7 @@ class Company:
 
     Attributes:
         apart: whether something has the shape of C and comes part by part.
-        rows: whether rows of C come.
+        rows: whether rows of C come before what is done to a complete tile.
         batch: whether each matrix of the batch has rows of its own.
         added: whether the cube adds a row.
         digits: whether that is a row of digits, which are added as they come.
@@ -46,6 +47,33 @@ class Company:
         return self.digits and not self.columns
 
 
+COLUMN_WORDS = SIDE * 8
+"""Bytes of the words by which fixpipe scales a fractal's 16 columns."""
+
+
+@dataclass(frozen=True)
+class FixpipeWords:
+    """Room for words by which fixpipe scales columns of C, in fractals of 16 columns.
+
+    Attributes:
+        columns: of C, of all of which L1 holds the words.
+        room: that the buffer of fixpipe has.
+    """
+
+    columns: int
+    room: int
+
+    @property
+    def together(self) -> bool:
+        """Whether the buffer of fixpipe holds the words of all columns; else they come tile by
+        tile."""
+        return self.columns <= self.room
+
+    def held_bytes(self, columns: int) -> int:
+        """Bytes of the buffer of fixpipe that tiles of so many fractals of columns need."""
+        return (self.columns if self.together else columns) * COLUMN_WORDS
+
+
 @dataclass(frozen=True)
 class Extra:
     """An input besides A and B.
@@ -64,6 +92,7 @@ class Extra:
             ones on a diagonal, which would spread infinities.
         table: fractals of a row for which the bias table has room, if mads begin with the row from
             there; else 0.
+        words: of words that scale sums on their way out of L0C, the room that they take; else None.
         members: of the group that it is for.
     """
 
@@ -76,6 +105,7 @@ class Extra:
     finite: bool = False
     matrix: bool = False
     table: int = 0
+    words: FixpipeWords | None = None
     members: tuple[int, ...] = ()
     fractals: bool = False
 
@@ -87,7 +117,7 @@ class Extra:
     @property
     def beside(self) -> bool:
         """Whether it is a row that the program reads."""
-        return self.row and not self.column and not self.scale and not self.table
+        return self.row and not (self.column or self.scale or self.table or self.words)
 
     @property
     def digits(self) -> bool:

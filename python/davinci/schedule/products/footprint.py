@@ -28,10 +28,11 @@ class Footprint:
     L0C: int
     UB: int
     BT: int = 0
+    FB: int = 0
 
     def excess(self, machine: Machine) -> str:
         """The first memory that is too small for this, "" if none."""
-        for name in ("L0A", "L0B", "L0C", "L1", "UB", "BT"):
+        for name in ("L0A", "L0B", "L0C", "L1", "UB", "BT", "FB"):
             size = getattr(self, name)
             if size and size > machine.buffer(name).bytes:
                 return name
@@ -91,4 +92,5 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
         (schedule.l0c * tile.m + product.cleared) * tile.n * SUM_BYTES,
         inbox * schedule.inbox + crossing * schedule.crossing + leaving,
         end.row_bytes(tile.n),
+        0 if end.words is None else end.words.held_bytes(tile.n),
     )

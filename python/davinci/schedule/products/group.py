@@ -25,12 +25,19 @@ from davinci.schedule.followers import BYTES, FACTORS, Followers, Whence
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.behind import Behind, behind_of
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue, plain
-from davinci.schedule.products.extras import Extra, begun_with_row
+from davinci.schedule.products.epilogue import (
+    DEQUANTIZE,
+    SCALE_SUMS,
+    SCALE_SUMS_OF_RELU,
+    Epilogue,
+    plain,
+)
+from davinci.schedule.products.extras import COLUMN_WORDS, Extra, FixpipeWords, begun_with_row
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.one_row import faster_way_round
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.products.product import ProductOperand as Factor
+from davinci.schedule.products.rewrites import BYTE, only_user
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -43,6 +50,11 @@ SINGLES = "f32"
 COLUMN_ROWS = 64
 """Rows of C from which on a row, or a matrix, is better added by the cube, where that saves the
 vector unit sums of f32."""
+
+SHARE_OF_WORDS = 0.25
+"""The part of L1 that words by which fixpipe scales columns may take."""
+
+SCALED = (SCALE_SUMS, SCALE_SUMS_OF_RELU)
 
 LEFT_TO_OTHERS = "left_to_others"
 """A step that stands for an operator that vector cores beside the cube do."""
@@ -228,9 +240,12 @@ class _ProductReader(Followers):
         if begun is not None:
             program, extras, made = begun
             start = next(number for number, value in self.known.items() if value == made)
-        rows = [extra for extra in extras if extra.table]
+        extras = self._with_words(program, extras, machine)
+        rows = [extra for extra in extras if extra.table or extra.words]
         end = self._end_apart(program, extras, machine)
-        taken_in = [extra for extra in end.extras if extra.table or extra.matrix]
+        if end.words is not None:
+            start = next(number for number, value in self.known.items() if value == end.sums)
+        taken_in = [extra for extra in end.extras if extra.table or extra.words or extra.matrix]
         alone = len(taken_in) == len(extras) and end.unmoved.outputs == [end.sums]
         product, behind = self._product(factors[0], factors[1], end), None
         if end.unmoved.steps or not alone:
@@ -239,7 +254,8 @@ class _ProductReader(Followers):
                 raise NoSpace("what follows a product on a core without a vector unit")
             behind = behind_of(self.graph, start)
             element = DTYPE_OF[self.graph.arrays[start].element]
-            end = plain(element, nz=False, extras=rows)
+            rectified = end.words is not None and end.rectified
+            end = replace(plain(element, nz=False, extras=rows), rectified=rectified)
             result = ProductResult(nz=False, itemsize=DTYPES[element].itemsize)
             product = replace(product, c=result, whole_rows=behind.whole_rows)
             taken_in = rows
@@ -270,6 +286,33 @@ class _ProductReader(Followers):
         if not adding.matrices or _has_room(adding, machine):
             return adding
         return Epilogue.of(program, self.sums, extras, nz).rectify(rows=True)
+
+    def _with_words(
+        self, program: VectorProgram, extras: Sequence[Extra], machine: Machine
+    ) -> list[Extra]:
+        """What sums are combined with, where words by which they are scaled have their room: L1
+        holds all of them, the buffer of fixpipe those of a tile.
+
+        Raises:
+            NoSpace: fixpipe does not scale so, sums are needed as they are, too, or L1 has no room.
+        """
+        step = next((step for step in program.steps if step.name in SCALED), None)
+        if step is None:
+            return list(extras)
+        if only_user(self.sums, program) is not step:
+            raise NoSpace("sums that are scaled on their way, and needed as they are")
+        made = "b8" if step.result.dtype == BYTE else step.result.dtype
+        if f"{self.sums.dtype}2{made}v" not in machine.intrinsics.get("fixpipe", ()):
+            raise NoSpace(f"{step.name} on {machine.name}, whose fixpipe does not scale")
+        words = FixpipeWords(
+            ceil_div(self.c.shape[-1], SIDE), machine.buffer("FB").bytes // COLUMN_WORDS
+        )
+        if words.columns * COLUMN_WORDS > machine.buffer("L1").bytes * SHARE_OF_WORDS:
+            raise NoSpace(f"scales of {self.c.shape[-1]} columns in L1")
+        return [
+            replace(extra, scale=False, words=words, members=step.members) if extra.scale else extra
+            for extra in extras
+        ]
 
     def _table(self, machine: Machine) -> int:
         """Fractals of a row of sums for which the bias table has room; 0 of a machine without one,

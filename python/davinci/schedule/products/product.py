@@ -122,8 +122,9 @@ class Product:
     def cleared(self) -> bool:
         """Whether the cube makes the zeros that pad the last rows of C, a row of fractals of a tile
         in L0C, with a fractal of zeros in L1, L0A and L0B: those rows of A are windows of an image
-        that are none, or mads begin with a row there too, and no vector unit clears C."""
-        others = self.image is not None or self.end.bias is not None
+        that are none, or mads begin with a row there too, or words have offsets, and no vector unit
+        clears C."""
+        others = self.image is not None or self.end.bias is not None or self.end.words is not None
         return self.direct and others and self.c.nz and self.m % SIDE != 0
 
     @cached_property
