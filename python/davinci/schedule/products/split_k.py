@@ -37,7 +37,7 @@ from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
-SHARES, SHARES_APART = (1, 2, 4, 8, 16), (1, 2, 4, 8)
+SHARES, SHARES_APART = (1, 2, 4, 8, 16), (1, 2, 4, 8, 12)
 """Most partial products that are weighed, in parts of the number of cores; of cube cores apart
 fewer."""
 
