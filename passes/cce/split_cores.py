@@ -166,7 +166,7 @@ class KernelSplit:
                 op,
                 "is in a kernel that is to become a program for each kind of core",
                 hint="leave synchronisation to insert-sync, or write both programs, each with "
-                "ascend.core (docs/split-machines.md)",
+                "ascend.core",
             )
 
     def _check_programs(self, vector: Op, arguments: int) -> None:

@@ -38,7 +38,7 @@ def test_a_group_without_its_numbers(script: Any) -> None:
         "`vector.overlap_cycles` 7 → 0",
         "`vector.copy_bytes_per_cycle` 32 → 256",
         "`vector.copy_bursts_at_once` 8 → 1",
-        "`sync.barrier_cycles` 2 → 4",
+        "`sync.barrier_cycles` 2 → 14",
         "`vector.fixed_cycles_of` of 3 instructions → none",
     ]
     (before, *_), (after, *_) = (

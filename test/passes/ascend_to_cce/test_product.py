@@ -202,8 +202,8 @@ def test_k_back_and_forth_and_from_other_places(way: int) -> None:
         require_legal(product, found, machine)
         return found
 
-    # Neither is its k split over the cores nor does B come laid out.
-    whole = patch.multiple(groups, split_of=lambda *_: None, laid_out_beside=lambda *_: None)
+    # Its cores do not meet.
+    whole = patch.object(groups, "met_of", lambda *_: None)
     with patch.object(product_group, "choose", chosen), whole:
         made = davinci.compile(TEXT, machine="ascend910b", cores=2)
     (found,) = made.run(a, b).values()

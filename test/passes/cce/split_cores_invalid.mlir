@@ -6,7 +6,7 @@ func.func @by_hand(%out: memref<1x1x16x16xf32>) attributes {ascend.kernel} {
   %c = memref.alloc() : !l0c
   %t = memref.alloc() : !ub
   "cce.copy_l0c"(%c, %t) : (!l0c, !ub) -> ()
-  // expected-error@below {{'cce.pipe_barrier' op is in a kernel that is to become a program for each kind of core; leave synchronisation to insert-sync, or write both programs, each with ascend.core (docs/split-machines.md)}}
+  // expected-error@below {{'cce.pipe_barrier' op is in a kernel that is to become a program for each kind of core; leave synchronisation to insert-sync, or write both programs, each with ascend.core}}
   "cce.pipe_barrier"() {pipe = "V"} : () -> ()
   "cce.copy"(%t, %out) : (!ub, memref<1x1x16x16xf32>) -> ()
   return
