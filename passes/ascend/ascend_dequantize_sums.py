@@ -100,6 +100,9 @@ OFFSET_RIGHT = 32 - OFFSET_BITS
 OFFSET_LEFT = OFFSET_RIGHT - (OFFSET_SHIFT - 32)
 """Bits by which the upper half of a word goes left and then right, to be its offset."""
 
+OFFSETS = range(-(1 << OFFSET_BITS - 1), 1 << OFFSET_BITS - 1)
+"""The numbers that words of fixpipe can add to bytes."""
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -188,8 +191,8 @@ def round_early(cast: Op) -> None:
 
 def leaving(part: QuantizedPart, left: Number, element: str, ops: TensorOps) -> ir.Value | None:
     """A part as bytes that fixpipe makes on the way out of L0C, a number added; None if it is more
-    than sums and a relu, or these are bytes without a sign."""
-    if element != BYTES or np.ndim(left):
+    than sums and a relu, the number is no offset of a word, or the bytes have no sign."""
+    if element != BYTES or np.ndim(left) or left not in OFFSETS:
         return None
     return part.leave(ops, element, offset=int(left))
 

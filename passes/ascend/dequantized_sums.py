@@ -205,11 +205,20 @@ class OfFixpipe(OfBytes):
         return 0
 
     def _scaled(self, ops: TensorOps) -> ir.Value:
-        return self.leave(ops, "f16")
+        return self._leave(ops, "f16")
 
-    def leave(self, ops: TensorOps, element: str, relu: bool = False, offset: int = 0) -> ir.Value:
-        """Builds it as f16, or as the bytes that it counts, plus an offset, and perhaps behind a
-        relu."""
+    def leave(
+        self, ops: TensorOps, element: str, *, relu: bool = False, offset: int = 0
+    ) -> ir.Value | None:
+        """As of `QuantizedPart`: fixpipe does the relu before it scales, so no scale may change the
+        sign."""
+        if relu and np.any(self.scales < 0):
+            return None
+        return self._leave(ops, element, relu, offset)
+
+    def _leave(self, ops: TensorOps, element: str, relu: bool = False, offset: int = 0) -> ir.Value:
+        """Builds it as f16, or as the bytes that steps count, plus an offset; before, the sums may
+        pass a relu."""
         op, given = self.product, tensor_of(self.product.results[0].type)
         attributes = {name: op.attributes[name] for name in op.attributes}
         kind = tensor_type(replace(given, layout=self.tensor.layout))
