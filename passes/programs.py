@@ -14,6 +14,7 @@ from davinci.mlir import (
     ir,
     memref,
     operations,
+    parent_of,
     root_of,
     symbol_name,
     symbols,
@@ -23,7 +24,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.kernels import CORE
 
 VECTOR_PART = "_vector"
-"""End of the name of the program for vector cores."""
+"""End of the name of the program for vector cores, but for a number where another kernel has it."""
 
 
 def vector_program(
@@ -61,8 +62,9 @@ def with_constants(kernel: Op, constants: Sequence[Array]) -> list[ir.Value]:
 def _beside(kernel: Op, kinds: list[ir.Type]) -> ir.Operation:
     """An empty function for vector cores beside a kernel, with more arguments."""
     types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
+    name = unique(symbol_name(kernel) + VECTOR_PART, dict(symbols(parent_of(kernel))))
     with ir.InsertionPoint.after(kernel), kernel.location:
-        made = func.FuncOp(symbol_name(kernel) + VECTOR_PART, ([*types, *kinds], []))
+        made = func.FuncOp(name, ([*types, *kinds], []))
     made.add_entry_block()
     for key in ("ascend.kernel", "ascend.op", "ascend.label", "ascend.members"):
         if key in kernel.attributes:

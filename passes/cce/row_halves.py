@@ -300,7 +300,8 @@ def _next(works: Sequence[_VectorWork], owners: Owned) -> _VectorWork:
 def _work(op: Op, accesses: Accesses) -> _VectorWork:
     """Raises `NotHalved` if the operation belongs to one core alone."""
     if op.name in ("memref.load", "memref.store"):
-        raise NotHalved(op, "the scalar unit accesses vector memory")
+        memory = "global" if op.name == "memref.store" and _in_gm(op, writes=True) else "vector"
+        raise NotHalved(op, f"the scalar unit accesses {memory} memory")
     effects = effects_of(op)
     assert effects is not None, "all operations on UB touch memory"
     operands = []

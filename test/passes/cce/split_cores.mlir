@@ -204,5 +204,34 @@ module {
       }
       return
     }
+
+    // The scalar unit stores to global memory, which one vector core does; and another kernel has the
+    // name of the vector program.
+    // CHECK-LABEL: func.func @stores(
+    // CHECK-NOT: memref.store
+    // CHECK-LABEL: func.func @stores_vector_1(
+    // CHECK-SAME: ascend.core = "aiv"
+    // CHECK-SAME: ascend.unshared = "the scalar unit accesses global memory: 'memref.store' at {{.*}}split_cores.mlir:
+    // CHECK: scf.if
+    // CHECK: memref.store
+    // CHECK: } else {
+    // CHECK-NOT: memref.store
+    // CHECK-LABEL: func.func @stores_vector(
+    // CHECK-NOT: aiv
+    func.func @stores(%out: !sums, %one: memref<1xf32>) attributes {ascend.kernel, ascend.op = "stores"} {
+      %c0 = arith.constant 0 : index
+      %number = arith.constant 1.0 : f32
+      %c = memref.alloc() : !l0c
+      %t = memref.alloc() : !ub
+      "cce.copy_l0c"(%c, %t) : (!l0c, !ub) -> ()
+      "cce.copy"(%t, %out) : (!ub, !sums) -> ()
+      memref.store %number, %one[%c0] : memref<1xf32>
+      return
+    }
+    func.func @stores_vector(%out: !sums) attributes {ascend.kernel, ascend.op = "stores_vector"} {
+      %t = memref.alloc() : !ub
+      "cce.copy"(%out, %t) : (!sums, !ub) -> ()
+      return
+    }
   }
 }
