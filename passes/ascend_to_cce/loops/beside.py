@@ -21,7 +21,6 @@ from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, func, ir
 from davinci.passes.analysis.kernels import BLOCKS, MEETS
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.attention.split.steps import choose
 from davinci.passes.ascend_to_cce.exchange import add_arguments
 from davinci.passes.ascend_to_cce.loops.crossing import (
     AHEAD,
@@ -43,6 +42,7 @@ from davinci.passes.builder import (
     IndexLike,
     add,
     as_attribute,
+    choose,
     divided,
     for_loop,
     mul,
@@ -77,57 +77,83 @@ def build_loops_beside(
         buffers: arguments of the kernel in GM, by place.
     """
     machine = target.machine
-    kinds = [left_types(group, schedule) for group, schedule in loops]
-    sums = [result_types(*loop, machine) for loop in loops]
-    add_arguments(kernel, [kind for each in kinds for kind in each])
-    other = vector_program(kernel, [kind for each in sums for kind in each])
+    lefts = [left_types(*loop) for loop in loops]
+    results = [result_types(*loop, machine) for loop in loops]
+    add_arguments(kernel, [kind for each in lefts for kind in each])
+    other = vector_program(kernel, [kind for each in results for kind in each])
     own, block = (each.regions[0].blocks[0] for each in (kernel, other))
-    meetings = [meetings_of_loop(group, schedule) for group, schedule in loops]
 
     def crossings(arguments: Sequence[ir.Value]) -> list[LoopCrossing]:
         """Of each loop, given the arguments of a program."""
-        count = sum(map(len, (*kinds, *sums)))
-        left = iter(arguments[-count:])
-        lefts, results = ([[next(left) for _ in each] for each in some] for some in (kinds, sums))
+        handed = iter(arguments[-sum(map(len, (*lefts, *results))) :])
+        factors, sums = (
+            [[next(handed) for _ in each] for each in some] for some in (lefts, results)
+        )
         return [
-            crossing_of(*loop, machine, factors, made)
-            for loop, factors, made in zip(loops, lefts, results, strict=True)
+            crossing_of(*loop, machine, *arrays)
+            for loop, *arrays in zip(loops, factors, sums, strict=True)
         ]
 
-    of_cube = crossings(list(own.arguments))
-
-    def build_cube(number: int, part: LoopPart, unit: IndexLike, place: IndexLike) -> None:
-        group, schedule = loops[number]
-        core = LoopCubeCore(group, schedule, rows_of(schedule, part), buffers, target)
-        core.place(of_cube[number], unit, place)
-        core.build()
-        meet_often(max(meetings) - meetings[number])
-
-    units = _for_parts(loops, build_cube)
-    if max(meetings):
-        # Blocks without work meet with the others where the launch has more.
-        with only_blocks(units, machine.cores - units):
-            meet_often(max(meetings))
+    units = _build_cube_cores(loops, crossings(list(own.arguments)), buffers, target)
+    if any(meetings_of_loop(*loop) for loop in loops):
         kernel.attributes[MEETS] = ir.UnitAttr.get()
     with ir.InsertionPoint(block):
         theirs = {n: block.arguments[ir.BlockArgument(v).arg_number] for n, v in buffers.items()}
-        of_vector, lane = crossings(list(block.arguments)), cce.get_sub_block_idx()
-
-        def build_vector(number: int, part: LoopPart, unit: IndexLike, place: IndexLike) -> None:
-            group, schedule = loops[number]
-            rows = rows_of(schedule, part)
-            core_schedule, count = of_vector_core(group, schedule, rows, machine)
-            core = LoopVectorCore(group, core_schedule, core_schedule.rows, theirs, target)
-            core.place(of_vector[number], unit, place, schedule, rows, lane if count > 1 else 0)
-            if count > 1:
-                core.build(core.first)
-            else:
-                choose(lane, 0, lambda: core.build(core.first), core.answer)
-
-        _for_parts(loops, build_vector)
+        _build_vector_cores(loops, crossings(list(block.arguments)), theirs, target)
         func.ReturnOp([])
     other.attributes[BLOCKS] = as_attribute(units)
     return units
+
+
+def _build_cube_cores(
+    loops: Loops,
+    crossings: Sequence[LoopCrossing],
+    buffers: Mapping[int, ir.Value],
+    target: Target,
+) -> int:
+    """Builds the program of cube cores; returns how many blocks share it. All of them meet equally
+    often, those of other loops and those without work with nothing to do."""
+    meetings = [meetings_of_loop(*loop) for loop in loops]
+
+    def build(number: int, part: LoopPart, unit: IndexLike, place: IndexLike) -> None:
+        group, schedule = loops[number]
+        core = LoopCubeCore(group, schedule, rows_of(schedule, part), buffers, target)
+        core.place(crossings[number], unit, place)
+        core.build()
+        meet_often(max(meetings) - meetings[number])
+
+    units = _for_parts(loops, build)
+    if max(meetings):
+        with only_blocks(units, target.machine.cores - units):
+            meet_often(max(meetings))
+    return units
+
+
+def _build_vector_cores(
+    loops: Loops,
+    crossings: Sequence[LoopCrossing],
+    buffers: Mapping[int, ir.Value],
+    target: Target,
+) -> None:
+    """Builds the program of the vector cores beside them.
+
+    Args:
+        buffers: arguments of that program in GM, by place.
+    """
+    lane = cce.get_sub_block_idx()
+
+    def build(number: int, part: LoopPart, unit: IndexLike, place: IndexLike) -> None:
+        group, of_cube = loops[number]
+        rows = rows_of(of_cube, part)
+        schedule, count = of_vector_core(group, of_cube, rows, target.machine)
+        core = LoopVectorCore(group, schedule, schedule.rows, buffers, target)
+        core.place(crossings[number], unit, place, of_cube, rows, lane if count > 1 else 0)
+        if count > 1:
+            core.build(core.first)
+        else:
+            choose(lane, 0, lambda: core.build(core.first), core.answer)
+
+    _for_parts(loops, build)
 
 
 def _for_parts(loops: Loops, build: Callable[[int, LoopPart, IndexLike, IndexLike], None]) -> int:
