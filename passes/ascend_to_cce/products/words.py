@@ -15,7 +15,7 @@ from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.products.parts import PartOfC
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import alloc, restride, subview, viewed
-from davinci.schedule.products.extras import COLUMN_WORDS
+from davinci.schedule.products.extras import WORDS_BYTES
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import BLOCK_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -37,9 +37,9 @@ class ScaleWords:
     def __init__(self, gm: ir.Value, product: Product, schedule: ProductSchedule) -> None:
         words = product.end.words
         assert words is not None, "a product that fixpipe does not scale"
-        size, held = words.columns * COLUMN_WORDS, words.held_bytes(schedule.tile.n)
+        size, held = words.columns * WORDS_BYTES, words.held_bytes(schedule.tile.n)
         came = alloc([size], element_type("s8"), "L1")
-        table = alloc([held // COLUMN_WORDS, SIDE], element_type("s64"), "FB")
+        table = alloc([held // WORDS_BYTES, SIDE], element_type("s64"), "FB")
         self.buffers = came, table
         self._table, self._together = table, words.together
         self._words = viewed(came, [words.columns, SIDE], element_type("s64"))

@@ -24,7 +24,7 @@ from davinci.operators.vector_program import TileStep, Value, VectorProgram
 from davinci.schedule.products.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
 from davinci.schedule.products.extras import (
     BUFFERS,
-    COLUMN_WORDS,
+    WORDS_BYTES,
     Company,
     Extra,
     FixpipeWords,
@@ -386,7 +386,7 @@ class Epilogue:
             return 0
         rows = BUFFERS * ceil_div(self.row_bytes(n), FRACTAL_BYTES)
         if self.words is not None:
-            rows += ceil_div(self.words.columns * COLUMN_WORDS, FRACTAL_BYTES)
+            rows += ceil_div(self.words.columns * WORDS_BYTES, FRACTAL_BYTES)
         fractals = {
             "L1": self.columns * (2 * n + 1) + self.matrices * (2 * m * n + 1) + rows,
             "L0A": (self.columns + BUFFERS * self.matrix_columns(m)) * m,

@@ -47,8 +47,8 @@ class Company:
         return self.digits and not self.columns
 
 
-COLUMN_WORDS = SIDE * 8
-"""Bytes of the words by which fixpipe scales a fractal's 16 columns."""
+WORDS_BYTES = SIDE * 8
+"""Bytes of the words by which fixpipe scales the 16 columns of a fractal, of 64 bits each."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class FixpipeWords:
 
     def held_bytes(self, columns: int) -> int:
         """Bytes of the buffer of fixpipe that tiles of so many fractals of columns need."""
-        return (self.columns if self.together else columns) * COLUMN_WORDS
+        return (self.columns if self.together else columns) * WORDS_BYTES
 
 
 @dataclass(frozen=True)

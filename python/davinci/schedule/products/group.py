@@ -32,7 +32,7 @@ from davinci.schedule.products.epilogue import (
     Epilogue,
     plain,
 )
-from davinci.schedule.products.extras import COLUMN_WORDS, Extra, FixpipeWords, begun_with_row
+from davinci.schedule.products.extras import WORDS_BYTES, Extra, FixpipeWords, begun_with_row
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.one_row import faster_way_round
 from davinci.schedule.products.product import Product, ProductResult
@@ -305,9 +305,9 @@ class _ProductReader(Followers):
         if f"{self.sums.dtype}2{made}v" not in machine.intrinsics.get("fixpipe", ()):
             raise NoSpace(f"{step.name} on {machine.name}, whose fixpipe does not scale")
         words = FixpipeWords(
-            ceil_div(self.c.shape[-1], SIDE), machine.buffer("FB").bytes // COLUMN_WORDS
+            ceil_div(self.c.shape[-1], SIDE), machine.buffer("FB").bytes // WORDS_BYTES
         )
-        if words.columns * COLUMN_WORDS > machine.buffer("L1").bytes * SHARE_OF_WORDS:
+        if words.columns * WORDS_BYTES > machine.buffer("L1").bytes * SHARE_OF_WORDS:
             raise NoSpace(f"scales of {self.c.shape[-1]} columns in L1")
         return [
             replace(extra, scale=False, words=words, members=step.members) if extra.scale else extra

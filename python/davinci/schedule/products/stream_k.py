@@ -114,8 +114,8 @@ def stream_k_of(
     price: LaunchPrice,
     least: float,
 ) -> StreamKProduct | None:
-    """The fastest way of those that promise most, on at most so many cores; None if none takes,
-    with its launch, so much less than `least` cycles that it is worth it."""
+    """The fastest way of those that promise most, on all of the cores; None if none takes, with its
+    launch, less than `least` cycles."""
     if not _can_stream(group, graph, split_cores):
         return None
     try:
