@@ -56,21 +56,10 @@ def schedule_with(
     first = replace(first, rest=rest, apart=machine.split)
     terms = terms_of(products_of(group, first, machine))
     fractals = sum(term.fractals for term in terms)
-    resident = fractals * FRACTAL_BYTES <= machine.buffers.L0B.bytes
-    first = replace(first, resident=resident)
+    first = replace(first, resident=_fit_l0b(fractals, machine))
     found: list[LoopSchedule] = []
     refused: NoSpace | None = None
-    ways = [first]
-    of_states = sum(term.fractals for term in terms if term.a != HANDED)
-    if not resident and 2 * of_states * FRACTAL_BYTES <= machine.buffers.L0B.bytes:
-        ways.append(replace(first, resident=True, passing=True))
-    if group.form(machine, joined=True).rows:
-        ways += [replace(schedule, joined=True) for schedule in ways]
-    if _can_be_turned(group, first):
-        ways += [replace(way, turned=True) for way in ways if not way.resident]
-    if shares and rows == 1 and "f16" in machine.intrinsics.get("load_gm_to_ca", ()):
-        ways += [replace(way, vector=True) for way in ways if way.resident]
-    for schedule in ways:
+    for schedule in _ways(group, first, machine):
         try:
             _require_room(group, schedule, machine, fractals, meeting)
         except NoSpace as error:
@@ -81,6 +70,30 @@ def schedule_with(
         assert refused is not None, "no way and no reason"
         raise refused
     return min(found, key=lambda schedule: schedule.cycles)
+
+
+def _fit_l0b(fractals: int, machine: Machine) -> bool:
+    """Whether L0B holds so many fractals of right factors."""
+    return fractals * FRACTAL_BYTES <= machine.buffers.L0B.bytes
+
+
+def _ways(group: LoopGroup, first: LoopSchedule, machine: Machine) -> list[LoopSchedule]:
+    """A first schedule and others of as many rows and lanes: right factors of states alone in L0B,
+    where not all fit, results side by side, right factors on the left of the cube, and left factors
+    of one row as vectors."""
+    ways = [first]
+    terms = terms_of(products_of(group, first, machine))
+    of_states = sum(term.fractals for term in terms if term.a != HANDED)
+    if not first.resident and _fit_l0b(2 * of_states, machine):
+        ways.append(replace(first, resident=True, passing=True))
+    if group.form(machine, joined=True).rows:
+        ways += [replace(way, joined=True) for way in ways]
+    if _can_be_turned(group, first):
+        ways += [replace(way, turned=True) for way in ways if not way.resident]
+    vectors = first.shares_lanes and first.rows == 1
+    if vectors and "f16" in machine.intrinsics.get("load_gm_to_ca", ()):
+        ways += [replace(way, vector=True) for way in ways if way.resident]
+    return ways
 
 
 def _can_be_turned(group: LoopGroup, schedule: LoopSchedule) -> bool:
