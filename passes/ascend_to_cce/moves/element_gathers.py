@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.dialects.cce import build as cce
-from davinci.mlir import NumberType, arith, ir
+from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.gathered_words import gather_by_words
 from davinci.passes.ascend_to_cce.moves.transfers import WORD_LANES, element_of
@@ -13,7 +13,6 @@ from davinci.passes.ascend_to_cce.tiles import (
     mark_scalar,
     portion_parts,
     share_blocks,
-    stretches,
     with_slots,
 )
 from davinci.passes.builder import (
@@ -28,7 +27,6 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.moves.element_gathers import ElementPlan
 from davinci.schedule.moves.portions import SLOTS
-from davinci.schedule.moves.transfers import blocks_of_run
 from davinci.units import BLOCK_BYTES, BYTE_BITS, round_up
 
 
@@ -56,35 +54,33 @@ class ElementBuilder:
         if schedule.scalar:
             mark_scalar(ir.InsertionPoint.current.block.owner)
         tiles = schedule.tiles
-        sizes = {size for _, of in stretches(tiles) for _, size in of(0)}
-        self.held = {size: self._buffers(size) for size in sizes}
+        self.buffers = [self._buffer(size) for size in schedule.buffers()]
         self.size = self._filled(self.gather.itemsize) if schedule.by_vectors else None
         self.zero = self._filled(0)
         times = self.gather.rows if schedule.parted else 1
         parts = portion_parts(tiles, self._tile, times)
         return max(1, share_blocks(parts, self.target, total=schedule.units, unroll=4 * SLOTS))
 
-    def _buffers(self, size: int) -> list[ir.Value]:
-        """The table of a tile, then places and results of each of its pieces."""
+    def _buffer(self, size: int) -> ir.Value:
+        """A buffer of `size` bytes, which the tiles of all sizes see as words of their own."""
+        byte = ir.IntegerType.get_signless(BYTE_BITS)
+        return with_slots(alloc([size], byte, "UB"), self.schedule.slots)
+
+    def _held(self, size: int) -> tuple[ir.Value, list[tuple[ir.Value, ir.Value]]]:
+        """The table of a tile of `size`, then places and results of each of its pieces."""
         elements, count = self.schedule.held(size)
         block = self.gather.block
-        shapes = [(round_up(elements, block), self.element)]
-        for _, wide in self._pieces(count):
-            shapes += [(round_up(wide, block), self.word), (round_up(wide, block), self.element)]
-        return [self._buffer(n, kind) for n, kind in shapes]
-
-    def _buffer(self, count: int, kind: NumberType) -> ir.Value:
-        """A buffer of whole blocks, whose bytes can be seen as other words."""
-        size = round_up(count * kind.width // BYTE_BITS, BLOCK_BYTES)
-        byte = ir.IntegerType.get_signless(BYTE_BITS)
-        raw = with_slots(alloc([size], byte, "UB"), self.schedule.slots)
-        return viewed(raw, [count], kind)
-
-    def _pieces(self, count: int) -> list[tuple[int, int]]:
-        """Where the pieces of a tile begin, and their lengths: a tile of less than a block is one,
-        whose copies are rounded up."""
-        block = self.gather.block
-        return blocks_of_run(count, block) if count >= block else [(0, count)]
+        table, *others = self.buffers
+        pieces = [
+            (
+                viewed(places, [round_up(wide, block)], self.word),
+                viewed(found, [round_up(wide, block)], self.element),
+            )
+            for (_, wide), places, found in zip(
+                self.gather.pieces(count), others[::2], others[1::2], strict=False
+            )
+        ]
+        return viewed(table, [round_up(elements, block)], self.element), pieces
 
     def _filled(self, number: IndexLike) -> ir.Value:
         """A block of one number."""
@@ -105,13 +101,12 @@ class ElementBuilder:
         if schedule.parted:
             begin = add(begin, start)
         elements, count = schedule.held(size)
-        table, *held = self.held[size]
+        table, held = self._held(size)
         first = self._loaded_from(first, elements)
         loaded = subview(table, [0], [elements])
         cce.copy(subview(self.table, [first], [elements]), loaded, round_up=True)
         base = self._filled(first)
-        for number, (offset, wide) in enumerate(self._pieces(count)):
-            places, found = held[2 * number : 2 * number + 2]
+        for (offset, wide), (places, found) in zip(gather.pieces(count), held, strict=True):
             at, whole = add(begin, offset), wide % gather.block == 0
             source = subview(self.places, [at], [wide])
             cce.copy(source, subview(places, [0], [wide]), round_up=not whole)

@@ -33,7 +33,9 @@ def test_oracle(seed: int) -> None:
     assert np.array_equal(found, gather.result)
 
 
-def gathered(table: np.ndarray, places: np.ndarray, axis: int) -> davinci.Executable:
+def gathered(
+    table: np.ndarray, places: np.ndarray, axis: int, machine: str = "ascend910", cores: int = 0
+) -> davinci.Executable:
     """Runs and checks a gather of elements: of rows of a table of rank 2 at places in each, or of a
     table of rank 1 or rows of few elements along `axis` 0."""
     element = f"{table.dtype.kind}{8 * table.itemsize}"
@@ -62,7 +64,7 @@ def gathered(table: np.ndarray, places: np.ndarray, axis: int) -> davinci.Execut
         : (tensor<{a}x{element}>, tensor<{p}x1xi32>) -> tensor<{result}x{element}>
       return %r : tensor<{result}x{element}>
     }}"""
-    executable = davinci.compile(text, precision="fp32")
+    executable = davinci.compile(text, precision="fp32", machine=machine, cores=cores)
     (found,) = executable.run(table, places).values()
     expected = np.take_along_axis(table, places, 1) if axis else table[places]
     np.testing.assert_array_equal(found, expected)
@@ -76,6 +78,16 @@ def test_elements_by_words(dtype: type, rows: int, row: int, count: int) -> None
     rng = np.random.default_rng(row)
     table = rng.integers(-100, 100, (rows, row)).astype(dtype)
     gathered(table, rng.integers(0, row, (rows, count)).astype(np.int32), 1)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.int64])
+def test_tiles_of_two_sizes(dtype: type, machine: str) -> None:
+    """Tiles of 9 rows and of 8, or of other uneven parts, take turns on the same buffers: i64 of
+    two sizes did not fit UB on the 310."""
+    rng = np.random.default_rng(17)
+    table = rng.integers(-100, 100, (17, 119 * 17)).astype(dtype)
+    gathered(table, rng.integers(0, 119 * 17, (17, 272)).astype(np.int32), 1, machine, 2)
 
 
 def test_two_accesses_an_element() -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from davinci.machine import Machine, prices
 from davinci.operators.tensors import Tensor
@@ -37,6 +38,10 @@ VECTOR_BYTES = {2: "b16", 4: "b32"}
 SCALAR_OPERATIONS = 10
 """Operations by which the scalar unit finds an element's address, takes its place out of a word and
 puts it into one, and counts, besides accesses."""
+
+NUMBERS = 3
+"""Blocks of UB that hold one number each: the table's first place, zero, and an element's bytes or
+the table's last place."""
 
 WORD_BYTES = 8
 """Bytes of the widest word that the scalar unit loads and stores."""
@@ -67,6 +72,12 @@ class ElementGather:
     def block(self) -> int:
         """Elements that are whole blocks of 32 bytes, and whose places are."""
         return BLOCK_BYTES // min(self.itemsize, PLACE_BYTES)
+
+    def pieces(self, count: int) -> list[tuple[int, int]]:
+        """Where the pieces of a tile's `count` results begin, and their lengths: whole blocks and a
+        last one that overlaps them; a tile of less than a block is one piece, whose copies are
+        rounded up."""
+        return blocks_of_run(count, self.block) if count >= self.block else [(0, count)]
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,19 @@ class ElementSchedule:
         """Elements of the table and of the result of a tile of `size`."""
         gather = self.gather
         return (gather.row, size) if self.parted else (size * gather.row, size * gather.count)
+
+    def buffers(self) -> list[int]:
+        """Bytes of the buffers on which tiles of all sizes take turns: the table's, then places and
+        results of each piece of a tile."""
+        gather, tiles = self.gather, self.tiles
+        sizes = ([tiles.size] if tiles.count else []) + ([tiles.tail] if tiles.tail else [])
+        held = [self.held(size) for size in sizes]
+        pieces = [[wide for _, wide in gather.pieces(count)] for _, count in held]
+        counts = [(max(elements for elements, _ in held), gather.itemsize)]
+        for wide in map(max, zip_longest(*pieces, fillvalue=0)):
+            counts += [(wide, PLACE_BYTES), (wide, gather.itemsize)]
+        block = gather.block
+        return [round_up(round_up(n, block) * each, BLOCK_BYTES) for n, each in counts]
 
     def __str__(self) -> str:
         what = "parts" if self.parted else "rows"
@@ -170,9 +194,9 @@ def _schedules(gather: ElementGather, machine: Machine, cores: int) -> Iterator[
     block, size = gather.block, gather.itemsize
     each = size + PLACE_BYTES
     for slots in (1, SLOTS):
-        room = machine.buffers.UB.bytes // slots - 2 * BLOCK_BYTES
-        room -= 2 * block * each + BLOCK_BYTES  # a last block, and what the table is rounded by
-        quantum = ceil_div(block, gather.count)
+        room = (machine.buffers.UB.bytes - NUMBERS * BLOCK_BYTES) // slots
+        room -= block * (each + size)  # a last block, and what the table is rounded up by
+        quantum = min(gather.rows, ceil_div(block, gather.count))
         width = gather.row * size + gather.count * each
         least = ceil_div(LEAST_BYTES, width)
         if room // width >= quantum:
@@ -218,7 +242,7 @@ def gathered_cycles(gather: ElementGather, count: int, by_vectors: bool, machine
             accesses = 3 * count
         accesses = prices.scalar_accesses(machine, accesses, "UB")
         return accesses + count * SCALAR_OPERATIONS * machine.scalar.issue_cycles
-    pieces = len(blocks_of_run(count, gather.block))
+    pieces = len(gather.pieces(count))
     words = ceil_div(round_up(count, gather.block) * PLACE_BYTES, REPEAT_BYTES)
     lanes = ceil_div(count * gather.itemsize, REPEAT_BYTES)
     placed = sum(prices.vector(machine, name, "s32", words, pieces) for name in ("vsub", "vmul"))
