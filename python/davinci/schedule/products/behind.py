@@ -54,6 +54,11 @@ class Behind:
     made: int
     whole_rows: bool
 
+    @property
+    def reduces(self) -> bool:
+        """Whether rows of C are reduced."""
+        return any(node.name == "reduce" for node in self.graph.nodes)
+
 
 def add_followers(made: Graph, graph: Graph, known: dict[int, int]) -> tuple[int, ...]:
     """Adds to a graph all that the outputs of a group need, whether it stands behind a product or

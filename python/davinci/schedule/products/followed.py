@@ -43,7 +43,9 @@ def pays(
     """
     cube, vector, behind = for_cube(chip), for_vector(chip), group.behind
     assert behind is not None, "a group of a product alone"
-    if behind.whole_rows and from_memory:
+    if behind.whole_rows and (from_memory or not behind.reduces):
+        # Rows that end inside a block and are not reduced go to the next kernel for less: it takes
+        # whole blocks of several of them at a time.
         return False
     product, alone = group.product, replace(group.product, whole_rows=False)
     try:
