@@ -21,7 +21,8 @@ Products take elementwise operators that follow them (`product_grouping`), and t
 rows of what lies in fractals where that takes less time (`sums_by_cube`). Other operators join the
 group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector.schedule`), no cycle of kernels comes out and the estimate says that it
-takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
+takes no longer; grown groups are weighed with those that they read once more. What only lives
+inside a group never sees GM. An operator alone is a group of one.
 Broadcasts, reshapes and slices are made anew for each of their users, so that they end in the group
 that needs them (`group_preparation`). Values of which windows overlap are computed once, by a
 kernel of their own, where that takes less time than for each window (`overlapping_windows`). Equal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -52,6 +53,10 @@ class FusedGroup:
 
 KNOWN_KEPT = 20_000
 """Groups of which a judge knows what they cost."""
+
+
+GROWN_PAYS = 0.9
+"""What one kernel may take of the estimate of two grown groups, which overlap where phases do."""
 
 
 class Judge:
@@ -121,6 +126,7 @@ class Grouping:
             if is_candidate(op):
                 self._join(op)
         self._join_ends()
+        self._join_grown()
         self._merge_reshapes()
         self._growing = False
         for group in dict.fromkeys(self._group.values()):
@@ -288,6 +294,21 @@ class Grouping:
                 if producer is not None:
                     self._try(op, chain, [producer])
 
+    def _join_grown(self) -> None:
+        """Lets whole groups join what they read: an operator that read it may have found no profit
+        in that alone, which what has joined it since then shares. One kernel has to take clearly
+        less time than both as phases of one launch."""
+        if not self._fuse:
+            return
+        for op in self._ops:
+            for producer in self._producers[op]:
+                groups = (self._group[producer], self._group[op])
+                if groups[0] is groups[1] or not all(map(self._computes, groups)):
+                    continue
+                apart = sum(self._cycles_of(group) or 0 for group in groups)
+                most = GROWN_PAYS * (apart - self._judge.launch + self._judge.phase)
+                self._try(op, [], [producer], most)
+
     def _merge_reshapes(self) -> None:
         """Makes one of the equal reshapes of a group: at its beginning they are views, and several
         would be as many arrays that have no axis in common."""
@@ -336,9 +357,9 @@ class Grouping:
             producer = defining_op(producer.operands[0])
         return chain, producer if producer is not None and is_candidate(producer) else None
 
-    def _try(self, op: Op, chain: list[Op], producers: list[Op]) -> bool:
+    def _try(self, op: Op, chain: list[Op], producers: list[Op], most: float = math.inf) -> bool:
         """Joins an operator's group with operators in front of it, if one kernel can hold all of
-        them in no more time."""
+        them in no more time, and in `most` cycles where there is such a limit."""
         own = self._group[op]
         others = [self._group[producer] for producer in producers]
         if own in others:
@@ -359,7 +380,7 @@ class Grouping:
                 return False
         if cycles is None or (others and len(apart) > 1 and cycles > sum(apart)):
             return False
-        if self._repeats_apart(links, cycles - sum(apart)):
+        if cycles > most or self._repeats_apart(links, cycles - sum(apart)):
             return False
         joined = FusedGroup(ops)
         self._weighed[joined] = cycles

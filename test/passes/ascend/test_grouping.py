@@ -179,3 +179,28 @@ def test_parts_of_a_value_that_are_results_are_one_kernel() -> None:
     assert len(executable.profile["launches_list"]) <= 2
     np.testing.assert_array_equal(a, x[:31:-1])
     np.testing.assert_array_equal(c, x[None, 31::-1])
+
+
+def test_a_maximum_joins_a_softmax_that_has_grown() -> None:
+    """A difference alone saves nothing with the maximum that it reads, but the softmax that it has
+    become part of does: rows of 14 numbers are loaded once."""
+    shape, rows = "512x80x14", "512x14"
+    text = f"""func.func @main(%x: tensor<{shape}xf32>) -> tensor<{shape}xf32> {{
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %least) applies stablehlo.maximum across dimensions = [1]
+      : (tensor<{shape}xf32>, tensor<f32>) -> tensor<{rows}xf32>
+  %n = stablehlo.broadcast_in_dim %m, dims = [0, 2] : (tensor<{rows}xf32>) -> tensor<{shape}xf32>
+  %d = stablehlo.subtract %x, %n : tensor<{shape}xf32>
+  %e = stablehlo.exponential %d : tensor<{shape}xf32>
+  %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<{shape}xf32>, tensor<f32>) -> tensor<{rows}xf32>
+  %t = stablehlo.broadcast_in_dim %s, dims = [0, 2] : (tensor<{rows}xf32>) -> tensor<{shape}xf32>
+  %y = stablehlo.divide %e, %t : tensor<{shape}xf32>
+  return %y : tensor<{shape}xf32>
+}}"""
+    x = np.random.default_rng(0).standard_normal((512, 80, 14)).astype(np.float32)
+    count, (y,) = launches(text, x)
+    assert count == 1
+    expected = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(y, expected / expected.sum(1, keepdims=True), rtol=1e-5)
