@@ -59,17 +59,19 @@ def pays(
     except NoSpace:
         return False
     others = meeting_cycles(chip, cores) + apart
+    try:
+        beside = cycles_with(behind, product, schedule, of_parts, cores, vector)
+    except NoSpace:
+        beside = math.inf
+    if beside * GAIN < cycles + others:
+        return True
+    if behind.reduces:
+        return False  # rows are not reduced while parts of k are added up
     price = LaunchPrice(cube)
     least = price.cycles(cores) + (cycles + others) / GAIN
     split = split_of(group, graph, SplitCores(cube, vector), cores, Wanted(), price, least)
     # A split product alone takes as long, but for what follows, and that is then another phase.
-    if split is not None and split.cycles <= cycles:
-        return True
-    try:
-        beside = cycles_with(behind, product, schedule, of_parts, cores, vector)
-    except NoSpace:
-        return False
-    return beside * GAIN < cycles + others
+    return split is not None and split.cycles <= cycles
 
 
 def _found(product: Product, cube: Machine, cores: int) -> tuple[float, ProductSchedule]:
