@@ -107,4 +107,4 @@ EXITS_THAT_ARE_NONE = [
     ),
     ("copy", [memref("8", "i64", "L1"), memref("8", "i64", "FB")], "", "a multiple of 128 bytes"),
 ]
-"""The same of fixpipe that scales, and of copies to its buffer."""
+"""Operands that `fixpipe_scaled` and copies to FB refuse, with a part of the message."""

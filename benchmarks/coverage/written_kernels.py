@@ -81,7 +81,7 @@ class WrittenOutcomes:
 
     @property
     def kernels(self) -> int:
-        """All kernels of the network."""
+        """The number of kernels of the network, whatever came of them."""
         return self.verified + len(self.unverified) + len(self.refused)
 
     @property

@@ -34,7 +34,7 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Turned(Shape):
-    """The same with B as rows of k."""
+    """A shape of a product whose B is stored transposed, [n, k]."""
 
     @property
     def text(self) -> str:

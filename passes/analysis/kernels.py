@@ -14,7 +14,7 @@ from davinci.operators import products
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 
 LOOP = "scf.for"
-"""Of kernels on tensors: a loop whose steps stay on cores."""
+"""The operation that, in a kernel on tensors, is a loop whose steps all run on the cores."""
 
 CORES = "ascend.cores"
 """Of a kernel that shares launches: the number of cores that it is made for."""

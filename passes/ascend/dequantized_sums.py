@@ -83,7 +83,7 @@ class ScaledSums(QuantizedPart):
 
     @property
     def tensor(self) -> Tensor:
-        """As the product lies."""
+        """The value as f16, in the shape and layout of the product's result."""
         return replace(tensor_of(self.product.results[0].type), element="f16")
 
     @property

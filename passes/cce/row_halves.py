@@ -69,7 +69,7 @@ Owned = Mapping[ir.Value, Owners]
 """By buffer."""
 
 Cuts = Mapping[Op, WorkCut | None]
-"""How each operation is cut; None: both cores do all of it."""
+"""The cut of each operation between both vector cores; None where both do all of it."""
 
 Build = Callable[[Sequence[ir.Value]], None]
 """Builds an operation on parts of its operands."""
@@ -222,7 +222,7 @@ def _is_whole(view: BufferView, dimension: int, at: int) -> bool:
 
 
 def find_cuts(ops: Sequence[Op]) -> Cuts:
-    """How the vector operations of a kernel are cut in two.
+    """The cut in two of each vector operation of a kernel.
 
     Args:
         ops: all that access UB.

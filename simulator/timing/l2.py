@@ -205,7 +205,7 @@ class L2:
         return Served(total, parts_of, self._common, self._ends)
 
     def foretell(self, rounds: Sequence[Sequence[Touched]], cuts: Sequence[Cut]) -> Served:
-        """What `launch` would return; the L2 stays as it is."""
+        """Returns what `launch` would return, and leaves the L2 as it is."""
         other = copy(self)
         other._dirty, other._used = self._dirty.copy(), self._used.copy()
         other._steps = self._steps.copy()

@@ -1,8 +1,9 @@
 """How far the blocks of a round have come with their bytes, by cycle.
 
 Cube and vector cores of one block wait for each other: what these read those have made before.
-Which transfers of a round are at the same time is known of a first time line, in which the L2 holds
-nothing; between two of its cycles each block moves what it moves there.
+Which transfers of a round are at the same time is known from a time line made before: a first one
+as if the L2 held nothing, then one with what the L2 has by that. Between two of its cycles each
+block moves what it moves there.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def build_loops_beside(
     own, block = (each.regions[0].blocks[0] for each in (kernel, other))
 
     def crossings(arguments: Sequence[ir.Value]) -> list[LoopCrossing]:
-        """Of each loop, given the arguments of a program."""
+        """The crossing of each loop, made of the last arguments of a program."""
         handed = iter(arguments[-sum(map(len, (*lefts, *results))) :])
         factors, sums = (
             [[next(handed) for _ in each] for each in some] for some in (lefts, results)
@@ -180,7 +180,7 @@ def rows_of(schedule: LoopSchedule, part: LoopPart) -> int:
 
 
 def meetings_of_loop(group: LoopGroup, schedule: LoopSchedule) -> int:
-    """How often the cube cores of a loop meet in all of its steps."""
+    """The number of times that a loop's cube cores meet in all of its steps."""
     return group.steps * meetings_of(group) if schedule.shares_lanes else 0
 
 

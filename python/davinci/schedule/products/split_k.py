@@ -72,6 +72,18 @@ class PartsOfK:
         size = ceil_div(k, most * SIDE) * SIDE
         return PartsOfK(k // size, size, k % size)
 
+    @staticmethod
+    def given(k: int, count: int, cores: int) -> PartsOfK:
+        """The parts if there are to be exactly `count`, for so many cores.
+
+        Raises:
+            NoSpace: k has no such parts, or there are fewer cores.
+        """
+        cut = PartsOfK.of(k, count)
+        if not 2 <= count == cut.total <= cores:
+            raise NoSpace(f"{count} parts of a k of {k}")
+        return cut
+
     @property
     def total(self) -> int:
         """The number of parts that k is cut into; a last part that is shorter counts as one."""
@@ -229,9 +241,7 @@ def given_split(
     parts = part.choice.parts
     if part.cores > cores or not can_be_split(group, graph, split_cores):
         raise NoSpace(f"a product in {parts} parts of k on {part.cores} cores, of {cores}")
-    cut = PartsOfK.of(group.product.k, parts)
-    if not 2 <= parts == cut.total <= part.cores:
-        raise NoSpace(f"{parts} parts of a k of {group.product.k}")
+    cut = PartsOfK.given(group.product.k, parts, part.cores)
     found = faster_form(group, graph, split_cores, part.cores, cut, Wanted(), math.inf)
     if found is None:
         raise NoSpace(f"a product in {parts} parts of k, or their sum")

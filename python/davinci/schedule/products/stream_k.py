@@ -93,7 +93,7 @@ class GroupOfRows:
 
     @staticmethod
     def of(graph: Graph, axes: RowAxes, start: int, stop: int, machine: Machine) -> GroupOfRows:
-        """These rows of a group.
+        """The part of a group that computes its rows `start` to `stop - 1`.
 
         Raises:
             NoSpace: they are no product with what can be done on its way.
@@ -243,7 +243,8 @@ class _Weighing:
     def _split(
         self, others: GroupOfRows, in_l2: bool, parts: int, most: float
     ) -> SplitProduct | None:
-        """How the other rows are computed, in less than `most` cycles."""
+        """The way to compute the rows behind the whole ones, with k in `parts` parts, or in as many
+        as take least time if 0; None if none takes less than `most` cycles."""
         split_cores, graph, group = self.split_cores, others.graph, others.group
         if in_l2:
             split_cores = replace(split_cores, machine=within_l2(split_cores.machine))
@@ -251,7 +252,5 @@ class _Weighing:
         if not parts:
             least = most + price.cycles(self.cores)
             return split_of(group, graph, split_cores, self.cores, self.wanted, price, least)
-        cut = PartsOfK.of(group.product.k, parts)
-        if not 2 <= parts == cut.total <= self.cores:
-            raise NoSpace(f"{parts} parts of a k of {group.product.k}")
+        cut = PartsOfK.given(group.product.k, parts, self.cores)
         return faster_form(group, graph, split_cores, self.cores, cut, Wanted(), most)
