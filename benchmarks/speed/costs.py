@@ -49,7 +49,7 @@ SMALL = (
     "resnet18,resolution=64",
 )
 SCALAR = "scalar unit"
-WORST = 12
+WORST = 20
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def estimates(
             ways = schedules_of(groups, described, taken)
             yield symbol_name(function), "loop", max(way.cycles for way in ways)
         elif is_group(function):
-            kind, cycles = estimate_of(group_of(function).graph, described, cores)
+            kind, cycles = estimate_of(group_of(function, described).graph, described, cores)
             yield symbol_name(function), kind, cycles
         else:
             yield symbol_name(function), SCALAR, 0
