@@ -54,7 +54,9 @@ def _is_product(value: ir.Value) -> bool:
 
 
 def _is_row(value: ir.Value, foldable: set[ir.Value]) -> bool:
-    """Whether a value is one row, known at compile time, for all rows of a matrix."""
+    """Whether a value is one row, known at compile time, for all rows of a matrix: a constant of
+    alike rows, or a broadcast of what follows from constants and results that can be computed now
+    (`foldable`)."""
     owner = defining_op(value)
     if owner is None:
         return False

@@ -203,7 +203,10 @@ class _Rebuilding:
         return self._made[end, box]
 
     def _needed(self, key: tuple[ir.Value, Box]) -> list[tuple[ir.Value, Box] | None]:
-        """The parts that a part is made from."""
+        """What a part of a value, in a box, is made from: the larger part that it is cut out of, or
+        a part of each operand of its operation, None for those of which nothing is read.
+
+        Nothing is needed of values that are not computed anew: the part is cut out of them."""
         value, box = key
         outer = self._part.outer.get(key, box)
         if outer != box and (value, outer) in self._part.rules:
@@ -217,6 +220,8 @@ class _Rebuilding:
     def _emitted(
         self, key: tuple[ir.Value, Box], needed: Sequence[tuple[ir.Value, Box] | None]
     ) -> ir.Value:
+        """Emits the operations of a part, given what it is made from (`_needed`), in front of the
+        chain; slices of values that are there already are marked as read in place."""
         value, box = key
         ops = TensorOps()
         argument = isinstance(value, ir.BlockArgument)

@@ -159,8 +159,12 @@ def joins_rows(op: Op) -> bool:
 
 
 def keeps_zero(op: Op, beside: Mapping[ir.Value, float] | None = None) -> bool:
-    """Whether the result is zero where operands are, those apart that are one value everywhere, and
-    those of which it is said what they are (`beside`)."""
+    """Whether an elementwise result is zero wherever its operands are.
+
+    Args:
+        beside: operands that are no zeros there, but this one number each, as are all that are one
+            number everywhere.
+    """
     numbers = []
     for operand in op.operands:
         known = (beside or {}).get(operand, full_value(operand))

@@ -21,7 +21,15 @@ that is taken."""
 def chosen(
     plans: list[Staged], name: str, storages: list[Storage], line_bytes: int
 ) -> tuple[Staged, Plan]:
-    """The one of several plans that a plan of that name is, and the offsets of storages in it."""
+    """The best of several orders of launches, and the offsets of storages in it.
+
+    Args:
+        plans: orders of the launches, with their cycles.
+        name: of the option `plan`: `balanced` takes the fewest cycles x bytes of the arena, any
+            other one the fewest bytes, and of equal ones the fewest cycles.
+        storages: what lies in the arena.
+        line_bytes: what offsets are multiples of.
+    """
     placed = [place(staged, storages, line_bytes) for staged in plans]
 
     def weighed(number: int) -> tuple[float, float]:

@@ -102,6 +102,8 @@ class TensorOps:
     def _fold(
         self, name: str, operands: Sequence[ir.Value], result: Tensor, attrs: dict[str, Any]
     ) -> Array | None:
+        """The values of a result whose operands are all constants; None for others, for products,
+        and where operands or result have too many bytes to be computed now."""
         if (not operands and name != "iota") or f"ascend.{name}" in ON_CUBE:
             return None
         most = REPEATED_BYTES if name == "broadcast" else FOLD_BYTES

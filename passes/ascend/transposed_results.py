@@ -81,7 +81,11 @@ class TransposedResult:
             if op.name in PRODUCTS:
                 m, n = tensor_of(value.type).shape[-2:]
                 alone = tensor_of(value.type).count == m * n
-                legal = alone and turns(transpose, m, n) and all(lies_so(x, m, n) for x in steps)
+                legal = (
+                    alone
+                    and turns(transpose, m, n)
+                    and all(combines_matrix(x, m, n) for x in steps)
+                )
                 return TransposedResult(op, tuple(reversed(steps))) if legal else None
             carried = value if op.name == RESHAPE else None
             if is_elementwise(op):
@@ -175,8 +179,10 @@ def turns(transpose: Op, m: int, n: int) -> bool:
     return rotated and math.prod(shape[dim] for dim in order[:first]) == n
 
 
-def lies_so(step: Op, m: int, n: int) -> bool:
-    """Whether what is repeated for a step has rows and columns of [m, n], with ones in front."""
+def combines_matrix(step: Op, m: int, n: int) -> bool:
+    """Whether an elementwise step can as well be applied to a transposed matrix [m, n]: its result
+    has that shape, perhaps with ones in front, or what it combines the matrix with (`is_beside`)
+    is one number each."""
     shape = tensor_of(step.results[0].type).shape
     numbers = all(full_value(v) is not None for v in step.operands if is_beside(v))
     return numbers or (shape[-2:] == (m, n) and math.prod(shape) == m * n)

@@ -237,7 +237,13 @@ class Softmax:
         return buffers.get(SPREAD_OUT)
 
     def _scratch(self, work: BufferSteps, rows: int, above: int) -> list[ir.Value]:
-        """The two buffers of a fold; each row of a line has its part of them."""
+        """The two scratch buffers of a fold. Several rows of fractals may be folded in one line of
+        instructions, each in its part of the buffers.
+
+        Args:
+            rows: of fractals that are folded here.
+            above: rows of fractals of the same line whose parts come first.
+        """
         parts = []
         for buffer, name in ((self.shared.take(), FIRST), (self.second, SECOND)):
             count = work.scratch[name]

@@ -154,7 +154,14 @@ class Extras:
                     repeat_row(came, buffers[extra.value], columns, lanes)
 
     def add(self, event: Add, sums: ir.Value, false: ir.Value) -> None:
-        """Adds to columns of a tile in L0C what the cube adds."""
+        """Has mads add to columns of a tile in L0C the extras that the cube adds: a column, once a
+        tile, or a matrix.
+
+        Args:
+            event: which columns.
+            sums: the tile in L0C.
+            false: the i1 of mads that add to what is there.
+        """
         if self.column is not None and event.n.start == 0:
             with serving(*self._of_column):
                 self.column.add(event, sums, false)

@@ -97,6 +97,8 @@ class SortBuilder:
         return restride(self.buffers[name, kind], [rows, width - place], [width, 1], offset)
 
     def _load(self, first: IndexLike, rows: int) -> None:
+        """Loads so many rows of keys from `first` on, and of numbers where there are any: these
+        stand once for each of `groups` rows, so that row i has those of i modulo `groups`."""
         self._load_rows(0, first, 0, rows)
         if len(self.loaded) == 1:
             return

@@ -112,6 +112,9 @@ class _Search:
         return self._best()
 
     def found(self) -> CoreCount:
+        """The count of fewest cycles among those that were weighed: it climbs down from the best
+        one so far, to neighbours in the ladder, to half and to twice as many, until none of them is
+        new."""
         most = self.all_of_them()
         quarter = self._at_most(self._cores / 4)
         self._try(quarter)
@@ -142,6 +145,8 @@ class _Search:
         return max(n for n in self._ladder if n <= max(1.0, count))
 
     def _try(self, count: int) -> None:
+        """Weighs the kernel on so many cores, unless it has been; a count that is certainly slower
+        than the best one, or that has no kernel, costs infinitely much."""
         if count in self._totals:
             return
         limit = self._best().total - self._price.cycles(count)
@@ -155,6 +160,7 @@ class _Search:
             self._note(count, found)
 
     def _note(self, count: int, found: Weighed) -> None:
+        """Remembers what was weighed for a count, with its cycles and those of its launch."""
         self._found[count] = found
         cores = found.on(count)
         price = self._price.cycles(cores) + found.apart * self._price.apart(cores)

@@ -108,6 +108,15 @@ class Followers:
             raise NoSpace(f"{array} in parts of blocks")
 
     def record(self, node: Node) -> Operand | Whence:
+        """Writes the steps of an operator behind the product into the program.
+
+        Returns:
+            the value or number that it makes, or, of an array that is only reshaped, whence it
+            comes.
+
+        Raises:
+            NoSpace: it cannot be computed on tiles of C.
+        """
         result = self.graph.arrays[node.result]
         self.program.serving = node.members
         if node.name == "reshape":
@@ -185,6 +194,8 @@ class Followers:
         return self.program.step(name, [source, value], DTYPE_OF[result.element])
 
     def _reshaped(self, node: Node, result: Tensor) -> Operand | Whence:
+        """The operand itself: a reshape of what is computed keeps C's rows, one of an input is
+        noted."""
         operand = self.known[node.values[0]]
         if isinstance(operand, Whence):
             return Whence(operand.number, result.shape)
@@ -212,6 +223,8 @@ class Followers:
         return self._extra(operand.number, row=True, batch=batch > 1 or self.matrices > 1)
 
     def _operand(self, operand: int | Scalar) -> Operand:
+        """An operand as the program has it: a number, a value of C's form, or an input, which
+        becomes an extra of all elements of C, or of a row where C is one."""
         if isinstance(operand, Scalar):
             return operand.value
         found = self.known[operand]
@@ -229,6 +242,13 @@ class Followers:
         return self._extra(found.number, row=False, batch=True)
 
     def _extra(self, number: int, row: bool, batch: bool) -> Value:
+        """The program's input for an array beside C, the same one for each use.
+
+        Args:
+            number: of the array in the graph.
+            row: whether it is a row for all rows of C.
+            batch: whether each matrix has its own.
+        """
         key = number, row
         array = self.graph.arrays[number]
         bytes_of_row = row and array.element == BYTES

@@ -115,6 +115,8 @@ class Graph:
         return [row for values in (self.inputs, self.outputs) for row in self._rows(values)]
 
     def _rows(self, values: list[int]) -> Iterator[list[int]]:
+        """Those of some values that lie in runs of neighbouring windows of one array, a list for
+        each run, in the order in which they lie in memory."""
         alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for value in values:
             window, shape = self.windows.get(value), self.arrays[value].shape

@@ -43,6 +43,7 @@ def shareable(graph: Graph) -> list[tuple[int, int]]:
 
 
 def _of_product(graph: Graph) -> list[tuple[int, int]]:
+    """The pairs of `shareable` for a product: an output may be where an array beside C is."""
     group = read_group(graph)
     extras = [v for v in group.extras if v not in group.factors]
     outputs = [v for v in group.outputs if not _is_ragged(graph.arrays[v])]

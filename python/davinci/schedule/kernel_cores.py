@@ -134,6 +134,8 @@ def _has_pieces(graph: Graph) -> bool:
 
 
 def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
+    """Whether the scalar unit moves elements in some part of a kernel, in the plan for so many
+    cores."""
     if any(is_pool(node) or is_product(node) for node in graph.nodes):
         return False
     plans = [each.plan for each in plans_of(partings_of(graph), machine, cores)]
@@ -197,6 +199,8 @@ def weigher_of(
 
 
 def _weigh_pool(pool: Pool, machine: Machine) -> Weigh:
+    """A function that weighs a pool on a number of cores, without a limit."""
+
     def weigh(count: int, most: float) -> Weighed:
         schedule = pool_choice.choose(pool, machine, count)
         return Weighed(schedule.cycles, schedule.cores, schedule)
@@ -205,6 +209,8 @@ def _weigh_pool(pool: Pool, machine: Machine) -> Weigh:
 
 
 def _weigh_attention(attention: Attention, machine: Machine, cores: int) -> Weigh:
+    """A function that weighs attention on a number of cores, at most `cores`, without a limit."""
+
     def weigh(count: int, most: float) -> Weighed:
         schedule = attention_choice.quickly(attention, machine, count, cores)
         cycles, blocks = attention_choice.cycles_and_units(attention, schedule, machine, count)
@@ -245,6 +251,8 @@ def _stores_elements(schedule: object) -> bool:
 
 
 def _weigh_parts(graph: Graph, machine: Machine, algorithm: str, meets: bool) -> Weigh:
+    """A function that weighs the independent parts of a vector or movement kernel on cores that
+    they share: the slowest of them counts."""
     partings = partings_of(graph)
 
     def weigh(count: int, most: float) -> Weighed:

@@ -96,6 +96,7 @@ def shape_of_number(node: Node, place: int, graph: Graph) -> tuple[int, ...]:
 
 
 def _operand(node: Node, place: int, graph: Graph) -> Tensor:
+    """The shape and type of an operand; a number has those with which it stands for an array."""
     operand = node.operands[place]
     if not isinstance(operand, Scalar):
         return graph.arrays[operand]

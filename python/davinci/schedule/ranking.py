@@ -55,6 +55,11 @@ def ways_of(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
 
 
 def _products(graph: Graph, machine: Machine, cores: int) -> list[ProductSchedule]:
+    """Schedules of a product, that of fewest estimated cycles first.
+
+    Raises:
+        NoSpace: none fits, or the product is empty.
+    """
     product = read_group(graph, machine).product
     if not (product.batch and product.m and product.k and product.n):
         raise NoSpace("a product of nothing")

@@ -104,6 +104,11 @@ def read(path: str, machine: str = "") -> ScheduleFile:
 
 
 def _parsed(path: str) -> ScheduleFile:
+    """The file of schedules at a path.
+
+    Raises:
+        InputError: it is not one; the first place that is wrong is named.
+    """
     try:
         return FILE.validate_json(text(path))
     except pydantic.ValidationError as error:

@@ -159,6 +159,7 @@ def _crossing(nodes: Sequence[Node]) -> set[int]:
 
 
 def _has_space(graph: Graph) -> bool:
+    """Whether a group has one iteration space."""
     try:
         space_of(graph)
     except NoSpace:
@@ -167,6 +168,8 @@ def _has_space(graph: Graph) -> bool:
 
 
 def _part(regions: Regions, nodes: Sequence[Node]) -> Part:
+    """Some nodes of regions as a graph of its own, with values renumbered, and its places among the
+    inputs and outputs of the group."""
     graph, made = regions.graph, Graph()
     number: dict[int, int] = {}
 
@@ -257,6 +260,12 @@ def _chosen(
     algorithm: str,
     meets: bool,
 ) -> list[PlannedPart]:
+    """The plans of the parts for which choices are given, on as many cores as these say.
+
+    Raises:
+        NoSpace: no parting has so many parts, they want more cores than there are, or a choice is
+            one of another kind of group.
+    """
     parts = next((parts for parts in partings if len(parts) == len(choices)), None)
     if parts is None:
         raise NoSpace(f"choices for {len(choices)} parts of a group that has {len(partings[0])}")
@@ -285,6 +294,7 @@ def part_choice(planned: PlannedPart) -> PartChoice:
 
 
 def _choice(plan: GroupPlan, cores: int) -> PartChoice:
+    """What was decided in a plan on so many cores, as data that can be saved."""
     if isinstance(plan, VectorPlan):
         return PartChoice(cores=cores, choice=plan.schedule.choice)
     choice = SortChoice() if isinstance(plan, SortPlan) else MovesChoice()

@@ -138,6 +138,8 @@ class StagePrices:
         return self._known[tasks]
 
     def _shared(self, numbers: tuple[int, ...]) -> LaunchStage | None:
+        """The stage in which the cores are dealt to some tasks so that the slowest one is fastest;
+        None where they have too few cores, or a task has its cores for itself."""
         tasks = [self.tasks[number] for number in numbers]
         if len(tasks) > self.cores or not all(task.shares for task in tasks):
             return None
@@ -299,6 +301,7 @@ def in_groups(prices: StagePrices, groups: int) -> list[LaunchStage]:
 
 
 def _as_stages(prices: StagePrices, numbers: Sequence[int]) -> list[LaunchStage]:
+    """Tasks as one stage, or, where they cannot be one, as those of either half of them."""
     stage = prices.stage(tuple(numbers))
     if stage is not None:
         return [stage]

@@ -119,7 +119,9 @@ def _read(node: Node, graph: Graph) -> Iterator[tuple[int, Point, Point]]:
 
 
 def _read_by_moves(node: Node, graph: Graph) -> Iterator[tuple[int, Point, Point]]:
-    """First and last elements of the pieces of operands that a result is made of."""
+    """What `_read` says, of a movement: for the first and the last element of each piece that the
+    result is made of, the operand's number, the element's index in the result and that in the
+    operand. Pieces of one number are left out; nothing comes where no kernel moves by pieces."""
     try:
         pieces = pieces_of_operands(node, graph)
     except NoSpace:

@@ -417,6 +417,8 @@ class UnitCosts:
         return max(0.0, self._windows(tile, 1) - instead)
 
     def _cube(self) -> float:
+        """Cycles of the cube for a unit: its mads, and loads of L0A and L0B that have a single
+        buffer, during which nothing is multiplied."""
         schedule, sizes = self.schedule, self.attention.fractals
         work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1 + schedule.twice)
         mads = self.tiles() * (sizes.columns + 2 + schedule.twice)

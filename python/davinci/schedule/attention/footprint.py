@@ -33,6 +33,8 @@ def holds_factors(attention: Attention, schedule: AttentionSchedule, machine: Ma
 
 
 def _l1_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of L1 for what the cube reads: pieces of Q, K and V, weights, and the factors of the
+    products that add masks and maxima to scores."""
     rows, block, twice = schedule.rows, schedule.block, schedule.twice
     l1 = sum(p.fractals * p.slots for p in pieces_of(attention, schedule).values())
     l1 += schedule.p_slots * rows * block + twice * STAGES * rows

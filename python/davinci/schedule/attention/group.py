@@ -37,12 +37,12 @@ from davinci.schedule.attention.terms import (
     Selection,
     Statistic,
     Weight,
+    factor_of,
     turn_of,
     turn_of_rows,
 )
 from davinci.schedule.attention.turn import MatrixTurn
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.products.product import ProductOperand as Factor
 from davinci.schedule.products.product import ProductResult as Leaving
 from davinci.schedule.vector.space import NoSpace
 
@@ -121,10 +121,8 @@ class _Reader:
         self.program.input(DTYPE_OF[self.scores.element])
         for number in self.graph.inputs:
             array = self.graph.arrays[number]
-            count = math.prod(array.shape[:-2])
-            self.known[number] = Seen(
-                number, array.shape, np.arange(count).reshape(array.shape[:-2])
-            )
+            matrices = np.arange(math.prod(array.shape[:-2])).reshape(array.shape[:-2])
+            self.known[number] = Seen(number, array.shape, matrices)
         for node in self.graph.nodes:
             self.program.serving = node.members
             self.known[node.result] = self._read(node)
@@ -139,6 +137,7 @@ class _Reader:
         return self._group(output)
 
     def _read(self, node: Node) -> Known:
+        """What an operator makes of what its operands are."""
         found = [x.value if isinstance(x, Scalar) else self.known[x] for x in node.operands]
         if node.name in PRODUCTS:
             return self._product(node, found)
@@ -164,6 +163,7 @@ class _Reader:
     # Products.
 
     def _product(self, node: Node, found: list[Known]) -> Known:
+        """The scores, or of the second product the result of attention."""
         a, b = found
         if not self.products:
             if not (isinstance(a, Seen) and isinstance(b, Seen)):
@@ -192,6 +192,7 @@ class _Reader:
     # What moves nothing.
 
     def _reshaped(self, operand: Known, result: Tensor) -> Known:
+        """An operand with another shape, of which rows of matrices stay rows."""
         shape = result.shape
         if isinstance(operand, Seen):
             if shape[-2:] != operand.shape[-2:] or len(shape) < 2:
@@ -215,6 +216,8 @@ class _Reader:
         return not np.array_equal(seen.matrices.reshape(-1), np.arange(seen.matrices.size))
 
     def _broadcast(self, node: Node, operand: Known, result: Tensor) -> Known:
+        """A number, a row's statistic beside scores, a factor for several heads, or a mask of one
+        number a key, as a broadcast to `result` repeats it; NoSpace of all else."""
         if isinstance(operand, float | int):
             return float(operand)
         dims = [int(dim) for dim in node.attributes["dims"]]
@@ -264,6 +267,7 @@ class _Reader:
         return replace(operand, shape=result.shape, turned=not operand.turned)
 
     def _extra(self, number: int, whole: bool, turn: MatrixTurn) -> Value:
+        """The input of the chain for a mask: of all scores (`whole`) or of one number a key."""
         array, dtype = self.graph.arrays[number], self.program.inputs[0].dtype
         ready = DTYPE_OF.get(array.element) == dtype and array.layout == (NZ if whole else ND)
         if not ready and number not in self.made_ready:
@@ -278,6 +282,7 @@ class _Reader:
     # Softmax.
 
     def _reduced(self, node: Node, operand: Known) -> Statistic:
+        """The maxima of scores over keys, or the sums of their exponentials."""
         source, result = (self.graph.arrays[x] for x in (node.values[0], node.result))
         kind, last = node.attributes["kind"], len(source.shape) - 1
         if list(node.attributes["dims"]) != [last]:
@@ -336,6 +341,7 @@ class _Reader:
     # The chain.
 
     def _record(self, node: Node, found: list[Any], result: Tensor) -> Value:
+        """The scores behind an elementwise operator, whose steps join the chain."""
         record = OPERATORS.get(node.name)
         if record is None or not record.elementwise:
             raise NoSpace(f"{node.name} between products")
@@ -442,6 +448,7 @@ class _Reader:
     # The group.
 
     def _group(self, output: int) -> AttentionGroup:
+        """The group that was read; its extents come from the shapes of Q, K, V and scores."""
         chain, scale = self._chain()
         (first, (q, k)), (second, (v,)) = self.products
         *_, rows, keys = self.scores.shape
@@ -449,20 +456,12 @@ class _Reader:
         turned_q, turned_k = (bool(first.attributes.get(x)) for x in (TRANSPOSE_A, TRANSPOSE_B))
         turned_v = bool(second.attributes.get(TRANSPOSE_B))
         depth = q.shape[-2] if turned_q else q.shape[-1]
-        columns = self.graph.arrays[second.result].shape[-1]
-        o = self.graph.arrays[output]
+        arrays = self.graph.arrays
+        columns, o = arrays[second.result].shape[-1], arrays[output]
         if o.element not in SCORES or o.count != batch * rows * columns:
             raise NoSpace(f"{o} as the result of attention")
         if min(batch, rows, keys, depth, columns) == 0:
             raise NoSpace("attention of nothing")
-
-        def factor(seen: Seen, k_rows: bool) -> Factor:
-            array = self.graph.arrays[seen.number]
-            if seen.turned:
-                raise NoSpace("a factor that is turned")
-            if array.element not in ("f16", "f32"):
-                raise NoSpace(f"attention of {array.element}")
-            return Factor(array.layout == NZ, array.bytes_each, k_rows)
 
         attention = Attention(
             batch,
@@ -470,9 +469,9 @@ class _Reader:
             keys,
             depth,
             columns,
-            factor(q, turned_q),
-            factor(k, not turned_k),
-            factor(v, not turned_v),
+            factor_of(q, arrays, turned_q),
+            factor_of(k, arrays, not turned_k),
+            factor_of(v, arrays, not turned_v),
             Leaving(o.layout == NZ, o.bytes_each),
             turn_of(q.matrices.reshape(-1)),
             turn_of(k.matrices.reshape(-1)),
@@ -485,9 +484,7 @@ class _Reader:
         return AttentionGroup(
             attention,
             (q.number, k.number, v.number),
-            tuple(
-                replace(self.graph.arrays[seen.number], shape=seen.shape[-2:]) for seen in (q, k, v)
-            ),
+            tuple(replace(arrays[seen.number], shape=seen.shape[-2:]) for seen in (q, k, v)),
             tuple(number for number, _ in self.extras),
             tuple(self.upright),
             tuple(self.selections),

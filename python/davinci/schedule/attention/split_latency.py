@@ -195,6 +195,8 @@ def _weights(schedule: SplitAttentionSchedule, machine: Machine, cycles: float) 
 def _products(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
 ) -> StageCycles:
+    """Cycles of the products of weights and V for a step, busy and until the vector cores have read
+    the results."""
     cube, vector = machines.for_cube(machine), machines.for_vector(machine)
     columns = attention.fractals.columns + 1
     elements = schedule.rows * columns * FRACTAL
@@ -228,6 +230,8 @@ both are read from even groups of banks, of which the result needs the same ones
 def _results(
     attention: Attention, schedule: SplitAttentionSchedule, machine: Machine
 ) -> StageCycles:
+    """Cycles in which vector cores add up the products of a step, busy and until quotients are
+    stored."""
     vector = machines.for_vector(machine)
     busy = result_cycles(attention, schedule, vector)
     elements = schedule.rows * attention.fractals.columns * FRACTAL

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from davinci.operators import Tensor
+from davinci.operators.tensors import NZ
 from davinci.operators.vector_program import Operand
 from davinci.schedule.attention.turn import MatrixTurn
+from davinci.schedule.products.product import ProductOperand
 from davinci.schedule.vector.space import NoSpace
 
 LEAST = {"f16": -65504.0, "f32": -1e13}
@@ -101,6 +105,24 @@ class Selection:
 Known = (
     Operand | Seen | ScoreBooleans | Statistic | Row | Difference | Weight | Empty | AttentionResult
 )
+
+
+def factor_of(seen: Seen, arrays: Sequence[Tensor], k_rows: bool) -> ProductOperand:
+    """An input as a factor of a product.
+
+    Args:
+        arrays: of the group.
+        k_rows: whether k runs along the rows of what is stored.
+
+    Raises:
+        NoSpace: no product takes its element type, or it as it is turned.
+    """
+    array = arrays[seen.number]
+    if seen.turned:
+        raise NoSpace("a factor that is turned")
+    if array.element not in ("f16", "f32"):
+        raise NoSpace(f"attention of {array.element}")
+    return ProductOperand(array.layout == NZ, array.bytes_each, k_rows)
 
 
 def turn_of(matrices: Indices) -> MatrixTurn:

@@ -206,7 +206,11 @@ class LoopGroup:
         return self.graph.key(), self.steps, roles, terms, self.rows
 
     def form(self, machine: Machine, joined: bool) -> StepForm:
-        """The step as it is computed, see `step_form`."""
+        """The step as the vector cores of a machine compute it, made once (`step_form`).
+
+        Args:
+            joined: whether results of products that are used alike lie beside each other.
+        """
         key = (machine.name, joined)
         if key not in self.forms:
             self.forms[key] = step_form(self, for_vector(machine), joined)

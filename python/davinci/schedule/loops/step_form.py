@@ -157,7 +157,11 @@ def scale_states(program: TileProgram, following: Mapping[Value, Value]) -> dict
 
 
 def _scale_state(program: TileProgram, state: Value, new: Value) -> float | None:
-    """Has a state be a multiple of itself, where that is possible; by which number."""
+    """Keeps a state as its multiple by a power of two n, which is returned, where a step of this
+    form reads its next value `new` only so; None, and nothing is changed, of other ones.
+
+    s' = s f + a (q - 1) of q = c / d, read as n s', becomes t' = t f + a (n c / d - n) of t = n s.
+    """
     readers, made = _readers(program), _makers(program)
     multiple, kept = _only(readers, new), _only(readers, state)
     total = None if kept is None else _only(readers, kept.result)

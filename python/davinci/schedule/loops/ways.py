@@ -180,6 +180,8 @@ def _require_rows(group: LoopGroup) -> None:
 
 
 def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int:
+    """Bytes of UB that a loop's step takes on a core: tiles, twice of slices of arrays, scratch of
+    the steps, the row array of a step, and zeros that products begin with."""
     own = schedule
     if schedule.apart:
         own, _ = of_vector_core(group, schedule, schedule.rows, machine)

@@ -206,6 +206,8 @@ def block_plan(graph: Graph, machine: Machine, cores: int) -> BlockPlan:
 
 
 def _schedule_of(move: BlockMove, machine: Machine, cores: int) -> BlockSchedule:
+    """The schedule of a block's move or update: by runs or lines of whole blocks where it has some,
+    else by the scalar unit, in GM or, where that is much faster, in UB."""
     element, size = move.array.element, move.array.bytes_each
     block = machine.vector.block_bytes // size
     room = machine.buffers.UB.bytes // size

@@ -153,6 +153,8 @@ class _MoveChooser:
         self.movable = array.element in MOVABLE
 
     def best(self, pieces: Pieces) -> tuple[Way, ...]:
+        """The ways, one behind the other, in which the pieces of a result are moved in the fewest
+        cycles."""
         if not pieces:
             return ()
         flat = reshaped(pieces, self.shape, (self.total,))

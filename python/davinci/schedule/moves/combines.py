@@ -185,6 +185,8 @@ class _Candidates:
         self.placed += STEPS if math.prod(combine.move.outer) > 1 else 0
 
     def all(self) -> Iterator[CombineSchedule]:
+        """A schedule for each way that the machine has for the update: added by the memory, owned
+        rows in UB combined by vectors or by scalars, and by scalars in GM, which always can."""
         combine = self.combine
         kind = LANES.get(combine.move.array.element, "")
         have = self.machine.intrinsics
@@ -230,6 +232,7 @@ class _Candidates:
         return min(wanted, self.combine.lines)
 
     def _added(self) -> CombineSchedule:
+        """Rows of updates come to UB, and the memory adds each to its place on the way out."""
         combine, port = self.combine, prices.writing(self.machine)
         portion = self._portion(combine.lines, self.room // 4 // self.size)
         times = combine.run // portion
@@ -244,6 +247,8 @@ class _Candidates:
         return self._schedule(ADDED, tile, 1, portion, units, cycles)
 
     def _windows(self) -> CombineSchedule:
+        """As `_added` for rows shorter than a block: the scalar unit puts each in a window of
+        zeros."""
         combine, machine = self.combine, self.machine
         share = ceil_div(combine.lines, self.cores)
         each = (combine.run + self.block) * self.size
@@ -256,6 +261,8 @@ class _Candidates:
         return self._schedule(WINDOWS, tile, 1, combine.run, units, cycles)
 
     def _owned(self) -> CombineSchedule:
+        """Each core keeps rows of the result in UB, reads all updates, and combines those of its
+        rows by vector instructions."""
         combine, machine = self.combine, self.machine
         portion = self._portion(combine.rows, self.room // 4 // self.size)
         held, times = self._held(portion), combine.run // portion
@@ -280,6 +287,7 @@ class _Candidates:
         return self._schedule(OWNED, tile, rows, portion, units, cycles)
 
     def _owned_by_scalars(self) -> CombineSchedule:
+        """As `_owned`, whose rows are combined element by element by the scalar unit."""
         combine, machine = self.combine, self.machine
         whole = self.block // math.gcd(self.block, combine.width)
         share = ceil_div(ceil_div(combine.rows, self.cores), whole) * whole
@@ -303,6 +311,7 @@ class _Candidates:
         return self._schedule(OWNED_BY_SCALARS, tile, rows, combine.run, units, cycles)
 
     def _by_scalars(self) -> float:
+        """Cycles in which the scalar unit of one core combines all elements in GM."""
         combine = self.combine
         each = combine.run * (prices.scalar_accesses(self.machine, 3, "GM") + 2)
         indexed = prices.scalar_accesses(self.machine, len(combine.move.axes), "GM")

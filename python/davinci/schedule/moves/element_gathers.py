@@ -215,6 +215,14 @@ def _schedules(gather: ElementGather, machine: Machine, cores: int) -> Iterator[
 def _priced(
     gather: ElementGather, tiles: Portions, parted: bool, slots: int, machine: Machine, cores: int
 ) -> ElementSchedule:
+    """A schedule of an element gather with its cores and cycles: of the first tile alone, and of
+    each one behind it.
+
+    Args:
+        tiles: portions of the result.
+        parted: whether cores hold only a part of the table.
+        slots: buffers for tiles.
+    """
     by_vectors = has_vector_gather(gather.itemsize, machine)
     made = ElementSchedule(gather, tiles, parted, by_vectors, slots, 1, 0)
     used = max(1, min(made.units, cores))

@@ -200,6 +200,12 @@ def reshaped(pieces: Pieces, shape: Sequence[int], result: Sequence[int]) -> Pie
 def _reshaped(
     piece: ValueBox, groups: Sequence[tuple[Sequence[int], Sequence[int]]]
 ) -> Iterator[ValueBox]:
+    """The boxes of a piece after a reshape, whose dimensions are given in `groups` of source and
+    result sizes with the same product.
+
+    Raises:
+        NoSpace: they are more than `MOST_PIECES`.
+    """
     found = [replace(piece, dims=())]
     first = 0
     for sources, results in groups:
@@ -220,6 +226,8 @@ def _reshaped(
 
 
 def _split_in(extent: Extent, sizes: Sequence[int]) -> Iterator[tuple[tuple[Extent, ...], int]]:
+    """The ways to write an extent of a flat dimension as extents of dimensions of these sizes, with
+    the elements of the source in front of each."""
     if not sizes:
         yield (), 0
         return

@@ -128,6 +128,8 @@ class DimensionSteps:
                 yield tuple(sorted((*state, *dims))), self._step(state, dims)
 
     def _step(self, state: State, dims: State) -> MoveStep:
+        """The step of the movement that does it to some dimensions, after those in `state`: its
+        attributes are neutral for all others."""
         source, result = self._shape(state), self._shape((*state, *dims))
         attributes = {}
         for key, numbers in self.attributes.items():

@@ -90,6 +90,7 @@ def _pad(call: _Call) -> Pieces:
 
 
 def _concat(call: _Call) -> Pieces:
+    """The pieces of all operands, each moved along `dim` by the sizes of those before it."""
     dim, place = call["dim"], 0
     found: list[ValueBox] = []
     for pieces, shape in zip(call.operands, call.shapes, strict=True):
@@ -218,6 +219,7 @@ def pieces_of_operands(node: Node, graph: Graph) -> Pieces:
 
 
 def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
+    """A movement with the pieces that its operands consist of; a number is one piece, repeated."""
     shapes = _shapes_of_operands(node, graph)
     operands = [
         repeated(v, shape) if isinstance(v, Scalar) else known[v]
@@ -227,6 +229,11 @@ def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
 
 
 def _shapes_of_operands(node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+    """The shape of each operand, also of those that are numbers.
+
+    Raises:
+        NoSpace: a number where the movement takes none, or numbers only.
+    """
     numbers = [isinstance(v, Scalar) for v in node.operands]
     if any(numbers) and node.name not in ("pad", "copy", "concat"):
         raise NoSpace(f"{node.name} of a number")

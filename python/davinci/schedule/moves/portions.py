@@ -104,7 +104,8 @@ def longest_share(works: Sequence[SharedWork], cores: int, saved: float = 0.0) -
 
 
 def cut(total: int, quantum: int, granule: int, most: int, least: int, cores: int) -> Portions:
-    """Chooses portions of `total` elements.
+    """Cuts `total` elements into equal portions, as many for each core as for the others, and a
+    smaller last one.
 
     Args:
         quantum: the tail of a cut array is a multiple of this (a 32-byte block).

@@ -264,7 +264,8 @@ class TransferCosts:
     def copied(
         self, transfer: Transfer, tile: Sequence[SharedDim], widths: Sequence[int], slots: int
     ) -> tuple[float, float]:
-        """A tile of rows in and out again: by itself, and behind another one of the same core.
+        """Cycles of a tile of rows that comes into UB and leaves again: by itself, and behind
+        another one of the same core. Where all of it is one number, nothing comes in.
 
         Args:
             tile: the dimensions outside of a row.
@@ -364,6 +365,11 @@ def _runs(
 
 
 def by_scalars(transfer: Transfer, machine: Machine, walked: int = 0) -> Scalars:
+    """The way in which the scalar unit moves the elements of a transfer one by one.
+
+    Args:
+        walked: leading dimensions over which a loop outside goes.
+    """
     dims = transfer.dims[walked:]
     each = math.prod(d.size for d in dims[1:])
     cycles = TransferCosts(machine, 1).scalars(each)

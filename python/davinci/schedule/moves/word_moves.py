@@ -239,6 +239,12 @@ class WordMove(AlikePieces):
         return View(buffer, shape, strides, spread(first, apart) * lanes)
 
     def _turn(self, piece: int, base: int) -> Iterator[BufferStep]:
+        """The transpositions that turn the loaded rows of a piece: words behind each other become
+        blocks of 16 points.
+
+        Args:
+            base: first block of the turned ones.
+        """
         count = self.turned_run(piece)
         row = count // self.move.words
         for run in range(self.load_runs(piece)):
@@ -275,6 +281,7 @@ class WordMove(AlikePieces):
             yield BufferStep(TRANSPOSITION, (loads, placed))
 
     def _turn_back(self) -> Iterator[BufferStep]:
+        """The transpositions that turn placed blocks into rows of the result, to be stored."""
         row = self.points * self.pitch
         count = row * self.move.words
         for run in range(self.store_runs):

@@ -101,6 +101,8 @@ class _WayOfCarrier:
         return WordMove(move, None, (), (), 1, 1, loads, pitch)
 
     def _carried(self, carrier: int) -> WordMove | None:
+        """The move whose transpositions have 16 places along the dimension `carrier` in their rows;
+        None where a piece does not cover it, or a tile of the fewest places does not fit."""
         move = self.move
         size, strides = move.shape[carrier], row_major(move.shape)
         if not all(p.dims[carrier].covers(size) and p.strides[carrier] for p in move.pieces):
@@ -143,6 +145,14 @@ class _WayOfCarrier:
     def _load(
         self, piece: ValueBox, total: int, carrier: int, inside: set[int], dense: bool
     ) -> WordLoad | None:
+        """How a piece is loaded for a carrier: which dimensions are runs of their own, and elements
+        from place to place; None where rows would be mostly what is not wanted.
+
+        Args:
+            total: elements of the array that the piece is of.
+            inside: dimensions whose elements lie inside a row.
+            dense: whether rows come without what rounds them up to blocks.
+        """
         words, stride = self.move.words, piece.strides[carrier]
         inner = [e for e in inside if piece.strides[e] < stride]
         runs = tuple(sorted(e for e in inside if e not in inner))

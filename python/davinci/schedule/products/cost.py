@@ -241,6 +241,8 @@ class ProductCosts:
         return self._steps_of[key]
 
     def _cycles_of_steps(self, end: Epilogue, columns: int, rows: int) -> list[float]:
+        """Cycles of each step of what follows the product on columns x rows of fractals, with the
+        barrier in front of it."""
         found = []
         for step in end.program.steps:
             shape, strides = end.operands(step, columns, rows)

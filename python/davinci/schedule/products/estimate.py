@@ -248,6 +248,8 @@ class LeastCycles:
         return self._known[key]
 
     def _of(self, schedule: ProductSchedule) -> float:
+        """The bound of `of`: the busier one of the mads and the loads to L0, and what comes around
+        them."""
         costs, cores, tile = self._costs, self._cores, schedule.tile
         product, machine = costs.product, costs.machine
         steps = ceil_div(product.fractals.k, tile.k)
@@ -282,6 +284,7 @@ class Fewest:
         self._found: list[float] = []  # a heap of what is below 0: the most cycles first
 
     def add(self, cycles: float) -> None:
+        """Counts another estimate."""
         self.limit = min(self.limit, cycles * self._far)
         heapq.heappush(self._found, -cycles)
         if len(self._found) > self._count:
@@ -317,6 +320,7 @@ class _Fills:
 
 
 def _fills(costs: ProductCosts, schedule: ProductSchedule) -> _Fills:
+    """What comes to L1 for a tile of a schedule, in busy cycles of the pipes."""
     product = costs.product
     k, found = product.fractals.k, _Fills([], [], Busy(), Busy())
     for name in ("a", "b"):

@@ -225,6 +225,12 @@ class _Work(NamedTuple):
 
 @lru_cache(ORDERS_KEPT)
 def _order(work: _Work, sides: tuple[_Side, _Side], ends: Ends) -> IssueOrder:
+    """The order in which instructions of a share are issued, from panels of both sides and tiles of
+    C.
+
+    Args:
+        ends: what the tiles of C do when they are complete.
+    """
     tiles, steps = _steps(work)
     plan = _Plan(steps, [_feed(work, side) for side in sides])
     plan.leave(tiles, work.schedule.l0c, ends)

@@ -162,6 +162,8 @@ class Player:
         self._matrix = lru_cache(None)(lambda m, n: self.costs.matrix(Tile(m, 1, n), n))
 
     def play(self, events: Sequence[Event]) -> None:
+        """Plays events in this order on the pipes' time lines; `end` is when the last of them is
+        done."""
         for event in events:
             if isinstance(event, Mad):
                 self.mad(event)
@@ -242,6 +244,8 @@ class Player:
         )
 
     def _fill_cost(self, name: str, k: int, other: int) -> Filled:
+        """What filling a piece of A or B of k x other fractals takes: busy cycles, bytes of L1,
+        bytes that are read, and whether it crosses UB."""
         operand, image = self.product.operand(name), self.product.image
         busy = self.costs.fill(name, self.schedule.pieces(name), k, other)
         held = size = k * other * FRACTAL_BYTES
@@ -253,6 +257,7 @@ class Player:
         return Filled(busy, held, size, crossing)
 
     def _load_cost(self, name: str, m: int, k: int, n: int) -> float:
+        """Cycles of MTE1 for a tile of A or B, of m x k or k x n fractals, to L0A or L0B."""
         if name == "a" and self.product.image is not None:
             tile = self.schedule.tile.k
             part = k not in (tile, self.product.fractals.k % tile)

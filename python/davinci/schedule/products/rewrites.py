@@ -142,7 +142,8 @@ def without(
 
 
 def begun(program: VectorProgram, step: TileStep) -> VectorProgram:
-    """The program behind a step on sums, the first input: its result comes in their place."""
+    """The program without a step that is applied to the sums of the product, its first input: the
+    cube, or the way out of L0C, does that already, so what comes first is the step's result."""
     steps = [other for other in program.steps if other is not step]
     taken = joined(program.taken, step.members)
     return replace(program, steps=steps, inputs=[step.result, *program.inputs[1:]], taken=taken)

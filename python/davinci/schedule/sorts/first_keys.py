@@ -87,6 +87,8 @@ def way_of(wanted: FirstKeys, keys: Keys, machine: Machine) -> SortWay | None:
 
 
 def _ways(wanted: FirstKeys, keys: Keys, machine: Machine) -> Iterator[SortWay]:
+    """The ways to find the first keys of each row, with cycles of their launches: one extreme after
+    the other, sorting whole rows, and parts or groups of several sizes."""
     if wanted.kept <= MOST_EXTREMES:
         yield SortWay(EXTREMES, 1, _one_by_one(wanted, machine) + machine.launch_cycles)
     if keys.below is not None and keys.below > MOST_NUMBER:
@@ -107,6 +109,8 @@ def _ways(wanted: FirstKeys, keys: Keys, machine: Machine) -> Iterator[SortWay]:
 
 
 def _in_parts(wanted: FirstKeys, size: int, keys: Keys, machine: Machine) -> Iterator[SortWay]:
+    """Cuts rows into parts of about `size` keys, sorts each, and finds the wanted among the first
+    ones of all parts."""
     count = ceil_div(wanted.columns, size)
     width = ceil_div(wanted.columns, count)
     kept = min(wanted.kept, width)
@@ -118,6 +122,8 @@ def _in_parts(wanted: FirstKeys, size: int, keys: Keys, machine: Machine) -> Ite
 
 
 def _in_groups(wanted: FirstKeys, size: int, keys: Keys, machine: Machine) -> Iterator[SortWay]:
+    """Takes the best key of each group of `size` keys; the wanted keys are in the groups of the
+    best of these."""
     count = ceil_div(wanted.columns, size)
     best = FirstKeys(wanted.rows, count, wanted.kept, True)
     chosen = way_of(best, Keys(SIGNED, keys.descending, numbers_below(count)), machine)

@@ -234,6 +234,8 @@ class KeySteps:
         return self.of_results()._from_planes()
 
     def _from_planes(self) -> Iterator[NetworkStep]:
+        """The steps that make keys of the sorted ranks: parts of ranks are joined, and what
+        `_before` made of keys is undone."""
         keys, rank, free = self.keys, self.plane(SPARE), self.plane(KEYS)
         if keys.below is not None:
             yield from self._joined()

@@ -267,6 +267,8 @@ class _Network:
             yield NetworkStep("vmax", tuple(views), (self.tile.kind,) * 3)
 
     def _rows(self) -> Iterator[NetworkStep]:
+        """The steps that sort all rows of a tile at once: keys are turned so that rows are lanes,
+        sorted in runs, halved until the wanted ones are left, and turned back."""
         yield from self._turn()
         yield from self._runs()
         if self.wanted < self.used:

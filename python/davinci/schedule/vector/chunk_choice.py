@@ -37,6 +37,12 @@ class ChunkChoice:
     def _candidates(
         self, sizes: Sequence[int], cores: int
     ) -> Iterator[tuple[Chunks, list[int], int, int]]:
+        """For each reduced axis that is cut, those outside it walked, the fewest chunks that fit:
+        chunks, sizes of a tile, slots and cycles.
+
+        Args:
+            sizes: of a tile that has all of the reduced axes.
+        """
         axes = self.space.axes
         reduced = [i for i, axis in enumerate(axes) if axis.reduced and axis.size > 1]
         for place, axis in enumerate(reduced):
@@ -72,6 +78,8 @@ class ChunkChoice:
     def _weighed(
         self, chunks: Chunks, sizes: list[int], cores: int
     ) -> tuple[Chunks, list[int], int, int] | None:
+        """Chunks with the sizes of a tile, the most slots that fit UB and the cycles of a tile;
+        None where none fits, or nothing can be reduced by chunks."""
         try:
             if chunks.axes not in self._phases:
                 self._phases[chunks.axes] = phases_of(self.program, chunks.axes, keep=False)
@@ -109,6 +117,13 @@ class ChunkChoice:
         cores: int,
         slots: int,
     ) -> int:
+        """Cycles of a tile that is computed chunk by chunk, phase after phase.
+
+        Args:
+            layouts: of a chunk in each phase.
+            whole: layout of what stays between chunks.
+            cores: that share the memory.
+        """
         barrier = self.machine.sync.barrier_cycles
         start = prices.ends(self.machine)
         count = sum(run.count for run in chunks.runs)

@@ -68,6 +68,8 @@ class _Order:
             self.behind[number] = max(follow, default=0) + (steps[number].name != VIEW)
 
     def found(self) -> list[TileStep]:
+        """The steps in an order that keeps those that wait for each other apart: of all that are
+        ready, views first, then the one of lowest rank."""
         left = [len(earlier) for earlier in self.after]
         ready = [number for number, count in enumerate(left) if not count]
         order: list[int] = []

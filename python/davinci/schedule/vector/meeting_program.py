@@ -80,6 +80,8 @@ class _MeetingProgram:
         self.exponentials: dict[Value, SharedExponentials] = {}
 
     def made(self) -> TileProgram:
+        """The program in which each core reduces its own pieces, and cores meet to combine what
+        each of them has."""
         first = self._reductions(0)
         second = self._reductions(1)
         together = bool(second) and all(self._reference(step) is not None for step in second)

@@ -74,6 +74,8 @@ class _Fusion:
         self.kept.update(value for step in views for value in (*step.sources, step.result))
 
     def run(self) -> None:
+        """Puts a fused instruction in the place of each sum that has a way to become one, and takes
+        out the product that it multiplies by itself."""
         place = 0
         while place < len(self.program.steps):
             step = self.program.steps[place]

@@ -50,6 +50,8 @@ class PhasedLayout:
         self._assign()
 
     def _assign(self) -> None:
+        """Gives each value of a phase a ring of buffers: as many as transfers or chains need, or,
+        of what is kept from phase to phase, one for each piece."""
         assignment = _RingAssignment(self.layout, self.phases)
         self.ring_of = [assignment.phase(i) for i in range(len(self.phases.phases))]
         for number, buffer in enumerate(assignment.found):
@@ -149,6 +151,11 @@ class _RingAssignment:
         return of
 
     def _take(self, value: Value, of: dict[Value, int]) -> int:
+        """The ring of a value, one of the same shape that is free or a new one.
+
+        Args:
+            of: rings of the phase's values by now.
+        """
         keep = value in self.phases.kept
         buffer = TileBuffer(value.dtype, self.layout.shape(value), once=False)
         kinds = [(buffer, True)] if keep else [(buffer, True), (buffer, False)]
@@ -163,6 +170,8 @@ class _RingAssignment:
         return of[value]
 
     def _release(self, value: Value, number: int, of: dict[Value, int]) -> None:
+        """Frees the ring of a value in phase `number`, unless a later phase needs what is kept in
+        it."""
         keep = value in self.phases.kept
         if value not in of or (keep and self.end[value] > number):
             return

@@ -192,6 +192,8 @@ class PhasedChooser:
         return not any(walked.difference(self.space.order[n]) for n in self.graph.outputs)
 
     def candidates(self) -> Iterator[PhasedSchedule]:
+        """Schedules in phases of each size of pieces that fits, with pieces kept in UB between
+        phases or loaded again, and, where they may, with cores that meet."""
         if not self._has_pieces:
             return
         for keep, meet in itertools.product((True, False), (False, True)[: 1 + self.meets]):

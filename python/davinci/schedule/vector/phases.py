@@ -104,6 +104,11 @@ class _Phases:
         return level
 
     def found(self) -> Phases:
+        """The phases of the program: each walks over all pieces up to the next statistic.
+
+        Raises:
+            NoSpace: nothing comes in pieces.
+        """
         program = self.program
         steps = [step for step in program.steps if self.has(step.result) or self.gathers(step)]
         if not steps:

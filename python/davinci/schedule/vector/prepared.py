@@ -69,6 +69,11 @@ def first_prepared(graph: Graph, machine: Machine) -> PreparedProgram:
 
 @lru_cache(maxsize=GROUPS_KEPT)
 def _first(known: KeyedGraph, machine: Machine) -> PreparedProgram:
+    """A group's program in the order of its nodes.
+
+    Raises:
+        NoSpace: it has none, or no elements.
+    """
     graph = known.graph
     space = space_of(graph)
     if any(axis.size == 0 for axis in space.axes):
@@ -78,6 +83,8 @@ def _first(known: KeyedGraph, machine: Machine) -> PreparedProgram:
 
 @lru_cache(maxsize=GROUPS_KEPT)
 def _prepared(known: KeyedGraph, machine: Machine) -> tuple[PreparedProgram, ...]:
+    """The programs of a group that are weighed: as written, with masks as numbers, interleaved, and
+    on lanes that are turned."""
     graph, first = known.graph, _first(known, machine)
     found = [first, *_with_masks(graph, first, machine)]
     orders = ((each.space, interleaved(each.program)) for each in found)
@@ -109,6 +116,7 @@ def turned_prepared(graph: Graph, machine: Machine) -> PreparedProgram | None:
 
 @lru_cache(maxsize=GROUPS_KEPT)
 def _turned(known: KeyedGraph, machine: Machine) -> PreparedProgram | None:
+    """The program on the turned iteration space, None where there is none."""
     graph, space = known.graph, turned_space(_first(known, machine).space)
     if space is None:
         return None

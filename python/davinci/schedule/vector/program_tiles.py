@@ -78,6 +78,8 @@ class MovableTile:
         return self._held[most]
 
     def _numbers(self, most: int) -> list[tuple[int, int]]:
+        """Pairs of slots and chains that fit UB, at most `most` slots: fewer chains only where more
+        slots fit then."""
         found: list[tuple[int, int]] = []
         for chains in range(CHAINS, 0, -1):
             numbers = range(most, 0, -1)
@@ -88,6 +90,8 @@ class MovableTile:
         return found
 
     def _with(self, slots: int, chains: int) -> HeldTile:
+        """The tile with so many slots and chains, and its vector cycles: those once a core and
+        those of each tile."""
         layout = self._with_spare(slots, chains)
         steps = [s for s in layout.program.steps if layout.width(s) or s.name == VIEW]
         barrier = layout.machine.sync.barrier_cycles
@@ -143,6 +147,8 @@ class ProgramTiles:
         return self._found[sizes]
 
     def _make(self, sizes: tuple[int, ...]) -> MovableTile | None:
+        """The tile of so many elements along each axis; None where it has no layout, or parts of it
+        are no runs in GM."""
         space, program, machine = self._space, self._program, self._machine
         lane, axes = program.lane, space.axes
         if sizes[lane] < axes[lane].size and sizes[lane] % program.row_block:

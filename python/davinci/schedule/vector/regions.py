@@ -100,6 +100,7 @@ class _Classes:
     cuts: dict[tuple[int, int], set[int]] = field(default_factory=dict)
 
     def of(self, value: int, dim: int) -> tuple[int, int]:
+        """The leader of the class that a dimension of a value is in."""
         found = (value, dim)
         while found in self.leader:
             found = self.leader[found]
@@ -129,6 +130,12 @@ class _Cutter:
         self.known: dict[tuple[int, Region], Operand] = {}
 
     def cut(self) -> Regions:
+        """The group on regions of its arrays, each computed by itself, with the place of each of
+        its inputs and outputs among those of the group.
+
+        Raises:
+            NoSpace: an output has more than `MOST_REGIONS`.
+        """
         graph, made = self.graph, self.made
         cells = {value: list(self._cells(value)) for value in graph.outputs}
         if max(map(len, cells.values())) > MOST_REGIONS:
@@ -208,6 +215,7 @@ class _Cutter:
         )
 
     def _cuts_of_pad(self, node: Node, operand: Cuts) -> Cuts:
+        """Where a padded result is cut: where its operand begins and ends, and is cut itself."""
         if any(node.attributes["interior"]) or len(node.values) != 1:
             raise NoSpace("padding between elements, or with what is computed")
         found = []
@@ -218,6 +226,12 @@ class _Cutter:
         return tuple(found)
 
     def _cuts_of_reshape(self, node: Node, operand: Cuts) -> Cuts:
+        """Where a reshape's result is cut: along the outermost of the dimensions that an operand's
+        outermost one becomes.
+
+        Raises:
+            NoSpace: a cut would go through rows of the result.
+        """
         found: list[frozenset[int]] = []
         done = 0
         for sources, results in runs(self.shapes[node.values[0]], self.shapes[node.result]):

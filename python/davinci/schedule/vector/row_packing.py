@@ -121,8 +121,13 @@ def packing(dtype: str, count: int, block: int, machine: Machine) -> BufferSteps
 
 
 def _portions(blocks: int, steps: RowSteps) -> Iterator[tuple[int, int]]:
-    """First block and number of blocks of what one transposition takes: where several instructions
-    share its repeats, places that rows have in common (`Digits`) would be written by two."""
+    """Cuts `blocks` blocks into runs that one transposition step each takes, as (first block,
+    number of blocks).
+
+    An element of one word has a single run. Wider ones have at most as many blocks as the repeats
+    of one instruction reach: a second instruction would write the places that rows have in common
+    (`Digits`) again.
+    """
     most = ROWS * (MAX_REPEAT // steps.lanes) if steps.words > 1 else max(blocks, 1)
     for first in range(0, blocks, most):
         yield first, min(most, blocks - first)

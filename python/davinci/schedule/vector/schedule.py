@@ -302,6 +302,13 @@ class _VectorChooser:
         return sizes
 
     def _candidates(self, schedule_of: ScheduleOf) -> Iterator[VectorSchedule]:
+        """The schedules that fit, for each axis that tiles may be cut along: the largest few tiles,
+        with one place of the axes outside it, or with all of these where that loads less.
+
+        Args:
+            schedule_of: makes a schedule of the axis that is cut and sizes of a tile, None if none
+                fits.
+        """
         axes, free = self.space.axes, self._free
         for place, whole in itertools.product(range(len(free)), (False, True)):
             cut, outside = free[place], free[:place]
@@ -334,7 +341,15 @@ class _VectorChooser:
         return alike or any(form and form.issubset(outside) for form in forms)
 
     def _sizes(self, cut: int, outside: list[int]) -> list[int]:
-        """Sizes of tiles along the axis `cut` that share it evenly, the largest first."""
+        """Numbers of elements along the axis `cut` that a tile may have, the largest first: those
+        that give every core the same number of tiles, once or several times.
+
+        Along lanes they are whole repeats, or, where sums leave few lanes or statistics are packed,
+        whole blocks.
+
+        Args:
+            outside: axes of which a tile has one place each: cores share these, too.
+        """
         total = self.space.axes[cut].size
         walks = math.prod(self.space.axes[i].size for i in outside)
         granule = 1
@@ -438,6 +453,8 @@ class _VectorChooser:
         return bool(outside) and 1 not in outside
 
     def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[TileRun, ...], bool]:
+        """Runs of tiles of `size` along an axis of `total`, and whether the last one begins earlier
+        than the one before it ends: along lanes it is whole blocks."""
         count, rest = divmod(total, size)
         runs = [TileRun(0, count, size)] if count else []
         if not rest:

@@ -117,6 +117,7 @@ class BufferSteps:
         return self._estimates[machine]
 
     def _estimated(self, machine: Machine) -> Estimate:
+        """Instructions and cycles of all steps, and how often one waits for the one before."""
         instructions = cycles = 0
         for step in self.steps:
             count, time = cost_of(step, self.dtype, machine)

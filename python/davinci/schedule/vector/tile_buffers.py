@@ -180,6 +180,7 @@ class _BufferAssignment:
         self._part(result)
 
     def _release(self, value: Value) -> None:
+        """Frees the buffer of a value that is needed no more, once all values beside it are not."""
         self.ended.add(value)
         row = self.together.get(value, self.alike.get(value, (value,)))
         if self.kept.isdisjoint(row) and self.ended.issuperset(row):

@@ -300,6 +300,9 @@ class TileLayout:
         return self._places[key]
 
     def _best_places(self, form: tuple[int, ...], dtype: str) -> RowPlaces:
+        """The places of statistics of a form beside rows that take fewest cycles to fill and to use
+        (`best_places`); in a tile smaller than another one those that they have there, if they
+        fit."""
         rows = math.prod(self.outer(form))
         blocks, slices = self.tile.pitch // block_lanes(dtype), self._slices(form)
         room = self.spare or self.machine.buffers.UB.bytes // COPIED_SHARES[0]

@@ -107,6 +107,12 @@ class TileProgram(VectorProgram):
         scalar: float | None = None,
         **attributes: str,
     ) -> Value:
+        """Records a step, or finds the equal one that is there already.
+
+        Operands are brought to one form first: statistics are spread beside rows, packed ones
+        unpacked for others that are not. A quotient by a statistic becomes a product with its
+        inverse, unless quotients are exact.
+        """
         form = self._joined(sources)
         if name == "vdiv" and not self.exact and self.forms[sources[1]] not in (form, None):
             # The quotient of a statistic costs less than that of every element.
@@ -185,6 +191,7 @@ class TileProgram(VectorProgram):
         return result
 
     def _moved(self, name: str, value: Value, form: Form) -> Value:
+        """The result of a step that only changes the form of a value, made once."""
         key = (name, value)
         if key not in self._known:
             self._known[key] = super().step(name, [value])
@@ -416,6 +423,11 @@ def _require_halves(program: TileProgram) -> None:
 
 
 def _require_types(graph: Graph) -> None:
+    """Fails unless tiles can hold all values, and operators have instructions for their types.
+
+    Raises:
+        NoSpace: of the first one.
+    """
     for node in graph.nodes:
         types = OPERATORS[node.name].types or DTYPE_OF.keys()
         for value in (*node.values, node.result):
@@ -427,6 +439,11 @@ def _require_types(graph: Graph) -> None:
 def _record(
     program: TileProgram, node: Node, graph: Graph, space: IterationSpace, known: dict[int, Operand]
 ) -> Operand:
+    """Writes the steps of a node into the program, and returns the value or number that it makes.
+
+    Args:
+        known: values and numbers of what was computed so far, by their numbers in the graph.
+    """
     operands = [x.value if isinstance(x, Scalar) else known[x] for x in node.operands]
     if node.name in ("broadcast", "copy", "reshape", "transpose"):
         return operands[0]
@@ -441,6 +458,8 @@ def _record(
 
 
 def _reduced(program: TileProgram, node: Node, space: IterationSpace, operand: Operand) -> Value:
+    """The value of a reduction, in f32 in between where sums of f16 need that; the operand itself
+    where no axis is gone."""
     source, kind = node.values[0], node.attributes["kind"]
     if not isinstance(operand, Value):
         raise NoSpace("a reduction of a constant")
