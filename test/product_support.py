@@ -186,7 +186,7 @@ def drawn_schedule(
             l0c=some(together, 4),
             ahead=some(1, 12),
             inbox=some(1, 4),
-            crossing=some(1, 3),
+            outbox=some(1, 3),
             loads=some(1, 3),
             leaving=some(1, 3),
             backwards=bool(some(0, 1)),

@@ -215,7 +215,7 @@ def changed(
 
     side = str(random.choice(["a", "b"]))
     pieces = schedule.pieces(side)
-    buffers = str(random.choice(["l0a", "l0b", "l0c", "inbox", "crossing", "loads", "leaving"]))
+    buffers = str(random.choice(["l0a", "l0b", "l0c", "inbox", "outbox", "loads", "leaving"]))
     ways = (
         shared,
         partial(tiled, schedule, replace(tile, m=cut(share.m))),

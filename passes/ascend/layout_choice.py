@@ -192,13 +192,13 @@ class LayoutChoice:
                 self._use(operand, IN_ROWS, op)
                 continue
             node = self._operands[op, number] = self._network.node()
-            self._network.edge(IN_NZ, node, self._costs.crossing(op, operand))
+            self._network.edge(IN_NZ, node, self._costs.of_rows(op, operand))
             self._use(operand, node, op)
         if op.results[0] in self._scores:
             self._made[op.results[0]] = IN_ROWS
             return
         node = self._joint[op] = self._made[op.results[0]] = self._network.node()
-        self._network.edge(IN_NZ, node, self._costs.crossing(op, op.results[0]))
+        self._network.edge(IN_NZ, node, self._costs.of_rows(op, op.results[0]))
 
     def _makes_bytes_behind_product(self, op: Op) -> bool:
         """Whether an operator is on the way from the sums of a product to bytes in nz, or changes

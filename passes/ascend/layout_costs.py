@@ -28,11 +28,11 @@ PIECE = 128
 CHANGED_BITS = (8, 16, 32)
 """Sizes of elements that kernels change the layout of."""
 
-CROSSINGS = 2
+ROW_PASSES = 2
 """How much longer a product takes for an operand in rows, in times its bytes pass the memory;
 measured on 512x768x768 and 1024x1024x1024."""
 
-CROSSING_CYCLES = 500
+FIRST_ROWS_CYCLES = 500
 """How much longer it takes besides, whatever its size: its cubes wait for the first rows; measured
 on 128x768x3072 and 512x2304x768."""
 
@@ -90,7 +90,7 @@ class LayoutCosts:
         rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
         return self.moved(2 * (stored_bytes(nz) - stored_bytes(rows)))
 
-    def crossing(self, product: Op, value: ir.Value) -> int:
+    def of_rows(self, product: Op, value: ir.Value) -> int:
         """An operand or the result of a product in rows: changed by its kernel, on its way.
 
         Several cores bring the same part of an operand; the result leaves but once. Windows are
@@ -105,7 +105,7 @@ class LayoutCosts:
         stored = all(full_value(v) is None for v in product.operands)
         if widths != {16} and not (widths == {8} and stored and self.rows_of_bytes):
             return NEVER
-        return CROSSING_CYCLES * UNIT + self.moved(CROSSINGS * stored_bytes(kind))
+        return FIRST_ROWS_CYCLES * UNIT + self.moved(ROW_PASSES * stored_bytes(kind))
 
     def movement(self, op: Op) -> int:
         """A reshape, transpose or slice in rows, which may be a view."""

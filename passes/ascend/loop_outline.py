@@ -213,7 +213,7 @@ class LoopOutliner:
             loop.steps * sum(getattr(facts.work, count) for _, facts in known)
             for count in ("macs", "vector_repeats")
         )
-        crossing = Call(
+        moved = Call(
             tuple(tensor_of(v.type) for i, v in enumerate(loop.call.operands) if i != loop.handed),
             tuple(tensor_of(v.type) for v in loop.call.results),
         )
@@ -221,7 +221,7 @@ class LoopOutliner:
         names = shortened(parts_of(self.graph))
         others = " ".join(name for name in names if f"ascend.{name}" not in ON_CUBE)
         label = f"{loop.steps} steps: {', '.join(filter(None, [*products, others]))}"
-        return KernelFacts(label, OperatorWork(macs, 16, repeats, *traffic(crossing)))
+        return KernelFacts(label, OperatorWork(macs, 16, repeats, *traffic(moved)))
 
     # Products.
 

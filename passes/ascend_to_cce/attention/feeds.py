@@ -45,7 +45,7 @@ class ScaledFeed(Feed):
             cce.copy(fractals, place)
             fractals = place
         whole = fractals
-        if self.ring is not None or (self.crossing is not None and self.crossing.direct):
+        if self.ring is not None or (self.to_fractals is not None and self.to_fractals.direct):
             whole = restride(fractals, [math.prod(kind.shape) // SIDE, SIDE], [SIDE, 1])
         if self.columns is None:
             cce.vmuls(whole, scalar("f16", self.scale), whole)

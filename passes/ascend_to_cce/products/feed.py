@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import ir, memref
-from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Crossing, MatrixRows, RowRing
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, MatrixRows, RowRing, RowsToFractals
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview, viewed
 from davinci.schedule.products.dense_rows import WORD_BYTES
@@ -28,7 +28,7 @@ class StagingBuffers:
     parts dense rows, by name."""
 
     inbox: RowRing
-    crossing: RowRing
+    outbox: RowRing
     parting: Mapping[str, ir.Value] = field(default_factory=dict)
 
 
@@ -82,7 +82,7 @@ class Feed:
 
     Args:
         staging: of rows.
-        direct: see `Crossing`.
+        direct: see `RowsToFractals`.
 
     Attributes:
         l1: the slots, as words of 16 bits.
@@ -101,11 +101,11 @@ class Feed:
         direct: bool = False,
     ) -> None:
         self.gm, self.operand, self.pieces = gm, operand, pieces
-        self.crossing: Crossing | None = None
+        self.to_fractals: RowsToFractals | None = None
         if staging is not None:
             parting = staging.parting if pieces.dense else None
-            self.crossing = Crossing(
-                gm, staging.inbox, staging.crossing, direct, parting, staging.parting
+            self.to_fractals = RowsToFractals(
+                gm, staging.inbox, staging.outbox, direct, parting, staging.parting
             )
         slots = [self._slot(pieces.fractals * FRACTAL) for _ in range(pieces.slots)]
         self.l1 = [words for words, _ in slots]
@@ -154,13 +154,13 @@ class Feed:
         batch = add(region.batch, block.batch)
         along = [(block.k, region.k), (block.other, region.other)]
         rows, columns = along if self.operand.k_rows else along[::-1]
-        if self.crossing is None:
+        if self.to_fractals is None:
             row, column = (add(whole.start, span.start) for span, whole in (rows, columns))
             shape = [1, columns[0].size, rows[0].size, SIDE, SIDE]
             return subview(self.gm, [batch, column, row, 0, 0], shape, drop=[0])
         last = rows[1].last and rows[0].stop * SIDE >= rows[1].elements
         (row, height), (column, width) = elements(*rows), elements(*columns)
-        return self.crossing.cross(MatrixRows(batch, row, column, height, width, last))
+        return self.to_fractals.made_of(MatrixRows(batch, row, column, height, width, last))
 
     def groups(self, piece: Block, k: FractalSpan) -> Iterator[FractalGroup]:
         """The part `k` of a piece as whole groups of `together` fractals, and parts of groups."""

@@ -51,7 +51,7 @@ from davinci.schedule.products.events import (
     Mad,
     TurnRows,
 )
-from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
+from davinci.schedule.products.footprint import parting_buffers, staging_bytes
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -264,10 +264,10 @@ def flag(value: bool) -> ir.Value:
 def staging_of(product: Product, schedule: ProductSchedule) -> StagingBuffers | None:
     """The buffers in UB for operands in rows; None if both are fractals."""
     sides = [(product.a, schedule.a), (product.b, schedule.b)]
-    crossing = [(o, p) for o, p in sides if not o.nz]
-    if not crossing:
+    staged = [(o, p) for o, p in sides if not o.nz]
+    if not staged:
         return None
-    sizes = [crossing_bytes(operand, pieces) for operand, pieces in crossing]
+    sizes = [staging_bytes(operand, pieces) for operand, pieces in staged]
     came, made = (max(size) for size in zip(*sizes, strict=True))
     parting = scratch_of(parting_buffers(product, (schedule.a, schedule.b)))
-    return StagingBuffers(RowRing(schedule.inbox, came), RowRing(schedule.crossing, made), parting)
+    return StagingBuffers(RowRing(schedule.inbox, came), RowRing(schedule.outbox, made), parting)

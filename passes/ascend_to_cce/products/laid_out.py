@@ -28,7 +28,7 @@ from davinci.passes.ascend_to_cce.products.group import build_product, extras_of
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.paired import GmBuffers, PairedPart, build_paired
 from davinci.passes.ascend_to_cce.products.product import wanted
-from davinci.passes.ascend_to_cce.products.rows import Crossing, MatrixRows, RowRing
+from davinci.passes.ascend_to_cce.products.rows import MatrixRows, RowRing, RowsToFractals
 from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import (
     AlikeWork,
@@ -44,16 +44,16 @@ from davinci.passes.builder import IndexLike, add, as_value, mul, subview
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import shares_of
-from davinci.schedule.products.footprint import crossing_bytes
+from davinci.schedule.products.footprint import staging_bytes
 from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.laid_out import (
     SLOTS,
     FactorLayout,
     LaidOutProduct,
-    crossing,
     layout_scratch,
     matrices_of,
     pieces_of,
+    staged_in_ub,
     stored_fractals,
 )
 from davinci.schedule.products.product import Product
@@ -131,7 +131,7 @@ class LaidOutPart(PairedPart):
     ) -> None:
         self.laid_out, self.group, self.graph, self.target = laid_out, group, graph, target
         (self.layout,) = laid_out.layouts
-        self.product = crossing(group.product)
+        self.product = staged_in_ub(group.product)
         rows, columns = stored_fractals(self.product, self.layout.factor)
         i32, f16 = ir.IntegerType.get_signless(32), ir.F16Type.get()
         self.kinds = [
@@ -206,7 +206,7 @@ class FactorBuilder:
         self.matrices = matrices_of(product, layout.factor)
         self.shape = product.stored_rows(layout.factor), product.stored_columns(layout.factor)
         pieces = pieces_of(product, layout.factor, layout.rows, layout.columns, layout.dense)
-        self.sizes = crossing_bytes(product.operand(layout.factor), pieces)
+        self.sizes = staging_bytes(product.operand(layout.factor), pieces)
         self.scratch = scratch_of(layout_scratch(product, layout.factor, pieces))
 
     def build(self, target: Target) -> None:
@@ -230,7 +230,7 @@ class FactorBuilder:
             batch, i, j = unflatten(index, counts)
             row, column = rows.start(i), columns.start(j)
             piece = MatrixRows(batch, row, column, rows.size, columns.size, last)
-            fractals = self._crossing().cross(piece)
+            fractals = self._to_fractals().made_of(piece)
             size = [1, ceil_div(columns.size, SIDE), ceil_div(rows.size, SIDE), SIDE, SIDE]
             across, down = (
                 add(segment.first // SIDE, mul(at, segment.size // SIDE))
@@ -241,10 +241,10 @@ class FactorBuilder:
 
         return AlikeWork(math.prod(counts), build)
 
-    def _crossing(self) -> Crossing:
+    def _to_fractals(self) -> RowsToFractals:
         """Buffers of a block, of which there are several where blocks take turns."""
         inbox, made = (RowRing(1, size) for size in self.sizes)
         for ring in (inbox, made):
             with_slots(ring.buffers[0], SLOTS)
         parting = self.scratch if self.layout.dense else None
-        return Crossing(self.gm, inbox, made, parting=parting, ends=self.scratch)
+        return RowsToFractals(self.gm, inbox, made, parting=parting, ends=self.scratch)

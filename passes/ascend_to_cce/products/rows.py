@@ -164,8 +164,8 @@ class RowReader:
         cce.copy(source, subview(place, [0, 0], size))
 
 
-class Crossing:
-    """Makes fractals of rows.
+class RowsToFractals:
+    """Makes fractals in UB of rows of global memory.
 
     Args:
         gm: [batch][rows][columns].
@@ -187,7 +187,7 @@ class Crossing:
         self.reader, self.inbox, self.made, self.direct = RowReader(gm), inbox, made, direct
         self.parting, self.ends = parting, ends or {}
 
-    def cross(self, piece: MatrixRows) -> ir.Value:
+    def made_of(self, piece: MatrixRows) -> ir.Value:
         """[columns / 16][rows / 16][16][16] in UB."""
         if self.parting is not None:
             return self._parted(piece, self.parting)

@@ -114,16 +114,16 @@ def _in_regions(whole: Part, together: bool) -> Iterator[Part]:
         raise NoSpace("a change of layout among operators that compute")
     regions = regions_of(whole.graph)
     graph = regions.graph
-    found = [(nodes, _crossing(nodes)) for nodes in _connected(graph)]
+    found = [(nodes, _touched(nodes)) for nodes in _connected(graph)]
     shared = [{value} for value in graph.inputs] if together else []
     for values in (*graph.rows(), *shared):
-        touched = [nodes for nodes, crossing in found if not crossing.isdisjoint(values)]
-        if len(touched) < 2:
+        joining = [nodes for nodes, touched in found if not touched.isdisjoint(values)]
+        if len(joining) < 2:
             continue
-        joined = _in_order(graph, [node for nodes in touched for node in nodes])
+        joined = _in_order(graph, [node for nodes in joining for node in nodes])
         if _has_space(_part(regions, joined).graph):
-            others = (each for each in found if each[0] not in touched)
-            found = [(joined, _crossing(joined)), *others]
+            others = (each for each in found if each[0] not in joining)
+            found = [(joined, _touched(joined)), *others]
     for nodes, _ in found:
         part = _part(regions, nodes)
         yield Part(
@@ -153,7 +153,7 @@ def _connected(graph: Graph) -> Iterator[list[Node]]:
         yield sorted(nodes, key=lambda node: order[node.result])
 
 
-def _crossing(nodes: Sequence[Node]) -> set[int]:
+def _touched(nodes: Sequence[Node]) -> set[int]:
     """Values that operators read or compute."""
     return {value for node in nodes for value in (*node.values, node.result)}
 

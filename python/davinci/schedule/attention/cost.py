@@ -31,7 +31,7 @@ from davinci.schedule.attention.fold import (
     spread_again,
 )
 from davinci.schedule.products.cost import Busy
-from davinci.schedule.products.footprint import crossing_bytes
+from davinci.schedule.products.footprint import staging_bytes
 from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.schedule.vector.row_packing import unpacking
 from davinci.schedule.vector.row_statistics import KEPT
@@ -99,10 +99,10 @@ def staged_bytes(
     came, made = 0, 0
     for name, pieces in pieces_of(attention, schedule).items():
         if name in names and not (name == "k" and schedule.windows):
-            inbox, crossing = crossing_bytes(getattr(attention, name), pieces)
+            inbox, outbox = staging_bytes(getattr(attention, name), pieces)
             came = max(came, inbox)
             if not is_direct(attention, name):
-                made = max(made, crossing)
+                made = max(made, outbox)
     return came, made
 
 

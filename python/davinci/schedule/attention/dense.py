@@ -13,7 +13,7 @@ from davinci.schedule.products.dense_rows import (
     parting_of,
     scratch_bytes,
 )
-from davinci.schedule.products.footprint import crossing_bytes
+from davinci.schedule.products.footprint import staging_bytes
 from davinci.schedule.products.product import Pieces, ProductOperand
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -72,5 +72,5 @@ def dense_buffers(attention: Attention, pieces: Mapping[str, Pieces], rows: int)
     found = scratch_bytes(ways)
     wide = [name for name in dense if getattr(attention, name).itemsize > 2]
     if wide:
-        found[WIDE] = max(crossing_bytes(getattr(attention, n), pieces[n])[0] for n in wide)
+        found[WIDE] = max(staging_bytes(getattr(attention, n), pieces[n])[0] for n in wide)
     return found

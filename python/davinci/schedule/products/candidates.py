@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.machine.views import loads_rectangles
-from davinci.schedule.products.footprint import crossing_bytes, footprint, parting_buffers
+from davinci.schedule.products.footprint import footprint, parting_buffers, staging_bytes
 from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays
@@ -35,7 +35,7 @@ MOST_BLOCKS = 4
 AHEAD = 4
 """Steps that fills come ahead; half as many more where two tiles take turns."""
 
-INBOX, CROSSING, LOADS = (4, 3), 2, 2
+INBOX, OUTBOX, LOADS = (4, 3), 2, 2
 """Buffers in UB: for rows that came, with an epilogue of few steps and with one that needs the
 room; for fractals that go to L1; for what parts of C are combined with."""
 
@@ -59,7 +59,7 @@ class Wanted:
 FEW = 4
 """Pieces in turn of cores whose L1 is small."""
 
-CROSSING_SHARES, DIRECT = 10, 8
+STAGING_SHARES, DIRECT = 10, 8
 """Of how many equal parts of UB one is for rows that cross it at once, and of L1 for those that
 become fractals on their way there."""
 
@@ -103,7 +103,7 @@ class Candidates:
             name: machine.buffer(name).bytes // FRACTAL_BYTES for name in ("L0A", "L0B", "L1")
         }
         self.sums = machine.buffer("L0C").bytes // SUM_BYTES
-        self.staged = machine.buffer("UB").bytes // CROSSING_SHARES
+        self.staged = machine.buffer("UB").bytes // STAGING_SHARES
         if product.direct:
             self.staged = machine.buffer("L1").bytes // DIRECT
         if lean:  # what is good is of no use if it does not fit
@@ -359,7 +359,7 @@ class Candidates:
         rows = not (product.direct or (product.a.nz and product.b.nz))
         long = len(product.end.program.steps) > FEW_STEPS
         end = product.end
-        leaving = max(1, self.turns - (CROSSING + end.columns if rows else end.columns))
+        leaving = max(1, self.turns - (OUTBOX + end.columns if rows else end.columns))
         if long:
             leaving = min(2, leaving)
         a, b = pieces
@@ -386,13 +386,13 @@ class Candidates:
             l0c=min(max(2, together), tiles, max(room, together)),
             ahead=AHEAD * (1 + together) // 2,
             inbox=came,
-            crossing=CROSSING,
+            outbox=OUTBOX,
             loads=LOADS,
             leaving=leaving,
             ragged=ragged,
         )
         if self.lean:
-            made = replace(made, l0a=1, l0b=1, inbox=1, crossing=1, loads=1, leaving=1, ahead=1)
+            made = replace(made, l0a=1, l0b=1, inbox=1, outbox=1, loads=1, leaving=1, ahead=1)
         if key in self._parts:
             return made
         most = tile.m * tile.n
@@ -456,9 +456,9 @@ class Candidates:
             return tile.n, tile.m
         end, ub = product.end, self.machine.buffer("UB").bytes
         sides = (product.a, schedule.a), (product.b, schedule.b)
-        sizes = [crossing_bytes(operand, pieces) for operand, pieces in sides]
-        inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
-        staged = inbox * schedule.inbox + crossing * schedule.crossing
+        sizes = [staging_bytes(operand, pieces) for operand, pieces in sides]
+        inbox, outbox = (max(size) for size in zip(*sizes, strict=True))
+        staged = inbox * schedule.inbox + outbox * schedule.outbox
         staged += sum(parting_buffers(product, (schedule.a, schedule.b)).values())
         loads, leaving = schedule.loads, schedule.leaving
         if schedule.ragged == DENSE:

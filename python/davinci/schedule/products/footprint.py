@@ -39,7 +39,7 @@ class Footprint:
         return ""
 
 
-def crossing_bytes(operand: ProductOperand, pieces: Pieces) -> tuple[int, int]:
+def staging_bytes(operand: ProductOperand, pieces: Pieces) -> tuple[int, int]:
     """Bytes in UB of the rows of an operand that are loaded at once, and of the fractals that are
     made of them there; both 0 of an operand that goes to L1 without passing UB."""
     if operand.nz or operand.direct:
@@ -65,7 +65,7 @@ def parting_buffers(product: Product, sides: tuple[Pieces, Pieces]) -> dict[str,
     found = scratch_bytes([parting(product, name, pieces, pieces.rows) for name, pieces in dense])
     wide = [(product.operand(name), p) for name, p in dense if product.operand(name).itemsize > 2]
     if wide:
-        found[WIDE] = max(crossing_bytes(operand, pieces)[0] for operand, pieces in wide)
+        found[WIDE] = max(staging_bytes(operand, pieces)[0] for operand, pieces in wide)
     if ended:
         found[TURNED] = max(found.get(TURNED, 0), BEGUN_BYTES)
     return found
@@ -74,8 +74,8 @@ def parting_buffers(product: Product, sides: tuple[Pieces, Pieces]) -> dict[str,
 def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     """Bytes that the buffers of a schedule take."""
     tile, a, b = schedule.tile, schedule.a, schedule.b
-    sides = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
-    inbox, crossing = (max(size) for size in zip(*sides, strict=True))
+    sides = [staging_bytes(product.a, a), staging_bytes(product.b, b)]
+    inbox, outbox = (max(size) for size in zip(*sides, strict=True))
     end = product.end_of(schedule)
     leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
     leaving += end.tile_bytes(tile.n, schedule.part[1])
@@ -90,7 +90,7 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
         (schedule.l0a * tile.k * tile.m + l0a) * FRACTAL_BYTES,
         (schedule.l0b * tile.k * tile.n + l0b) * FRACTAL_BYTES,
         (schedule.l0c * tile.m + product.cleared) * tile.n * SUM_BYTES,
-        inbox * schedule.inbox + crossing * schedule.crossing + leaving,
+        inbox * schedule.inbox + outbox * schedule.outbox + leaving,
         end.row_bytes(tile.n),
         0 if end.words is None else end.words.held_bytes(tile.n),
     )

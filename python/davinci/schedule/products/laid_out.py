@@ -28,7 +28,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quick_schedule, quickly
 from davinci.schedule.products.cost import Busy, ProductCosts
 from davinci.schedule.products.estimate import cycles_from_mad, cycles_to_mad, least_on
-from davinci.schedule.products.footprint import crossing_bytes, parting_buffers
+from davinci.schedule.products.footprint import parting_buffers, staging_bytes
 from davinci.schedule.products.product import Pieces, Product, ProductSchedule
 from davinci.schedule.products.split_k import MEETINGS, SplitCores
 from davinci.schedule.vector.space import NoSpace
@@ -183,7 +183,7 @@ def beside_in(
         NoSpace: no block of B fits UB, or no schedule of the product fits.
     """
     machine, layers = split_cores.machine, split_cores.count(cores)
-    layout = layout_of(crossing(product), "b", split_cores.adding, layers, beside=True)
+    layout = layout_of(staged_in_ub(product), "b", split_cores.adding, layers, beside=True)
     told = layout.cycles + split_cores.meeting_cycles(cores)
     made = replace(product, b=replace(product.b, nz=True))
     try:
@@ -262,7 +262,7 @@ class FirstRows:
         return ProductCosts(product, self.machine)
 
 
-def crossing(product: Product) -> Product:
+def staged_in_ub(product: Product) -> Product:
     """A product as one whose factors become fractals in UB."""
     a, b = (replace(product.operand(name), direct=False) for name in "ab")
     return replace(product, a=a, b=b, epilogue=None)
@@ -393,7 +393,7 @@ def stored_fractals(product: Product, name: str) -> tuple[int, int]:
 
 def layout_bytes(product: Product, name: str, pieces: Pieces) -> int:
     """Bytes of UB that a core takes which lays blocks of a factor out."""
-    came, made = crossing_bytes(product.operand(name), pieces)
+    came, made = staging_bytes(product.operand(name), pieces)
     return SLOTS * (came + made) + sum(layout_scratch(product, name, pieces).values())
 
 

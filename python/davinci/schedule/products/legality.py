@@ -33,7 +33,7 @@ def _faults(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
     sizes = [share.batch, share.m, share.n, tile.m, tile.k, tile.n, *part, *schedule.beside]
     sizes += [size for p in (a, b) for size in (p.k, p.other, p.together, p.rows, p.slots)]
     sizes += [schedule.turn, schedule.l0a, schedule.l0b, schedule.l0c, schedule.ahead]
-    sizes += [schedule.inbox, schedule.crossing, schedule.loads, schedule.leaving]
+    sizes += [schedule.inbox, schedule.outbox, schedule.loads, schedule.leaving]
     yield min(sizes) < 1, "sizes and numbers of buffers are 1 or more"
     yield schedule.outer not in ("m", "n"), "the outer loop is over m or n"
     most = product.batch, whole.m, whole.n

@@ -199,7 +199,7 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> IssueOrd
         l0a=1,
         l0b=1,
         inbox=1,
-        crossing=1,
+        outbox=1,
         loads=1,
         leaving=1,
     )

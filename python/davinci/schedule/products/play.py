@@ -115,7 +115,7 @@ class Filled(NamedTuple):
     busy: Busy
     held: float
     size: float
-    crossing: bool
+    staged: bool
 
 
 class Player:
@@ -133,7 +133,7 @@ class Player:
         self.rate = traffic.l2_rate
         self.memory_rates = dict(zip("ab", traffic.memory_rates, strict=True))
         self.mte2 = self.v = self.mte3 = self.mte1 = self.m = self.end = 0.0
-        self.inbox, self.crossing = PlayedRing(schedule.inbox), PlayedRing(schedule.crossing)
+        self.inbox, self.outbox = PlayedRing(schedule.inbox), PlayedRing(schedule.outbox)
         self.leaving = PlayedRing(schedule.leaving)
         self.loaded: dict[Place, float] = {}  # of a place in L1, its last load
         self.came: dict[Place, list[tuple[int, float, int]]] = {}
@@ -249,12 +249,12 @@ class Player:
         operand, image = self.product.operand(name), self.product.image
         busy = self.costs.fill(name, self.schedule.pieces(name), k, other)
         held = size = k * other * FRACTAL_BYTES
-        crossing = self.sources[name] == "mte3"
+        staged = self.sources[name] == "mte3"
         if name == "a" and image is not None:
             held = size = image.piece_bytes(ceil_div(k, image.elements), other)
-        elif crossing:
+        elif staged:
             size = size // 2 * operand.itemsize
-        return Filled(busy, held, size, crossing)
+        return Filled(busy, held, size, staged)
 
     def _load_cost(self, name: str, m: int, k: int, n: int) -> float:
         """Cycles of MTE1 for a tile of A or B, of m x k or k x n fractals, to L0A or L0B."""
@@ -295,12 +295,12 @@ class Player:
         """A transfer of an operand to L1: straight, or by way of UB, where rows become fractals."""
         name, block, place = event.operand, event.block, (event.operand, event.held.slot)
         free = self.loaded.get(place, 0.0)
-        cost, held, size, crossing = self._fill(*event.shape)
+        cost, held, size, staged = self._fill(*event.shape)
         self.ahead.mte2 -= cost.mte2
         self.lane_ahead -= size / self.rate
         memory = size / self.memory_rates[name]
         self.memory_ahead -= memory
-        if crossing:
+        if staged:
             self.ahead.v -= cost.v
             self.ahead.mte3 -= cost.mte3
             _, came = self.read(self.inbox.next, cost.mte2, size, memory)
@@ -308,7 +308,7 @@ class Player:
             self.inbox.take(changed + self.flag)
             begin = max(self.mte3, changed + self.flag, free)
             self.mte3 = begin + cost.mte3
-            self.crossing.take(self.mte3 + self.flag)
+            self.outbox.take(self.mte3 + self.flag)
             done = self.mte3
         else:
             begin, free = self.read(free, cost.mte2, size, memory)
@@ -324,7 +324,7 @@ class Player:
 
     def cross(self, ready: float, cycles: float) -> float:
         """When rows that have come to UB when `ready` are fractals there."""
-        self.v = max(self.v, ready, self.crossing.next) + cycles
+        self.v = max(self.v, ready, self.outbox.next) + cycles
         return self.v
 
     def load(self, event: Load) -> None:

@@ -293,7 +293,7 @@ class ProductSchedule:
         part: columns and rows of a tile that leave L0C at once.
         l0a, l0b, l0c: buffers of each.
         ahead: steps (mads) that fills come ahead of the step that needs them.
-        inbox, crossing: buffers in UB for rows that came, and for the fractals made of them.
+        inbox, outbox: buffers in UB for rows that came, and for the fractals made of them.
         loads: buffers in UB for what comes from GM to be combined with parts of C.
         leaving: those that parts of C are in while they leave.
         ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; "",
@@ -320,7 +320,7 @@ class ProductSchedule:
     l0c: int = 2
     ahead: int = 4
     inbox: int = 3
-    crossing: int = 2
+    outbox: int = 2
     loads: int = 2
     leaving: int = 3
     ragged: str = ""

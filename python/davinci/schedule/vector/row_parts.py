@@ -25,7 +25,7 @@ def beside_each_other(graph: Graph, space: IterationSpace, program: TileProgram)
     """What can be loaded or stored together wherever tiles have whole rows, and what is computed of
     it part by part; brings the program's steps into the order for that."""
     contiguous = contiguous_values(program)
-    crossing = Counter((*program.loads.values(), *program.stores.values()))
+    moves = Counter((*program.loads.values(), *program.stores.values()))
     lanes = space.axes[program.lane].size
     found = []
     for row in graph.rows():
@@ -35,7 +35,7 @@ def beside_each_other(graph: Graph, space: IterationSpace, program: TileProgram)
             space.strides(number).get(program.lane) == 1 and graph.arrays[number].shape[-1] == lanes
             for number in row
         )
-        apart = not contiguous.intersection(own) and all(crossing[v] == 1 for v in own)
+        apart = not contiguous.intersection(own) and all(moves[v] == 1 for v in own)
         if len(row) > 1 and whole and apart:
             found.append(own)
     return found and Siblings(program, found).joined()

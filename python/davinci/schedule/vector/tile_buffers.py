@@ -120,14 +120,14 @@ class _BufferAssignment:
         each = [step for step in program.steps if step.result not in lasting]
         self.kept = {v for step in each for v in step.sources if v in lasting}
         self.kept |= set(program.constants)
-        self.crossing = {*program.loads.values(), *program.stores.values()}
+        self.moved = {*program.loads.values(), *program.stores.values()}
         self.beside: dict[Value, list[Value]] = {}
         for step in program.steps:
             for value in step.sources:
                 others = (v for v in step.sources if v != value)
                 self.beside.setdefault(value, []).extend(others)
         self.found: list[int] = []
-        self.of_crossing: set[int] = set()
+        self.of_moved: set[int] = set()
         self.free: dict[int, list[int]] = {}
         self.pool: dict[Value, list[int]] = {}
         self.of: dict[Value, int] = {}
@@ -147,7 +147,7 @@ class _BufferAssignment:
                 count = len(program.together.get(first.result, (first.result,)))
             self._unit(range(done, done + count))
             done += count
-        return self.found, {self.of[value] for value in self.crossing}, self.of
+        return self.found, {self.of[value] for value in self.moved}, self.of
 
     def _unit(self, places: range) -> None:
         """Buffers of a step, or of several that are one."""
@@ -198,8 +198,8 @@ class _BufferAssignment:
             taken = self._cheapest(value, numbers) if place is None else place
             numbers.remove(taken)
         self.of[value] = taken
-        if value in self.crossing:
-            self.of_crossing.add(taken)
+        if value in self.moved:
+            self.of_moved.add(taken)
         self._part(value)
 
     def _part(self, value: Value) -> None:
@@ -216,9 +216,9 @@ class _BufferAssignment:
             return numbers[0]
         partners = [self.of[v] for v in self.beside.get(value, ()) if v in self.of]
         halves = [self.halves.of(partner) for partner in partners]
-        crossing = value in self.crossing
+        moved = value in self.moved
 
         def price(number: int) -> tuple[int, bool]:
-            return halves.count(self.halves.of(number)), (number in self.of_crossing) != crossing
+            return halves.count(self.halves.of(number)), (number in self.of_moved) != moved
 
         return min(reversed(numbers), key=price)
