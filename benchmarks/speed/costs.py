@@ -25,7 +25,9 @@ from davinci.machine import Machine
 from davinci.mlir import make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
+from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.groups import group_of, is_group
+from davinci.passes.ascend_to_cce.joined_cores import seen
 from davinci.passes.pipeline import pipelines
 from davinci.passes.pipeline.plans import SEQUENTIAL
 from davinci.schedule.graph import Graph
@@ -67,9 +69,11 @@ class Kernel:
         return abs(self.estimated / self.simulated - 1)
 
 
-def estimate_of(graph: Graph, described: Machine, cores: int) -> tuple[str, float]:
-    """The kind of a group, and its estimated cycles on the cores that it takes by itself."""
-    taken = cores_of(graph, described, cores).cores
+def estimate_of(graph: Graph, target: Target) -> tuple[str, float]:
+    """The kind of a group, and its estimated cycles on the cores that it takes by itself, of those
+    that run it (`target`)."""
+    described, cores = target.machine, target.cores
+    taken = cores_of(graph, described, cores, adders=target.adders).cores
     kind = kind_of(graph, described, cores)
     if kind in ("product", "convolution"):
         product = read_group(graph, described).product
@@ -101,14 +105,15 @@ def estimates(
     stages = pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")]
     lower(module, pipelines.Options(name, cores, plan=SEQUENTIAL), lambda text: None, stages)
     for function in kernels(module.operation):
+        target = seen(function, Target(described, cores))
         if loops := loops_of(function):
             groups = [loop_graph_of(function, loop).group() for loop in loops]
-            taken = cores_of_loops(groups, described, cores).cores
-            ways = schedules_of(groups, described, taken)
+            taken = cores_of_loops(groups, target.machine, target.cores).cores
+            ways = schedules_of(groups, target.machine, taken)
             yield symbol_name(function), "loop", max(way.cycles for way in ways)
         elif is_group(function):
-            kind, cycles = estimate_of(group_of(function, described).graph, described, cores)
-            yield symbol_name(function), kind, cycles
+            kind, estimated = estimate_of(group_of(function, target.machine).graph, target)
+            yield symbol_name(function), kind, estimated
         else:
             yield symbol_name(function), SCALAR, 0
 
