@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from davinci.dialects.base import as_attribute as as_attribute
 from davinci.dialects.base import create as create
@@ -224,6 +225,27 @@ def only_if(condition: ir.Value) -> Iterator[None]:
     with ir.InsertionPoint(branch.then_block):
         yield
         scf.YieldOp([])
+
+
+def share_in_two(
+    lane: IndexLike, at: int, size: int, build: Callable[[IndexLike, int], None]
+) -> None:
+    """Builds what one of two cores does of `size` indices, of which the first core has those
+    before `at`: one text where both have as many, else a branch for each.
+
+    Args:
+        lane: 0 on the first core, 1 on the second one.
+        build: given the first index and how many there are; not called for none.
+    """
+    if 2 * at == size:
+        build(mul(lane, at), at)
+        return
+
+    def part(first: int, count: int) -> None:
+        if count:
+            build(first, count)
+
+    choose(lane, 0, partial(part, 0, at), partial(part, at, size - at))
 
 
 def choose(

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,7 @@ from davinci.mlir import Op, ir
 from davinci.passes.analysis.accesses import Accesses
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.lifetimes import viewed_buffer
-from davinci.passes.builder import IndexLike, choose, mul, subview
+from davinci.passes.builder import IndexLike, share_in_two, subview
 from davinci.passes.cce.crossings import TO_CUBE, TO_VECTOR
 from davinci.units import BLOCK_BYTES
 
@@ -85,21 +84,12 @@ def build_part(cut: WorkCut | None, operands: Sequence[ir.Value], build: Build) 
         build(operands)
         return
     size = next(v.type.shape[cut.dimension] for v in operands if isinstance(v.type, ir.MemRefType))
-    lane = cce.get_sub_block_idx()
-    if 2 * cut.at == size:
-        build([_part(v, cut.dimension, mul(lane, cut.at), cut.at) for v in operands])
-        return
-    halves = (0, cut.at), (cut.at, size - cut.at)
-    first, second = (partial(_build_half, cut, operands, build, *half) for half in halves)
-    choose(lane, 0, first, second)
+    dimension = cut.dimension
 
+    def build_on(start: IndexLike, count: int) -> None:
+        build([_part(v, dimension, start, count) for v in operands])
 
-def _build_half(
-    cut: WorkCut, operands: Sequence[ir.Value], build: Build, start: int, count: int
-) -> None:
-    """Builds an operation on some indices of a dimension, which may be none."""
-    if count:
-        build([_part(v, cut.dimension, start, count) for v in operands])
+    share_in_two(cce.get_sub_block_idx(), cut.at, size, build_on)
 
 
 def _part(value: ir.Value, dimension: int, start: IndexLike, count: int) -> ir.Value:

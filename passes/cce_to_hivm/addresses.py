@@ -44,6 +44,12 @@ class Address:
     base: ir.Value | None
     shift: Shift
 
+    @property
+    def place(self) -> int | None:
+        """The byte on chip, None in GM and where it depends on a value."""
+        known = self.base is None and self.shift.dynamic is None
+        return self.shift.constant if known else None
+
     def plus(self, shift: Shift) -> Address:
         return replace(self, shift=self.shift.plus(shift))
 

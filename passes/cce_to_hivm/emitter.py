@@ -59,9 +59,9 @@ class Emitter:
 
     def pointer(self, address: Address) -> ir.Value:
         """The `!llvm.ptr` of an address, of a constant one on chip that is there already."""
-        if address.base is not None or address.shift.dynamic is not None:
+        if address.place is None:
             return address.pointer()
-        key = address.space, address.shift.constant
+        key = address.space, address.place
         for known in self.pointers:
             if key in known:
                 return known[key]
@@ -103,8 +103,8 @@ class Emitter:
         Raises:
             CompileError: at the location of the operation that is lowered.
         """
-        found = address.shift.constant
-        if address.base is None and address.shift.dynamic is None and found % align:
+        found = address.place
+        if found is not None and found % align:
             raise CompileError(
                 f"misaligned {role}",
                 where=location_text(ir.Location.current),
@@ -133,35 +133,33 @@ class Emitter:
 
     def set_scales(self, address: Address) -> None:
         """Has DEQSCALE name scales in UB unless it is known to."""
-        shift = address.shift
-        known = shift.constant if shift.dynamic is None else None
-        if known is not None and known == self.scales:
-            return
-        self.scales = known
-        self.require_aligned("address of scales", address, BLOCK_BYTES)
-        bits: IndexLike
-        if known is not None:
-            bits = known // BLOCK_BYTES
-        else:
-            block = constant_i64(BLOCK_BYTES)
-            bits = arith.DivUIOp(address.integer(), block).result
-        hivm.build("set_deqscale", "", [], {"bits": bits})
+        if address.place is None or address.place != self.scales:
+            self.scales = address.place
+            self._name_place("set_deqscale", "scales", address, BLOCK_BYTES)
 
     def set_words(self, address: Address) -> None:
         """Has FPC name the words of columns in FB unless it is known to."""
-        shift = address.shift
-        known = shift.constant if shift.dynamic is None else None
-        if known is not None and known == self.words:
-            return
-        self.words = known
-        self.require_aligned("address of words", address, SCALE_UNIT)
+        if address.place is None or address.place != self.words:
+            self.words = address.place
+            self._name_place("set_fpc", "words", address, SCALE_UNIT, FPC_SCALES_SHIFT)
+
+    def _name_place(
+        self, register: str, what: str, address: Address, unit_bytes: int, shift: int = 0
+    ) -> None:
+        """Sets a register to an address in units of so many bytes, `shift` bits from its lowest.
+
+        Raises:
+            CompileError: the address is known and no whole number of units.
+        """
+        self.require_aligned(f"address of {what}", address, unit_bytes)
         bits: IndexLike
-        if known is not None:
-            bits = known // SCALE_UNIT << FPC_SCALES_SHIFT
+        if address.place is not None:
+            bits = address.place // unit_bytes << shift
+        elif 1 << shift < unit_bytes:
+            bits = arith.DivUIOp(address.integer(), constant_i64(unit_bytes >> shift)).result
         else:
-            factor = constant_i64((1 << FPC_SCALES_SHIFT) // SCALE_UNIT)
-            bits = arith.MulIOp(address.integer(), factor).result
-        hivm.build("set_fpc", "", [], {"bits": bits})
+            bits = arith.MulIOp(address.integer(), constant_i64((1 << shift) // unit_bytes)).result
+        hivm.build(register, "", [], {"bits": bits})
 
     def loops(
         self,

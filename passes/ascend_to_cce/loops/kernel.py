@@ -204,54 +204,21 @@ class LoopCore(LoopProducts):
     # A step.
 
     def _one(self, time: ir.Value) -> None:
-        """One step of the loop."""
+        """One step of the loop: what comes from GM, what is computed, and what goes there."""
         group, program = self.group, self.program
+        self.multiplied, self.come, self.in_fractals = set(), set(), {}
         for number in group.inputs("slice"):
             self._bring(number, self._index(group.roles[number], time))
-        lefts = {term.a for term in terms_of(self.products)}
-        factors = {program.stores[a]: a for a in lefts - {HANDED}}
-        results = {program.loads[p.c]: c for c, part in self.parts.items() for p in part}
-        sources = {step.result: step.sources for step in program.steps}
-        of_product = {product.c: product.members for product in self.products}
-        multiplied: set[int] = set()
-        come: set[int] = set()
-        self.in_fractals = {}
-
-        def multiply(value: Value) -> None:
-            if value in factors and factors[value] not in multiplied:
-                self._multiply(factors[value], time)
-                if group.rows is not None and not multiplied:
-                    # While the cube is at it, and before the vector unit is.
-                    self._row_to_l1()
-                multiplied.add(factors[value])
-                if value == self.first_of_states:
-                    self._take_states(arith.MaxSIOp(as_value(add(time, -1)), as_value(0)).result)
-
-        def need(value: Value) -> None:
-            if value in results and results[value] not in come:
-                come.add(results[value])
-                with serving(*of_product[results[value]]):
-                    self._come(results[value])
-
-        if HANDED in lefts:
+        if any(term.a == HANDED for term in terms_of(self.products)):
             self._multiply(HANDED, time)
         if group.rows is not None:
             following = remainder(add(time, 1), group.steps)
             self._bring_row(self._index(group.rows.role, as_value(following)))
-        for value in program.loads.values():
-            if value not in results:
-                multiply(value)
-        for step in program.steps:
-            if self.layout.once(step.result):
-                multiply(step.result)
-                continue
-            for other in self.program.together.get(step.result, (step.result,)):
-                for source in sources[other]:
-                    need(source)
-            self._step(step, once=False)
-            multiply(step.result)
+        for value in self.loaded:
+            self._multiply_once(value, time)
+        self._compute(time)
         for value in program.stores.values():
-            need(value)
+            self._need(value)
         for number in group.outputs("slice"):
             if number not in self.of_states:
                 place = self._index(group.roles[number], time)
@@ -261,6 +228,43 @@ class LoopCore(LoopProducts):
         for old, new in self.layout.copied:
             self._copy(new, old)
 
+    def _compute(self, time: ir.Value) -> None:
+        """The program's steps, each behind the results of products that it reads; what it makes is
+        multiplied as soon as it is there."""
+        sources = {step.result: step.sources for step in self.program.steps}
+        for step in self.program.steps:
+            if not self.layout.once(step.result):
+                for other in self.program.together.get(step.result, (step.result,)):
+                    for source in sources[other]:
+                        self._need(source)
+                self._step(step, once=False)
+            self._multiply_once(step.result, time)
+
+    def _multiply_once(self, value: Value, time: ir.Value) -> None:
+        """The products of a value, if it is a left factor that has not been multiplied in this step
+        of the loop."""
+        a = self.factors.get(value)
+        if a is None or a in self.multiplied:
+            return
+        self._multiply(a, time)
+        if self.group.rows is not None and not self.multiplied:
+            # While the cube is at it, and before the vector unit is.
+            self._row_to_l1()
+        self.multiplied.add(a)
+        if value == self.first_of_states:
+            self._take_states(arith.MaxSIOp(as_value(add(time, -1)), as_value(0)).result)
+
+    def _need(self, value: Value) -> None:
+        """Brings the result of a product, and those that come with it, unless they came before in
+        this step of the loop."""
+        number = self.results.get(value)
+        if number is None or number in self.come:
+            return
+        self.come.add(number)
+        product = next(product for product in self.products if product.c == number)
+        with serving(*product.members):
+            self._come(number)
+
     @cached_property
     def first_of_states(self) -> Value | None:
         """The first left factor of a step that is made of states; None if none is, and where cores
@@ -268,13 +272,11 @@ class LoopCore(LoopProducts):
         if self.meeting is not None:
             return None
         made = set(self.layout.states)
-        lefts = {term.a for term in terms_of(self.products)} - {HANDED}
-        factors = {self.program.stores[a] for a in lefts}
         for step in self.program.steps:
             if made.intersection(step.sources):
                 made.add(step.result)
         order = [*self.program.loads.values(), *(step.result for step in self.program.steps)]
-        return next((value for value in order if value in made & factors), None)
+        return next((value for value in order if value in made & self.factors.keys()), None)
 
     @cached_property
     def of_states(self) -> dict[int, Value]:

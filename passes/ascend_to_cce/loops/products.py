@@ -86,6 +86,8 @@ class LoopProducts(TileBuilder):
         self.turn = 0
         self.sums: dict[int, ir.Value] = {}
         self.in_fractals: dict[Value, ir.Value] = {}
+        self.multiplied: set[int] = set()
+        self.come: set[int] = set()
         self.left: dict[int, Left] = {}
         self.right: dict[tuple[int, int], ir.Value] = {}
         self.resident: dict[tuple[int, int], list[ir.Value]] = {}
@@ -93,15 +95,27 @@ class LoopProducts(TileBuilder):
         self.ahead: list[ir.Value] = []
 
     @cached_property
+    def factors(self) -> dict[Value, int]:
+        """The left factors that a step computes, by their values."""
+        numbers = {term.a for term in terms_of(self.products)} - {HANDED}
+        return {self.program.stores[a]: a for a in numbers}
+
+    @cached_property
+    def results(self) -> dict[Value, int]:
+        """For the value of each product's result, the number of the first one of those that come
+        together with it (`parts`)."""
+        return {self.program.loads[p.c]: c for c, part in self.parts.items() for p in part}
+
+    @property
+    def loaded(self) -> list[Value]:
+        """The values that a step begins with: all that it loads but results of products."""
+        return [value for value in self.program.loads.values() if value not in self.results]
+
+    @cached_property
     def lefts_in_order(self) -> list[int]:
         """The left factors that a step computes, in the order in which they are there."""
-        factors = {
-            self.program.stores[a]: a for a in {t.a for t in terms_of(self.products)} - {HANDED}
-        }
-        results = {self.program.loads[p.c] for part in self.parts.values() for p in part}
-        loaded = [value for value in self.program.loads.values() if value not in results]
-        made = [step.result for step in self.program.steps]
-        return list(dict.fromkeys(factors[v] for v in (*loaded, *made) if v in factors))
+        order = (*self.loaded, *(step.result for step in self.program.steps))
+        return list(dict.fromkeys(self.factors[v] for v in order if v in self.factors))
 
     def _bring_factors(self) -> None:
         """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, ir
@@ -23,7 +22,7 @@ from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
 from davinci.passes.ascend_to_cce.tiles import first_blocks, share_blocks
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
-from davinci.passes.builder import IndexLike, add, alloc, choose, mul, subview, viewed
+from davinci.passes.builder import IndexLike, add, alloc, mul, share_in_two, subview, viewed
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.behind import piece_sizes, plan_of_parts
 from davinci.schedule.products.estimate import shares_of
@@ -165,23 +164,18 @@ class FollowingCore(ShareWalk):
         """Builds what follows on this core's half of the rows of a part."""
         row, column = mul(place.row, SIDE), mul(place.column, SIDE)
         corner_of_part = self.pieces.corner(place.batch, self.product.m, row, column)
-        source, half, rest = self.parts_made.next(place), ceil_div(place.rows, 2), place.rows // 2
+        source, uneven = self.parts_made.next(place), place.rows % 2 > 0
+        turn = self.pieces.turn
 
-        def build(first: IndexLike, rows: int, turn: int) -> None:
+        def build(first: IndexLike, rows: int) -> None:
             self.pieces.turn = turn
             self.pieces.rows(source, first, rows, corner_of_part)
+            if uneven:  # in a branch of its own
+                self.pieces.finish()
 
-        def build_whole(first: IndexLike, rows: int, turn: int) -> None:
-            build(first, rows, turn)
+        if uneven:
             self.pieces.finish()
-
-        turn = self.pieces.turn
-        if half == rest:
-            build(mul(self.lane, half), half, turn)
-        else:
-            self.pieces.finish()
-            other = partial(build_whole, half, rest, turn)
-            choose(self.lane, 0, partial(build_whole, 0, half, turn), other)
+        share_in_two(self.lane, ceil_div(place.rows, 2), place.rows, build)
 
     def skip(self) -> None:
         with PARTS.taking():

@@ -19,6 +19,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from davinci.errors import CompileError
 from davinci.machine import Machine, prices
@@ -28,6 +29,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quick_schedule, quickly
 from davinci.schedule.products.cost import Busy, ProductCosts
 from davinci.schedule.products.estimate import cycles_from_mad, cycles_to_mad, least_on
+from davinci.schedule.products.fastest import fastest
 from davinci.schedule.products.footprint import parting_buffers, staging_bytes
 from davinci.schedule.products.product import Pieces, Product, ProductSchedule
 from davinci.schedule.products.split_k import MEETINGS, SplitCores
@@ -129,18 +131,9 @@ def laid_out_of(
     its launch, so much less than `least` cycles that it is worth it."""
     if cores < 2 or least < MEETINGS * meeting_cycles(machine, cores):
         return None
-    best: LaidOutProduct | None = None
-    for factors in FACTORS:
-        if not can_be_laid_out(product, machine, factors):
-            continue
-        try:
-            most = (least - price.cycles(cores)) / GAIN
-            found = laid_out_in(product, machine, cores, factors, wanted, most)
-        except NoSpace:
-            continue
-        if found is not None:
-            best, least = found, found.cycles * GAIN + price.cycles(cores)
-    return best
+    legal = (factors for factors in FACTORS if can_be_laid_out(product, machine, factors))
+    ways = (partial(laid_out_in, product, machine, cores, factors, wanted) for factors in legal)
+    return fastest(ways, (least - price.cycles(cores)) / GAIN)
 
 
 def laid_out_beside(

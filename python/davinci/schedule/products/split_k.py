@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from davinci.errors import CompileError
@@ -30,6 +31,7 @@ from davinci.schedule.products.behind import add_followers
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.epilogue import plain
+from davinci.schedule.products.fastest import fastest
 from davinci.schedule.products.group import SINGLES, ProductGroup, is_product
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.side_by_side import PlannedPart, partings_of, plans_of
@@ -191,14 +193,9 @@ def split_of(
         return None
     if least < MEETINGS * split_cores.meeting_cycles(cores):
         return None
-    best: SplitProduct | None = None
-    for parts in _ways(group.product, cores, split_cores):
-        found = faster_form(
-            group, graph, split_cores, cores, parts, wanted, least - price.cycles(cores)
-        )
-        if found is not None:
-            best, least = found, found.cycles + price.cycles(cores)
-    return best
+    form_of = partial(faster_form, group, graph, split_cores, cores)
+    ways = (partial(form_of, parts, wanted) for parts in _ways(group.product, cores, split_cores))
+    return fastest(ways, least - price.cycles(cores))
 
 
 def faster_form(
@@ -212,19 +209,12 @@ def faster_form(
 ) -> SplitProduct | None:
     """A product split in so many parts, which lie in memory in rows or in fractals; None if none is
     estimated to take less than `most` cycles."""
-    best: SplitProduct | None = None
     product = group.product
     node = next(node for node in graph.nodes if is_product(node))
     whole = product.m % SIDE == 0 and product.n % SIDE == 0
     forms = [False] if graph.arrays[node.result].layout == ND else []
-    for fractals in [*forms, True] if whole else forms:
-        try:
-            found = split_in(group, graph, split_cores, cores, parts, fractals, wanted, most)
-        except NoSpace:
-            continue
-        if found is not None:
-            best, most = found, found.cycles
-    return best
+    split = partial(split_in, group, graph, split_cores, cores, parts)
+    return fastest((partial(split, each, wanted) for each in [*forms, *[True] * whole]), most)
 
 
 def given_split(

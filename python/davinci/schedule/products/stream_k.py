@@ -16,8 +16,8 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
-from davinci.errors import CompileError
 from davinci.machine import Machine, prices, within_l2
 from davinci.schedule.choices import Choices, PartChoice, StreamChoice
 from davinci.schedule.graph import Graph
@@ -27,6 +27,7 @@ from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.choice import quick_schedule
 from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.estimate import cycles_from_mad
+from davinci.schedule.products.fastest import fastest
 from davinci.schedule.products.group import ProductGroup, read_group
 from davinci.schedule.products.product import Share
 from davinci.schedule.products.rough import Rough
@@ -122,15 +123,8 @@ def stream_k_of(
         weighing = _Weighing(group, graph, row_axes(graph), split_cores, cores, wanted)
     except NoSpace:
         return None
-    best, most = None, least - price.cycles(cores)
-    for rows in weighing.promising():
-        try:
-            found = weighing.found(rows, most)
-        except (NoSpace, CompileError):
-            continue
-        if found is not None:
-            best, most = found, found.cycles
-    return best
+    ways = (partial(weighing.found, rows) for rows in weighing.promising())
+    return fastest(ways, least - price.cycles(cores))
 
 
 def given_stream_k(
