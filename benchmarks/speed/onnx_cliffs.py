@@ -324,8 +324,6 @@ NODES: tuple[Node, ...] = (
 
 REASONS = {
     "DeformConv": "four neighbours of each place of a window are gathered one by one",
-    "Div of int64": "three quotients of f32, each times the divisor taken off exactly",
-    "Mod of int64": "as Div of int64",
     "LSTM": "steps one after the other, each a product of one row that waits for the one before",
     "GRU": "as LSTM",
     "RNN": "as LSTM",
