@@ -7,6 +7,7 @@ does on the CPU. `run_script` and `run_tests` are called in processes of their o
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.machinery
 import importlib.util
 import json
@@ -28,6 +29,8 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 from torch.overrides import TorchFunctionMode
 from triton_page import NEWER_OPTIONS
 
@@ -175,8 +178,30 @@ def prepare() -> None:
     stand_in("triton.runtime.libentry", libentry=lambda: lambda kernel: kernel)
     renamed()
     torch.Tensor.npu = lambda tensor, *args, **named: tensor  # type: ignore[attr-defined]
+    ready_to_fork()
     davinci.triton.activate()
     without_newer_options()
+
+
+def ready_to_fork() -> None:
+    """Compiles and runs a kernel and compares its array, so that processes forked from this one
+    find modules loaded and functions of the simulator compiled, which takes longer than most
+    kernels of tests; what is loaded is no work for their garbage collector."""
+    import davinci.triton
+
+    ones = torch.ones(100)
+    davinci.triton.run(doubled, 2, ones, 100, length=64)
+    torch.testing.assert_close(ones, torch.full((100,), 2.0))
+    gc.collect()
+    gc.freeze()
+
+
+@triton.jit
+def doubled(array, count, length: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The kernel of `ready_to_fork`: each program doubles `length` elements of an array."""
+    places = tl.program_id(0) * length + tl.arange(0, length)
+    inside = places < count
+    tl.store(array + places, tl.load(array + places, mask=inside) * 2, mask=inside)
 
 
 def without_newer_options() -> None:
@@ -320,7 +345,9 @@ def run_tests(
 
     signal.signal(signal.SIGPROF, alarm)
     with OnCpu():
-        options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "-n", "0"]
+        # Of the plugins that are installed, tests use a fixture of xdist; loading all takes longer.
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        options = ["-q", "-p", "no:cacheprovider", "-p", "xdist", "-n", "0", "--no-header"]
         pytest.main([*options, str(path)], plugins=[Noted(note, cases, skip)])
 
 
