@@ -180,7 +180,7 @@ def prepare() -> None:
     torch.Tensor.npu = lambda tensor, *args, **named: tensor  # type: ignore[attr-defined]
     ready_to_fork()
     davinci.triton.activate()
-    without_newer_options()
+    launches_noted_without_newer_options()
 
 
 def ready_to_fork() -> None:
@@ -204,15 +204,35 @@ def doubled(array, count, length: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(array + places, tl.load(array + places, mask=inside) * 2, mask=inside)
 
 
-def without_newer_options() -> None:
-    """Launches take newer options, and drop them."""
+LAUNCH_SECONDS: list[float] = []
+"""Of each launch of the test or script that runs, seconds of the processor, compilation included;
+what PyTorch computes beside launches is not in them."""
+
+
+def noted_launches() -> dict[str, float]:
+    """How many launches there were since the last call, their seconds, and the slowest one's."""
+    found = {
+        "launches": len(LAUNCH_SECONDS),
+        "launch_seconds": sum(LAUNCH_SECONDS),
+        "slowest_launch": max(LAUNCH_SECONDS, default=0.0),
+    }
+    LAUNCH_SECONDS.clear()
+    return found
+
+
+def launches_noted_without_newer_options() -> None:
+    """Launches take newer options, drop them, and are noted in `LAUNCH_SECONDS`."""
     from triton.runtime.jit import JITFunction
 
     run = JITFunction.run
 
     def launched(kernel: Any, *args: Any, **named: Any) -> Any:
         dropped = [name for name in NEWER_OPTIONS if name not in kernel.arg_names]
-        return run(kernel, *args, **{n: value for n, value in named.items() if n not in dropped})
+        begin = processor_seconds()
+        try:
+            return run(kernel, *args, **{n: v for n, v in named.items() if n not in dropped})
+        finally:
+            LAUNCH_SECONDS.append(processor_seconds() - begin)
 
     JITFunction.run = launched
 
@@ -236,7 +256,8 @@ def run_script(path: Path, note: Callable[[dict[str, Any]], None]) -> None:
             error = end if end.code else None
         except BaseException as raised:
             error = raised
-    note({"end": path.name, "seconds": processor_seconds() - begin, **described(error)})
+    seconds = processor_seconds() - begin
+    note({"end": path.name, "seconds": seconds, **noted_launches(), **described(error)})
 
 
 def described(error: BaseException | None) -> dict[str, Any]:
@@ -321,7 +342,7 @@ class Noted:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             seconds = processor_seconds() - begin
-            record = {"end": item.nodeid, "test": test, "seconds": seconds}
+            record = {"end": item.nodeid, "test": test, "seconds": seconds, **noted_launches()}
             error = self.errors.get(item.nodeid)
             self.note({**record, "outcome": self.outcome, **described(error)})
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import triton_page
-from triton_page import KINDS, Outcome, explained, refusals, summary
+from triton_page import KINDS, MEASURED, Outcome, explained, refusals, summary
 
 CASES = 2
 SECONDS = 60
@@ -154,7 +154,7 @@ def beside(path: Path) -> list[str]:
 
 def grouped(path: Path, records: Iterable[dict[str, Any]], log: str) -> Iterator[Outcome]:
     """An outcome for each test: the worst of its cases."""
-    tests: dict[str, list[tuple[str, str, float]]] = {}
+    tests: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for record in records:
         if record.get("error") == "Died":
             kind, detail = "died", f"exit code {record['message']}"
@@ -162,7 +162,7 @@ def grouped(path: Path, records: Iterable[dict[str, Any]], log: str) -> Iterator
             kind, detail = kind_of(record)
         if record.get("race"):
             kind = "race"
-        tests.setdefault(record.get("test", ""), []).append((kind, detail, record["seconds"]))
+        tests.setdefault(record.get("test", ""), []).append((kind, detail, record))
     if not tests:
         tail = log.strip().splitlines()[-1:] or ["nothing ran"]
         if "no tests ran" not in tail[0] and "deselected" not in tail[0]:
@@ -172,8 +172,8 @@ def grouped(path: Path, records: Iterable[dict[str, Any]], log: str) -> Iterator
     for test, cases in tests.items():
         kind, detail, _ = max(cases, key=lambda case: order.index(case[0]))
         if kind != "skipped":
-            slowest = max(seconds for *_, seconds in cases)
-            yield Outcome(path.name, test, kind, slowest, detail, len(cases))
+            most = {name: max(r.get(name, 0) for *_, r in cases) for name in MEASURED}
+            yield Outcome(path.name, test, kind, detail=detail, cases=len(cases), **most)
 
 
 def files_of(place: Path) -> list[Path]:

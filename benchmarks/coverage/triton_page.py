@@ -84,9 +84,20 @@ MOST = 220
 QUICK_SECONDS = 10
 
 
+MEASURED = ("seconds", "launches", "launch_seconds", "slowest_launch")
+"""What is measured of a case, and kept of a test for the case with the most."""
+
+
 @dataclass
 class Outcome:
-    """The end of a script, or of the cases of a test."""
+    """The end of a script, or of the cases of a test.
+
+    Attributes:
+        seconds: of the processor, those of compilers and of PyTorch included.
+        launches: of kernels.
+        launch_seconds, slowest_launch: seconds of the processor of all launches and of the longest
+            one, compilation included.
+    """
 
     file: str
     test: str
@@ -94,6 +105,9 @@ class Outcome:
     seconds: float
     detail: str = ""
     cases: int = 1
+    launches: int = 0
+    launch_seconds: float = 0.0
+    slowest_launch: float = 0.0
 
     @property
     def name(self) -> str:
@@ -151,8 +165,9 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
     """The page, in Markdown."""
     kinds = Counter(outcome.kind for outcome in outcomes)
     right, able = kinds["right"], len(outcomes) - sum(kinds[kind] for kind in NOT_OURS)
-    times = sorted(outcome.seconds for outcome in outcomes if outcome.kind == "right")
-    quick = sum(time < QUICK_SECONDS for time in times)
+    done = [o for o in outcomes if o.kind == "right"]
+    quick = sum(o.seconds < QUICK_SECONDS for o in done)
+    launched = sum(o.slowest_launch < QUICK_SECONDS for o in done)
     tutorials = sum(outcome.file[:1].isdigit() for outcome in outcomes)
     what = f"{len(outcomes) - tutorials} tests of `unittest/pytest_ut`"
     if tutorials:
@@ -162,15 +177,16 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
         "",
         "Made by `python benchmarks/coverage/triton_coverage.py DIR --write F`, of a checkout of "
         "triton-ascend that is newer than the published compilers (3.2.0): "
-        f"{what}, with {cases} case{'s' * (cases > 1)} of each test and at most {seconds} s for "
-        "one. The kernels are compiled by the vendor's compilers and run on "
+        f"{what}, with {cases} case{'s' * (cases > 1)} of each test, which may take {seconds} s. "
+        "The kernels are compiled by the vendor's compilers and run on "
         "the simulated 910B with data and with all checks; see [Kernels of Triton](triton.md). "
         "Options that only newer compilers have, and that only say how they go about a kernel "
         f"({', '.join(f'`{name}`' for name in NEWER_OPTIONS)}), are left out.",
         "",
         f"**{right} of {len(outcomes)} are right, {right / max(1, able):.0%} of the {able} that "
         f"the published compilers can pass**; {quick} of the {right} take less than "
-        f"{QUICK_SECONDS} s, compilation included.",
+        f"{QUICK_SECONDS} s of the processor, compilation included, and in {launched} each launch "
+        "does.",
         "",
         "| outcome | tests | meaning |",
         "|---|---|---|",
@@ -187,14 +203,19 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
             *(f"| {cell(name)} | {count} |" for name, count in refused.most_common()),
             "",
         ]
-    long = [o for o in outcomes if o.kind == "right" and o.seconds >= QUICK_SECONDS]
+    long = [o for o in done if o.seconds >= QUICK_SECONDS]
     if long:
         lines += [
             f"## Right ones that take {QUICK_SECONDS} s or more",
             "",
-            "| test | seconds of the processor |",
-            "|---|---|",
-            *(f"| `{o.name}` | {o.seconds:.0f} |" for o in sorted(long, key=lambda o: -o.seconds)),
+            "| test | seconds of the processor | launches | seconds of all launches, their "
+            "compilation included | seconds of the longest launch |",
+            "|---|---|---|---|---|",
+            *(
+                f"| `{o.name}` | {o.seconds:.0f} | {o.launches:,} | {o.launch_seconds:.0f} "
+                f"| {o.slowest_launch:.1f} |"
+                for o in sorted(long, key=lambda o: -o.seconds)
+            ),
             "",
         ]
     lines += [
