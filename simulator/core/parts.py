@@ -22,8 +22,9 @@ from davinci.simulator.core.tables import Tables
 MOST_KEPT = 1 << 18
 """Instructions of a block that are passed over at most: their records are kept."""
 
-MOST_KNOWN = 1 << 17
-"""Instructions in the parts that are known; with more, all are forgotten."""
+MOST_KNOWN = MOST_KEPT
+"""Instructions in the parts that are known; with more, all are forgotten. With fewer than a block
+may pass over, the first parts of a long block would be forgotten before another one begins."""
 
 Order = list[tuple[int, Clock]]
 """The instructions of a part that access global memory: number in the pipe, and its clock."""

@@ -12,6 +12,7 @@ from davinci.errors import DeviceFault
 from davinci.isa import BY_NAME, Pipe, Space
 from davinci.simulator import Device
 from davinci.simulator.core.core import Core
+from davinci.simulator.core.parts import MOST_KEPT
 
 
 @pytest.fixture
@@ -148,3 +149,19 @@ def test_what_several_scalar_stores_leave_out_tells_parts_apart(
     with pytest.raises(DeviceFault, match="UB byte 0x1c, the first unwritten one"):
         launch(3)
     assert alone == [4, 4]
+
+
+def test_all_parts_of_a_long_block_are_known_to_the_next(
+    asm: Any, device: Device, alone: list[int]
+) -> None:
+    asm.flag(Pipe.MTE2, Pipe.MTE3)
+    asm.flag(Pipe.MTE3, Pipe.MTE2)
+    records = np.tile(asm.array(), (MOST_KEPT // 32, 1))
+    parts = 7
+
+    def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+        for _ in range(parts):
+            core.consume(records)
+
+    device.launch("test", program, [], blocks=2)
+    assert alone == [len(records)] * parts
