@@ -101,59 +101,88 @@ class AscendFusePass(Pass):
         chip = machines.load(self.machine)
         if chip.split:
             refuse_cube(op, chip)
-        machine, cores = machines.for_vector(chip), machines.vector_cores_for(chip, self.cores)
-        together, apart = self.fusion == "all", chip if chip.split else None
-        names = chosen(self.rewrites) if together else frozenset[str]()
-        behind, counts = "product-epilogues" in names, Counter[str]()
+        fusing = _Fusing(op, chip, self.cores, self.fusion == "all", self.rewrites)
         for function in tensor_functions(op):
-            block = function.regions[0].blocks[0]
-            fold_numbers(block)
-            mark_exact(block)
-            if together:
-                round_behind_reshapes(block)
-                cast_before_broadcasts(block)
-                if chip.split:
-                    round_before_limits(block)
-            else:
-                expand(block)
-                expand_bands(block)
-            sink(block)
-            if together:
-                rows_beside_groups(block)
-            outliner = GroupOutliner(op)
-            if "attention" in names:
-                of_both = (chip, self.cores or chip.cores) if chip.split else (machine, cores)
-                for ops in attention_groups(block, *of_both):
-                    outliner.outline(FusedGroup(ops))
-                    counts["attention"] += 1
-            for ops in product_groups(block, behind, apart, self.cores or chip.cores):
+            fusing.block(function.regions[0].blocks[0])
+        for name, count in fusing.counts.items():
+            note(op, name, count)
+
+
+class _Fusing:
+    """Makes kernels of the operators of blocks.
+
+    Args:
+        chip: the machine as it is; kernels without work for the cube see its vector cores.
+        cores: most of its cores that a kernel may use; 0: all.
+        together: whether operators share kernels.
+        rewrites: those that are wanted, as `rewrites.chosen` reads them.
+
+    Attributes:
+        counts: how often each rewrite was applied.
+    """
+
+    def __init__(self, root: Op, chip: Machine, cores: int, together: bool, rewrites: str) -> None:
+        self.root, self.chip, self.together = root, chip, together
+        self.chip_cores = cores or chip.cores
+        self.machine = machines.for_vector(chip)
+        self.cores = machines.vector_cores_for(chip, cores)
+        self.names = chosen(rewrites) if together else frozenset[str]()
+        self.counts = Counter[str]()
+
+    def block(self, block: ir.Block) -> None:
+        """Outlines all operators of a block: attention first, then products with what follows them,
+        then all others."""
+        self._prepare(block)
+        outliner = GroupOutliner(self.root)
+        self._outline_products(block, outliner)
+        expand(block)
+        expand_bands(block)
+        rows_of_what_is_left(block)
+        fold_numbers(block)  # what was expanded may repeat one
+        # This also brings what was moved into an order in which it can run.
+        beside, judge = self.together and not are_cut(self.root), judge_of(self.machine, self.cores)
+        for group in Grouping(block, judge, self.together, beside).groups():
+            outliner.outline(group)
+        merge_equal(block)
+
+    def _prepare(self, block: ir.Block) -> None:
+        """Brings operators to the places and forms in which kernels take them."""
+        fold_numbers(block)
+        mark_exact(block)
+        if self.together:
+            round_behind_reshapes(block)
+            cast_before_broadcasts(block)
+            if self.chip.split:
+                round_before_limits(block)
+        else:
+            expand(block)
+            expand_bands(block)
+        sink(block)
+        if self.together:
+            rows_beside_groups(block)
+
+    def _outline_products(self, block: ir.Block, outliner: GroupOutliner) -> None:
+        """Outlines attention, products, and sums that products compute."""
+        split, behind = self.chip.split, "product-epilogues" in self.names
+        if "attention" in self.names:
+            of_both = (self.chip, self.chip_cores) if split else (self.machine, self.cores)
+            for ops in attention_groups(block, *of_both):
                 outliner.outline(FusedGroup(ops))
-                counts["product-epilogues"] += len(ops) > 1
-            if together:
-                rows_beside_zeros(block)
-            if chip.split:
-                fold_padded_rows(op, block)
-            if (
-                not chip.split
-                and "sums-by-cube" in names
-                and (sums := sums_by_cube(block, machine, cores))
-            ):
-                counts["sums-by-cube"] += sums
+                self.counts["attention"] += 1
+        for ops in product_groups(block, behind, self.chip if split else None, self.chip_cores):
+            outliner.outline(FusedGroup(ops))
+            self.counts["product-epilogues"] += len(ops) > 1
+        if self.together:
+            rows_beside_zeros(block)
+        if split:
+            fold_padded_rows(self.root, block)
+        elif "sums-by-cube" in self.names:
+            sums = sums_by_cube(block, self.machine, self.cores)
+            if sums:
+                self.counts["sums-by-cube"] += sums
                 erase_unused(block)
                 for ops in product_groups(block, behind):
                     outliner.outline(FusedGroup(ops))
-            expand(block)
-            expand_bands(block)
-            rows_of_what_is_left(block)
-            fold_numbers(block)  # what was expanded may repeat one
-            # This also brings what was moved into an order in which it can run.
-            beside = together and not are_cut(op)
-            groups = Grouping(block, judge_of(machine, cores), together, beside).groups()
-            for group in groups:
-                outliner.outline(group)
-            merge_equal(block)
-        for name, count in counts.items():
-            note(op, name, count)
 
 
 def refuse_cube(root: Op, machine: Machine) -> None:

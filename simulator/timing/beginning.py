@@ -60,21 +60,7 @@ class Beginning(NamedTuple):
         """The beginning of a time line; `row_blocks` as in `vector_banks.BankLayout`."""
         depth = machine.sync.queue_depth
         ring = 1 << (depth + 1).bit_length()
-        lists = {
-            Word.STARTS: PIPES * ring * 2,
-            Word.HELD: PIPES * ring * QueueColumn.COLUMNS,
-            Word.WOKEN_PIPES: PIPES * depth + 2,
-            Word.CAME_SETS: 2 * PIPES * depth + 2,
-            Word.LANE_WORDS: LANE_COUNT * LANE_COLUMNS,
-            Word.VA: VA_WORDS,
-            Word.KEY: KEY_WORDS,
-            Word.SIZES: max(Space) + 1,
-            Word.FUNCTION: FunctionWord.COLUMNS if machine.vector.functions else 0,
-            Word.EVENT_SETS: EVENTS,
-            Word.UNITS: units_of(machine) * UnitColumn.COLUMNS,
-            Word.FLAGS: EVENTS * FLAG_COLUMNS,
-            Word.FLAG_TIMES: EVENTS * 2 * ring,  # last: the only one not zero at first
-        }
+        lists = _words_of_lists(machine, ring)
         ends = np.cumsum([Word.END, *lists.values()]).tolist()
         state: Ints = np.empty(ends[-1], dtype=np.int64)
         state[: ends[-2]] = 0
@@ -116,3 +102,27 @@ class Beginning(NamedTuple):
             for number in (*part.memory, *part.l2, part.missing, part.end)
         ]
         return Beginning(rates, keep_rows, ends[-1], state[: ends[-2]], doubles)
+
+
+def _words_of_lists(machine: Machine, ring: int) -> dict[int, int]:
+    """Words of each list behind the single ones of the state, in their order.
+
+    Args:
+        ring: entries of a pipe's ring of instructions, a power of two.
+    """
+    depth = machine.sync.queue_depth
+    return {
+        Word.STARTS: PIPES * ring * 2,
+        Word.HELD: PIPES * ring * QueueColumn.COLUMNS,
+        Word.WOKEN_PIPES: PIPES * depth + 2,
+        Word.CAME_SETS: 2 * PIPES * depth + 2,
+        Word.LANE_WORDS: LANE_COUNT * LANE_COLUMNS,
+        Word.VA: VA_WORDS,
+        Word.KEY: KEY_WORDS,
+        Word.SIZES: max(Space) + 1,
+        Word.FUNCTION: FunctionWord.COLUMNS if machine.vector.functions else 0,
+        Word.EVENT_SETS: EVENTS,
+        Word.UNITS: units_of(machine) * UnitColumn.COLUMNS,
+        Word.FLAGS: EVENTS * FLAG_COLUMNS,
+        Word.FLAG_TIMES: EVENTS * 2 * ring,  # last: the only one not zero at first
+    }

@@ -233,14 +233,7 @@ class L2:
 
         noted: Lines = np.ones(lines.size if self._follows_readers else 0, dtype=np.int64)
 
-        numbers = np.arange(chunks * in_chunk + 1)
-        edges = starts + counts * numbers[:, None] // (chunks * in_chunk)
-        if cut is not None:
-            moved = cut(chunks * in_chunk)
-            self._ends.append(moved)
-            shares = moved / np.maximum(moved[-1], 1)
-            shares[-1] = 1
-            edges = starts + np.rint(counts * shares).astype(np.int64)
+        edges = self._edges(starts, counts, chunks * in_chunk, cut)
 
         def accesses(first: int, end: int) -> Lines:
             """The lines that each block touches in these parts, [blocks, 2]: first and behind the
@@ -257,14 +250,42 @@ class L2:
                 )
             LIBRARY.call("forget_readers", lines, bounds, len(blocks), self._readers, words)
         if self._follows_readers:
-            sums = np.concatenate([[0], np.cumsum(noted)])
-            read = [block.reads for block in blocks]
-            ends = np.cumsum([len(each) for each in read])
-            places = np.concatenate(read)
-            there = places + np.repeat(starts, np.diff(ends, prepend=0))[:, None]
-            readers = sums[there[:, 1]] - sums[there[:, 0]]
-            found = np.stack([places[:, 1] - places[:, 0], readers], axis=1).astype(np.float64)
-            self._common.append(np.split(found, ends[:-1]))
+            self._note_common(blocks, starts, noted)
+
+    def _edges(self, starts: Lines, counts: Lines, parts: int, cut: Cut | None) -> Lines:
+        """Where the parts of a round begin and end among its lines, [parts + 1, blocks]: each block
+        has its lines in equal parts, or as `cut` says how far it is.
+
+        Args:
+            starts, counts: the first line of each block, and how many it touches.
+        """
+        if cut is None:
+            numbers: Lines = np.arange(parts + 1)
+            even: Lines = starts + counts * numbers[:, None] // parts
+            return even
+        moved = cut(parts)
+        self._ends.append(moved)
+        shares = moved / np.maximum(moved[-1], 1)
+        shares[-1] = 1
+        edges: Lines = starts + np.rint(counts * shares).astype(np.int64)
+        return edges
+
+    def _note_common(self, blocks: Sequence[Touched], starts: Lines, noted: Lines) -> None:
+        """Notes for each read of each block how many lines it touches, and by how many blocks they
+        are read in all.
+
+        Args:
+            starts: the first line of each block.
+            noted: readers of each line.
+        """
+        sums = np.concatenate([[0], np.cumsum(noted)])
+        read = [block.reads for block in blocks]
+        ends = np.cumsum([len(each) for each in read])
+        places = np.concatenate(read)
+        there = places + np.repeat(starts, np.diff(ends, prepend=0))[:, None]
+        readers = sums[there[:, 1]] - sums[there[:, 0]]
+        found = np.stack([places[:, 1] - places[:, 0], readers], axis=1).astype(np.float64)
+        self._common.append(np.split(found, ends[:-1]))
 
     def _look_up(
         self, lines: Lines, kinds: Kinds, bounds: Lines, words: int, each: npt.NDArray[np.float64]

@@ -70,41 +70,16 @@ class Extras:
         self._batch, self._scratch = product.batch, scratch
         self._gm = dict(zip((extra.value for extra in end.extras), gm, strict=True))
         self._columns, self._height = schedule.part
-        rows = self._height
-        self._parts, self._rows, self._raw = {}, {}, {}
+        self._parts: dict[Value, RowRing] = {}
+        self._rows: dict[Value, RowRing] = {}
+        self._raw: dict[Value, RowRing] = {}
         self.column: RowColumn | ByteColumn | None = None
         self.matrix: Matrix | None = None
         self._of_column: tuple[int, ...] = ()
         self._of_matrix: tuple[int, ...] = ()
         for extra in end.extras:
-            dtype = extra.value.dtype
-            itemsize = DTYPES[dtype].itemsize
-            if extra.matrix:
-                columns = end.matrix_columns(schedule.tile.m)
-                self._of_matrix = extra.members
-                with serving(*extra.members):
-                    self.matrix = Matrix(schedule, self._gm[extra.value], columns)
-                continue
-            if not extra.row:
-                size = end.elements(self._columns, rows, dtype) * itemsize
-                self._parts[extra.value] = RowRing(schedule.loads, size)
-                continue
-            if extra.column:
-                self._of_column = extra.members
             with serving(*extra.members):
-                if extra.digits:
-                    self.column = ByteColumn(schedule, extra.blocks, self._gm[extra.value])
-                elif extra.column:
-                    self.column = RowColumn(schedule)
-            if end.width or extra.column:
-                continue
-            if extra.scale:
-                self._rows[extra.value] = RowRing(2, schedule.tile.n * SIDE * itemsize)
-                continue
-            size = end.row_elements(schedule.tile.n, dtype) * itemsize
-            self._rows[extra.value] = RowRing(2, size)
-            if end.nz:
-                self._raw[extra.value] = RowRing(2, schedule.tile.n * SIDE * itemsize)
+                self._make_room(extra, schedule)
         self._once = {}
         for value, number in end.program.constants.items():
             with serving(*end.program.readers(value)):
@@ -114,6 +89,34 @@ class Extras:
                 if extra.beside:
                     with self._serving(extra):
                         self._once[extra.value] = self._repeated(extra, scratch)
+
+    def _make_room(self, extra: Extra, schedule: ProductSchedule) -> None:
+        """The buffers of an extra: of a matrix or column that the cube adds, of parts of an array
+        of C's shape, or of a tile's columns of a row."""
+        end, dtype = self._end, extra.value.dtype
+        itemsize = DTYPES[dtype].itemsize
+        if extra.matrix:
+            columns = end.matrix_columns(schedule.tile.m)
+            self._of_matrix = extra.members
+            self.matrix = Matrix(schedule, self._gm[extra.value], columns)
+            return
+        if not extra.row:
+            size = end.elements(self._columns, self._height, dtype) * itemsize
+            self._parts[extra.value] = RowRing(schedule.loads, size)
+            return
+        if extra.digits:
+            self.column = ByteColumn(schedule, extra.blocks, self._gm[extra.value])
+        elif extra.column:
+            self.column = RowColumn(schedule)
+        if extra.column:
+            self._of_column = extra.members
+        if end.width or extra.column:
+            return
+        of_tile = schedule.tile.n * SIDE * itemsize
+        size = end.row_elements(schedule.tile.n, dtype) * itemsize
+        self._rows[extra.value] = RowRing(2, of_tile if extra.scale else size)
+        if end.nz and not extra.scale:
+            self._raw[extra.value] = RowRing(2, of_tile)
 
     def _serving(self, extra: Extra) -> AbstractContextManager[None]:
         """What is built inside serves what an extra is for."""

@@ -93,16 +93,8 @@ def build_programs(
     rings = rings_of(own, len(constants), in_place)
     block = cce.get_block_idx()
     steps = steps_of(attention, schedule, blocks, block, rings)
-    cube = AttentionCubeCore(
-        attention,
-        schedule,
-        buffers(lambda value: value),
-        rings,
-        steps,
-        block,
-        members,
-        for_cube(machine),
-    )
+    of_cube = buffers(lambda value: value), rings, steps, block
+    cube = AttentionCubeCore(attention, schedule, *of_cube, members, for_cube(machine))
     with steps.only_blocks_with_work():
         cube.build()
     with ir.InsertionPoint(other_block):
@@ -110,18 +102,9 @@ def build_programs(
         block, lane = cce.get_block_idx(), cce.get_sub_block_idx()
         steps = steps_of(attention, schedule, blocks, block, rings)
         theirs = buffers(lambda value: other_block.arguments[ir.BlockArgument(value).arg_number])
+        of_vector = theirs, rings, steps, block, lane
         kind = FewRowsVectorCore if schedule.lanes == 1 else AttentionVectorCore
-        kind(
-            attention,
-            schedule,
-            theirs,
-            rings,
-            steps,
-            block,
-            lane,
-            members,
-            for_vector(machine),
-        ).build()
+        kind(attention, schedule, *of_vector, members, for_vector(machine)).build()
         func.ReturnOp([])
     other.attributes[BLOCKS] = as_attribute(blocks)
     if schedule.shares > 1:

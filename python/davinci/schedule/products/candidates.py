@@ -356,16 +356,8 @@ class Candidates:
         """The rest of a schedule but for slots: buffers, and the part of C that leaves at once."""
         product = self.product
         tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
-        rows = not (product.direct or (product.a.nz and product.b.nz))
-        long = len(product.end.program.steps) > FEW_STEPS
-        end = product.end
-        leaving = max(1, self.turns - (OUTBOX + end.columns if rows else end.columns))
-        if long:
-            leaving = min(2, leaving)
         a, b = pieces
-        # What comes to be combined with C has flags to the vector unit as rows have.
-        came = self.turns - product.meets - any(not extra.matrix for extra in end.extras)
-        came = max(1, min(INBOX[long], came))
+        came, leaving = self._staged()
         l0a = self.blocks("L0A", tile.m, tile.k)
         l0b = self.blocks("L0B", tile.n, tile.k)
         together = math.prod(beside)
@@ -395,12 +387,30 @@ class Candidates:
             made = replace(made, l0a=1, l0b=1, inbox=1, outbox=1, loads=1, leaving=1, ahead=1)
         if key in self._parts:
             return made
-        most = tile.m * tile.n
-        if not long:
-            ub, sums = self.machine.buffer("UB").bytes, DTYPES[end.sums.dtype].itemsize
-            most = max(1, ub // 16 // (SIDE * SIDE * sums))
-        self._parts[key] = self.part(made, most)
+        self._parts[key] = self.part(made, self._most_leaving(tile))
         return replace(made, part=self._parts[key])
+
+    @property
+    def _long(self) -> bool:
+        """Whether what follows the product has more than a few steps."""
+        return len(self.product.end.program.steps) > FEW_STEPS
+
+    def _staged(self) -> tuple[int, int]:
+        """Buffers in UB for rows that came, and for parts of C that leave: as many as the flags
+        between pipes allow, which what comes to be combined with C needs as well."""
+        product, end, long = self.product, self.product.end, self._long
+        rows = not (product.direct or (product.a.nz and product.b.nz))
+        came = self.turns - product.meets - any(not extra.matrix for extra in end.extras)
+        leaving = max(1, self.turns - (OUTBOX + end.columns if rows else end.columns))
+        return max(1, min(INBOX[long], came)), min(2, leaving) if long else leaving
+
+    def _most_leaving(self, tile: Tile) -> int:
+        """Fractals of C that leave at once, at most: all of a tile where much is done to them, else
+        a sixteenth of UB."""
+        if self._long:
+            return tile.m * tile.n
+        ub, sums = self.machine.buffer("UB").bytes, DTYPES[self.product.end.sums.dtype].itemsize
+        return max(1, ub // 16 // (SIDE * SIDE * sums))
 
     def other_parts(self, schedule: ProductSchedule) -> list[ProductSchedule]:
         """Schedules that differ from one only in that larger parts of C leave at once."""
@@ -488,10 +498,3 @@ class Candidates:
                 break
             rows = ceil_div(rows, 2)
         return rows
-
-
-class FewCandidates(Candidates):
-    """Candidates of the most promising shares only: the best of these takes one percent longer at
-    most, and is found three times as fast."""
-
-    shares_kept = 2

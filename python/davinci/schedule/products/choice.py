@@ -11,7 +11,7 @@ from operator import itemgetter
 from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.schedule.core_count import Weighed
-from davinci.schedule.products.candidates import Candidates, FewCandidates, Wanted
+from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.estimate import (
     Fewest,
@@ -50,6 +50,13 @@ FAR = 1.25
 
 QUICKLY_PLAYED = 4
 """Schedules that are played to weigh a number of cores."""
+
+
+class FewCandidates(Candidates):
+    """Candidates of the most promising shares only: the best of these takes one percent longer at
+    most, and is found three times as fast."""
+
+    shares_kept = 2
 
 
 def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
@@ -169,8 +176,36 @@ def candidates(
         raise CompileError(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
         )
+    costs = ProductCosts(product, machine)
+    found = _estimated(costs, cores, wanted, kept, most, kind)
+    if not found:
+        raise no_schedule(product, machine, wanted)
+    best = min(cycles for cycles, _ in found)
+    # Sorting is stable: of schedules that are about as fast the first ones come first.
+    found.sort(key=lambda each: int(each[0] / best * ALIKE))
+    near = sum(cycles <= best * FAR for cycles, _ in found)
+    every = [each for _, each in found]
+    every = [each for each in every if may_be_short(product, each)] or every
+    traffic = traffic_of(costs, every[0], cores, tiles_of(product, every[0]))
+    most = FEWEST_PLAYED if traffic.longer_than_cores(best) else PLAYED
+    most = min(most, near, PLAYED_MADS // count_mads(product, every[0]))
+    count = max(FEWEST_PLAYED, most)
+    return every, count
+
+
+def _estimated(
+    costs: ProductCosts,
+    cores: int,
+    wanted: Wanted,
+    kept: int,
+    most: float,
+    kind: type[Candidates],
+) -> list[tuple[float, ProductSchedule]]:
+    """The schedules of `candidates` with their estimated cycles, in no order; where none fits as it
+    should be, shallow ones, or else ones with a single buffer of each kind."""
+    product, machine = costs.product, costs.machine
     found: list[tuple[float, ProductSchedule]] = []
-    costs, fewest = ProductCosts(product, machine), Fewest(kept, 2 / ALIKE, FAR)
+    fewest = Fewest(kept, 2 / ALIKE, FAR)
     least, enough = LeastCycles(costs, cores), [most]
     ways: Candidates | None = None
     for shallow, lean in ((False, False), (True, False), (True, True)):
@@ -190,19 +225,7 @@ def candidates(
                 found.append((cycles, schedule))
                 if cycles < fewest.limit and may_be_short(product, schedule):
                     fewest.add(cycles)
-    if not found:
-        raise no_schedule(product, machine, wanted)
-    best = min(cycles for cycles, _ in found)
-    # Sorting is stable: of schedules that are about as fast the first ones come first.
-    found.sort(key=lambda each: int(each[0] / best * ALIKE))
-    near = sum(cycles <= best * FAR for cycles, _ in found)
-    every = [each for _, each in found]
-    every = [each for each in every if may_be_short(product, each)] or every
-    traffic = traffic_of(costs, every[0], cores, tiles_of(product, every[0]))
-    most = FEWEST_PLAYED if traffic.longer_than_cores(best) else PLAYED
-    most = min(most, near, PLAYED_MADS // count_mads(product, every[0]))
-    count = max(FEWEST_PLAYED, most)
-    return every, count
+    return found
 
 
 def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileError:

@@ -29,7 +29,7 @@ from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quick_schedule, quickly
 from davinci.schedule.products.cost import Busy, ProductCosts
 from davinci.schedule.products.estimate import cycles_from_mad, cycles_to_mad, least_on
-from davinci.schedule.products.fastest import fastest
+from davinci.schedule.products.fastest_way import fastest_way
 from davinci.schedule.products.footprint import parting_buffers, staging_bytes
 from davinci.schedule.products.product import Pieces, Product, ProductSchedule
 from davinci.schedule.products.split_k import MEETINGS, SplitCores
@@ -133,7 +133,7 @@ def laid_out_of(
         return None
     legal = (factors for factors in FACTORS if can_be_laid_out(product, machine, factors))
     ways = (partial(laid_out_in, product, machine, cores, factors, wanted) for factors in legal)
-    return fastest(ways, (least - price.cycles(cores)) / GAIN)
+    return fastest_way(ways, (least - price.cycles(cores)) / GAIN)
 
 
 def laid_out_beside(

@@ -31,7 +31,7 @@ from davinci.schedule.products.behind import add_followers
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quickly
 from davinci.schedule.products.epilogue import plain
-from davinci.schedule.products.fastest import fastest
+from davinci.schedule.products.fastest_way import fastest_way
 from davinci.schedule.products.group import SINGLES, ProductGroup, is_product
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.side_by_side import PlannedPart, partings_of, plans_of
@@ -195,7 +195,7 @@ def split_of(
         return None
     form_of = partial(faster_form, group, graph, split_cores, cores)
     ways = (partial(form_of, parts, wanted) for parts in _ways(group.product, cores, split_cores))
-    return fastest(ways, least - price.cycles(cores))
+    return fastest_way(ways, least - price.cycles(cores))
 
 
 def faster_form(
@@ -214,7 +214,7 @@ def faster_form(
     whole = product.m % SIDE == 0 and product.n % SIDE == 0
     forms = [False] if graph.arrays[node.result].layout == ND else []
     split = partial(split_in, group, graph, split_cores, cores, parts)
-    return fastest((partial(split, each, wanted) for each in [*forms, *[True] * whole]), most)
+    return fastest_way((partial(split, each, wanted) for each in [*forms, *[True] * whole]), most)
 
 
 def given_split(

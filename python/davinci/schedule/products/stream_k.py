@@ -27,7 +27,7 @@ from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.choice import quick_schedule
 from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.estimate import cycles_from_mad
-from davinci.schedule.products.fastest import fastest
+from davinci.schedule.products.fastest_way import fastest_way
 from davinci.schedule.products.group import ProductGroup, read_group
 from davinci.schedule.products.product import Share
 from davinci.schedule.products.rough import Rough
@@ -124,7 +124,7 @@ def stream_k_of(
     except NoSpace:
         return None
     ways = (partial(weighing.found, rows) for rows in weighing.promising())
-    return fastest(ways, least - price.cycles(cores))
+    return fastest_way(ways, least - price.cycles(cores))
 
 
 def given_stream_k(

@@ -19,7 +19,7 @@ class TimedWay(Protocol):
 Way = TypeVar("Way", bound=TimedWay)
 
 
-def fastest(ways: Iterable[Callable[[float], Way | None]], most: float) -> Way | None:
+def fastest_way(ways: Iterable[Callable[[float], Way | None]], most: float) -> Way | None:
     """The way of fewest cycles; None if none takes less than `most`, or none fits.
 
     Args:
