@@ -319,10 +319,9 @@ class LoopVectorCore(LoopCore):
         value = self.program.stores[a]
         k = next(term.k for term in terms_of(self.products) if term.a == a)
         with serving(*self._members_of(a)):
-            held, pitch = self._held(value), self.schedule.pitch
             self._fill_up(value, k)
             blocks = ceil_div(self.schedule.lanes, SIDE)
-            source = restride(held, [blocks, self.rows, SIDE], [SIDE, pitch, 1])
+            source = self._blocks_of_left(value, blocks)
             first = [self.first_block, self.first_row]
             cce.copy(source, self.crossing.left(a, self.unit, time, first, [blocks, self.rows]))
             cce.set_core_flag(pipe="MTE3", flag=LEFT)

@@ -125,10 +125,11 @@ class LoopCore(LoopProducts):
         rows = self.group.rows
         if rows is not None:
             self._room_for_row()
-            self._bring_row(self._index(rows.role, as_value(0)))
+            self._bring_row(self._row_of(as_value(0)))
         self._bring_factors()
         if rows is not None:
             self._row_to_l1()
+            self._bring_row(self._row_of(as_value(1)))
         if self.meeting is not None:
             self.meeting.wait_before()
         with for_loop(0, self.group.steps) as time:
@@ -182,10 +183,9 @@ class LoopCore(LoopProducts):
         return restride(scratch, [*shape, SIDE], strides, first * self.height * FRACTAL)
 
     def _views(self, values: Sequence[Value], width: int) -> list[ir.Value]:
-        """As of tiles; where a result of a product is read in fractals, the others as blocks of 16
-        lanes as well."""
-        direct = [value for value in values if value in self.in_fractals]
-        if not direct:
+        """As of tiles; where a result of a product is read in fractals, or a left factor written as
+        blocks of 16 lanes, the others as such blocks as well."""
+        if not any(v in self.in_fractals or v in self.layout.in_blocks for v in values):
             return super()._views(values, width)
         form = self.layout.form(values[-1])
         assert form is not None, "what is computed of a product has axes"
@@ -195,6 +195,10 @@ class LoopCore(LoopProducts):
             if value in self.in_fractals:
                 # The first of those that come together is the first of the scratch buffer.
                 found.append(self._in_fractals(self.in_fractals[value], [self.rows, blocks]))
+                continue
+            if value in self.layout.in_blocks:
+                own = [*self._strides_of_left(value), 1]
+                found.append(restride(self._held(value), [self.rows, blocks, SIDE], own))
                 continue
             *outer, block, lane = self.layout.strides(value, form)
             strides = [*(outer or [0]), SIDE if block else 0, lane]
@@ -211,9 +215,6 @@ class LoopCore(LoopProducts):
             self._bring(number, self._index(group.roles[number], time))
         if any(term.a == HANDED for term in terms_of(self.products)):
             self._multiply(HANDED, time)
-        if group.rows is not None:
-            following = remainder(add(time, 1), group.steps)
-            self._bring_row(self._index(group.rows.role, as_value(following)))
         for value in self.loaded:
             self._multiply_once(value, time)
         self._compute(time)
@@ -248,10 +249,12 @@ class LoopCore(LoopProducts):
             return
         self._multiply(a, time)
         if self.group.rows is not None and not self.multiplied:
-            # While the cube is at it, and before the vector unit is.
+            # While the cube is at it, and before the vector unit is. What comes behind it has a
+            # step for its way.
             self._row_to_l1()
+            self._bring_row(self._row_of(as_value(add(time, 2))))
         self.multiplied.add(a)
-        if value == self.first_of_states:
+        if value == self.last_of_states:
             self._take_states(arith.MaxSIOp(as_value(add(time, -1)), as_value(0)).result)
 
     def _need(self, value: Value) -> None:
@@ -266,23 +269,31 @@ class LoopCore(LoopProducts):
             self._come(number)
 
     @cached_property
-    def first_of_states(self) -> Value | None:
-        """The first left factor of a step that is made of states; None if none is, and where cores
-        meet, which tell each other left factors through global memory."""
+    def last_of_states(self) -> Value | None:
+        """The last left factor of a step that is made of states, while none of these has its next
+        value; None if there is none, and where cores meet, which tell each other left factors
+        through global memory. Behind it no left factor waits until states are stored."""
         if self.meeting is not None:
             return None
         made = set(self.layout.states)
+        found = [
+            value for value in self.program.loads.values() if value in made & self.factors.keys()
+        ]
+        of = self.layout.buffers[1]
+        kept = {of[state] for state in self.layout.states if state in of}
         for step in self.program.steps:
+            if of.get(step.result) in kept:
+                break
             if made.intersection(step.sources):
                 made.add(step.result)
-        order = [*self.program.loads.values(), *(step.result for step in self.program.steps)]
-        return next((value for value in order if value in made & self.factors.keys()), None)
+                found += [step.result] if step.result in self.factors else []
+        return found[-1] if found else None
 
     @cached_property
     def of_states(self) -> dict[int, Value]:
         """Outputs of each step that are the next value of a state, with that state, where a left
         factor is made of states: they go to GM in the next step."""
-        if self.first_of_states is None:
+        if self.last_of_states is None:
             return {}
         group, layout = self.group, self.layout
         olds = {new: old for old, new in layout.states.items() if old not in layout.scaled}
@@ -322,6 +333,12 @@ class LoopCore(LoopProducts):
         if not role.backwards:
             return time
         return add(as_value(self.group.steps - 1), mul(time, -1))
+
+    def _row_of(self, time: ir.Value) -> IndexLike:
+        """Which rows of the array of left factors a step has, or the step behind the last one so
+        many steps from the first one again."""
+        assert self.group.rows is not None, "a loop with an array of left factors"
+        return self._index(self.group.rows.role, as_value(remainder(time, self.group.steps)))
 
     def _multiply_state(self, value: Value, by: float) -> None:
         """Multiplies a state by a power of two."""

@@ -36,7 +36,7 @@ from davinci.schedule.loops.schedule import (
     terms_of,
 )
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div, round_up, row_major
+from davinci.units import ceil_div, row_major
 
 
 @dataclass(frozen=True)
@@ -251,11 +251,9 @@ class LoopProducts(TileBuilder):
 
     def _load_left(self, a: int, products: Sequence[StepProduct], time: ir.Value) -> None:
         value, k = self.program.stores[a], ceil_div(products[0].k, SIDE)
-        held, pitch = self._held(value), self.schedule.pitch
         self._fill_up(value, products[0].k)
         if self.meeting is None:
-            rows = restride(held, [k, self.rows, SIDE], [SIDE, pitch, 1])
-            cce.copy_l1(rows, self._in_l1(a, k))
+            cce.copy_l1(self._blocks_of_left(value, k), self._in_l1(a, k))
             return
         step = self.meeting.step(time)
         self._store_part(a, step)
@@ -270,9 +268,22 @@ class LoopProducts(TileBuilder):
     def _fill_up(self, value: Value, width: int) -> None:
         """Zeros behind the lanes of a left factor that are no whole blocks."""
         if width % SIDE:
-            pitch = self.schedule.pitch
-            rows = restride(self._held(value), [self.rows, pitch], [pitch, 1])
-            fill_lanes(value.dtype, rows, width, round_up(width, SIDE), 0)
+            row, column = self._strides_of_left(value)
+            last = restride(self._held(value), [self.rows, SIDE], [row, 1], width // SIDE * column)
+            fill_lanes(value.dtype, last, width % SIDE, SIDE, 0)
+
+    def _strides_of_left(self, value: Value) -> tuple[int, int]:
+        """Elements from one row of a left factor in UB to the next, and from one block of 16
+        columns to the next."""
+        if value in self.layout.in_blocks:
+            return SIDE, self.layout.block_rows * SIDE
+        return self.schedule.pitch, SIDE
+
+    def _blocks_of_left(self, value: Value, count: int, first: int = 0) -> ir.Value:
+        """So many blocks of 16 columns of a left factor in UB, from one on: [blocks, rows, 16]."""
+        row, column = self._strides_of_left(value)
+        shape, strides = [count, self.rows, SIDE], [column, row, 1]
+        return restride(self._held(value), shape, strides, first * column)
 
     def _load_handed(self, time: ir.Value) -> None:
         """The row that is handed on, which all cores have met behind."""
@@ -288,6 +299,7 @@ class LoopProducts(TileBuilder):
         element = ir.MemRefType(self.gm[self.group.rows.role.place].type).element_type
         self.row = alloc(shape, element, "UB")
         halves = element == ir.F16Type.get()
+        shape = [self.group.rows.columns // SIDE, self.layout.block_rows, SIDE]
         self.halves = self.row if halves else alloc(shape, ir.F16Type.get(), "UB")
 
     def _bring_row(self, index: IndexLike) -> None:
@@ -301,11 +313,16 @@ class LoopProducts(TileBuilder):
     def _row_to_l1(self) -> None:
         """The rows that `_bring_row` brought to L1, as halves."""
         k = ir.MemRefType(self.row.type).shape[1]
+        columns, row, column = k // SIDE, k, SIDE
         with serving(*self._members_of(HANDED)):
             if self.halves != self.row:
-                cce.vconv(self.row, self.halves)
-            blocks = restride(self.halves, [k // SIDE, self.rows, SIDE], [SIDE, k, 1])
-            cce.copy_l1(blocks, self._in_l1(HANDED, k // SIDE))
+                # In blocks of 16 columns, as in L1, they leave UB in one transfer.
+                row, column = SIDE, self.layout.block_rows * SIDE
+                shape = [self.rows, columns, SIDE]
+                halves = restride(self.halves, shape, [row, column, 1])
+                cce.vconv(reshaped(self.row, shape), halves)
+            blocks = restride(self.halves, [columns, self.rows, SIDE], [column, row, 1])
+            cce.copy_l1(blocks, self._in_l1(HANDED, columns))
 
     def _members_of(self, a: int) -> tuple[int, ...]:
         """The operators of the kernel that the products with a left factor compute."""
@@ -324,10 +341,9 @@ class LoopProducts(TileBuilder):
     def _store_part(self, a: int, step: IndexLike) -> None:
         """The lanes of this core of a left factor to global memory, of a step of all loops."""
         assert self.meeting is not None, "cores that share lanes meet"
-        own = (self.schedule.lanes - self.shared) // SIDE
-        held, strides = self._held(self.program.stores[a]), [SIDE, self.schedule.pitch, 1]
-        source = restride(held, [own, self.rows, SIDE], strides, self.shared)
-        first = add(self.first_block, self.shared // SIDE)
+        own, shared = (self.schedule.lanes - self.shared) // SIDE, self.shared // SIDE
+        source = self._blocks_of_left(self.program.stores[a], own, shared)
+        first = add(self.first_block, shared)
         cce.copy(source, self.meeting.part(a, step, first, own))
 
     def _to_l0(self, a: int, k: int) -> None:

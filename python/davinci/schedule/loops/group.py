@@ -217,6 +217,11 @@ class LoopGroup:
         return self.forms[key]
 
     @property
+    def lefts(self) -> set[int]:
+        """Numbers of the outputs that are left factors."""
+        return {term.a for product in self.products for term in product.terms} - {HANDED}
+
+    @property
     def following(self) -> dict[Value, Value]:
         """For the value of each state in a step, the value that it has in the next one."""
         new = {self.roles[n].state: self.program.stores[n] for n in self.outputs("state")}

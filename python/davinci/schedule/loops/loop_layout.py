@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from functools import cached_property
 
 from davinci.machine import Machine
@@ -24,6 +26,10 @@ class LoopLayout(TileLayout):
         arrivals: products whose results come to the vector unit together.
         direct: results of products that are read as they come, in fractals; others are brought
             into rows first.
+        in_blocks: left factors that are computed as blocks of 16 columns, [k / 16][rows][16], as
+            they lie in fractals: they leave UB in one transfer, others a transfer a block.
+        block_rows: rows from one of these blocks to the next. The number is odd, so that what is
+            written together lies in different banks.
     """
 
     def __init__(
@@ -36,6 +42,9 @@ class LoopLayout(TileLayout):
         results = (program.loads[product.c] for part in form.arrivals for product in part)
         self.direct = frozenset(v for v in results if not in_rows and self._is_direct(v))
         self.states = group.following
+        rows = math.prod(tile.sizes[: self.lane])
+        self.block_rows = rows | 1
+        self.in_blocks = frozenset(self._left_in_blocks(group) if rows > 1 else ())
 
     def once(self, value: Value) -> bool:
         """True if a value is the same in all steps, and so keeps its buffer through the loop."""
@@ -52,6 +61,30 @@ class LoopLayout(TileLayout):
         whole = self.form(value) == self.form(step.result)
         fractals = round_up(self.tile.sizes[self.lane], SIDE)
         return not moved and rows and whole and self.tile.pitch == fractals
+
+    def _left_in_blocks(self, group: LoopGroup) -> Iterator[Value]:
+        """The left factors of several rows that are nothing else, and each of which is a number of
+        f32 rounded last."""
+        stores = self.program.stores.items()
+        others = {value for number, value in stores if number not in group.lefts}
+        others |= {value for step in self.program.steps for value in step.sources}
+        others |= {*self.states, *self.states.values(), *self.fixed}
+        if self.tile.pitch % SIDE:
+            return
+        for step in self.program.steps:
+            value = step.result
+            if value in others or value in self.beside or step.name != "vconv":
+                continue
+            alike = self.lane in (self.form(value) or ())
+            alike = alike and self.form(value) == self.form(step.sources[0])
+            if alike and (step.sources[0].dtype, value.dtype) == ("f32", "f16"):
+                yield value
+
+    def held_shape(self, value: Value) -> tuple[int, ...]:
+        """As of tiles; of a left factor in blocks [k / 16, rows, 16]."""
+        if value in self.in_blocks:
+            return self.tile.pitch // SIDE, self.block_rows, SIDE
+        return super().held_shape(value)
 
     @cached_property
     def buffers(self) -> tuple[list[TileBuffer], dict[Value, int]]:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from davinci.machine import Machine
 from davinci.operators.vector_program import TileStep, Value
+from davinci.schedule.loops.step_order import factors_first
 from davinci.schedule.vector.multiply_adds import fuse_late_products
 from davinci.schedule.vector.row_siblings import Beside, Siblings
 from davinci.schedule.vector.tile_program import TileProgram
@@ -76,6 +77,9 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     beside = {value for row in rows for value in row}
     multiply_numerators(program, beside | fixed_values(group, program))
     fuse_late_products(program, machine, beside | fixed_values(group, program))
+    results = {program.loads[product.c] for product in group.products}
+    factors = {program.stores[a] for a in group.lefts}
+    program.steps = factors_first(program.steps, results, factors, program.together)
     used = {v for step in program.steps for v in step.sources} | set(program.stores.values())
     program.constants = {v: number for v, number in program.constants.items() if v in used}
     return StepForm(program, tuple(rows), tuple(_arrivals(group, rows)), scaled)

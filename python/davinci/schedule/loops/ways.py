@@ -192,7 +192,9 @@ def _ub_bytes(group: LoopGroup, schedule: LoopSchedule, machine: Machine) -> int
     widest = max((term.k for term in terms_of(group.products)), default=0)
     zeros = 0 if schedule.apart else widest * SIDE * 2 * schedule.fractal_rows
     if group.rows is not None:
-        shape = (schedule.rows, group.rows.columns)
-        kinds = {group.rows.element, "f16"}
-        size += sum(TileBuffer(element, shape, once=False).bytes for element in kinds)
+        k, element = group.rows.columns, group.rows.element
+        size += TileBuffer(element, (schedule.rows, k), once=False).bytes
+        if element != "f16":
+            halves = (k // SIDE, layout.block_rows, SIDE)
+            size += TileBuffer("f16", halves, once=False).bytes
     return size + sum(map(layout.scratch_bytes, layout.program.steps)) + zeros
