@@ -12,9 +12,11 @@ repeats are, so that they are never in the bank groups of the scores that they a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
+from davinci.schedule.vector.step_banks import cycles_with_banks
 from davinci.schedule.vector.steps import (
     RESULT,
     SOURCE,
@@ -41,17 +43,16 @@ MAXIMUM = "vmax"
 COPIES = 2
 """Copies of maxima, in either half of the bank groups."""
 
+
 APART = 8
-"""Repeats that make up for an instruction in `fold_in_place`."""
+"""Repeats of a row that make up for an instruction in `fold_in_place`. Each is shorter by a cycle
+there, so one would expect as many as an instruction takes besides them; but with so many on the
+910B attention of 12 heads of 512 rows takes 5 % longer."""
 
 
 def tile_name(number: int) -> str:
     """Buffer of a tile of scores."""
     return f"scores {number}"
-
-
-WORTH = 24
-"""Repeats that make up for an instruction."""
 
 
 def kept(keys: int) -> int:
@@ -80,7 +81,8 @@ def result_lanes(dtype: str) -> int:
 
 
 def scratch_lanes(rows: int, tiles: Sequence[int], dtype: str) -> dict[str, int]:
-    """Elements of the scratch buffers."""
+    """Elements of the two scratch buffers of `fold`, by name, for so many rows of fractals; of
+    several tiles the first has to come to the first buffer as a whole."""
     most = tiles[0] if len(tiles) > 1 else kept(tiles[0])
     in_place = most == 2 * kept(most) and block_lanes(dtype) == SIDE
     return {FIRST: rows * most * SIDE, SECOND: rows * (2 if in_place else kept(most)) * SIDE}
@@ -102,7 +104,7 @@ def fold(
         spread: whether to `SPREAD_OUT` instead, for tiles of the first's keys.
         bounded: whether maxima are no less than `LEAST`.
     """
-    steps = gathered(rows, tiles, dtype)
+    steps = gathered(rows, tiles, dtype, machine)
     name, other = (FIRST, SECOND) if steps else (tile_name(0), FIRST)
     keys = tiles[0]
     while keys > 2:
@@ -133,7 +135,7 @@ def fold_in_place(rows: int, keys: int, dtype: str) -> BufferSteps:
     """The steps from one tile in `SOURCE`, [rows][keys][16], to `RESULT`, by way of `FIRST`.
 
     Repeats of a half are combined with those of the other that lie in other bank groups, so that
-    long ones are two instructions, each of every second repeat. The result is `COPIES` times
+    long ones are two instructions (`in_two`). The result is `COPIES` times
     [`result_lanes`], a repeat apart, of which either half of the bank groups has one.
 
     Args:
@@ -145,17 +147,10 @@ def fold_in_place(rows: int, keys: int, dtype: str) -> BufferSteps:
     while keys > 2:
         size = kept(keys)
         behind, width = (keys - size) * SIDE, size * SIDE
-        if width >= APART * lanes and width % (2 * lanes) == 0:
-            shape = (rows, width // (2 * lanes), lanes)
-            for half in (0, lanes):
-                a = View(name, shape, (pitch, 2 * lanes, 1), half)
-                b = View(name, shape, (pitch, 2 * lanes, 1), behind + lanes - half)
-                steps.append(
-                    BufferStep(MAXIMUM, (a, b, View(FIRST, shape, (room, 2 * lanes, 1), half)))
-                )
-        else:
-            a, b = (View(name, (rows, width), (pitch, 1), first) for first in (0, behind))
-            steps.append(BufferStep(MAXIMUM, (a, b, View(FIRST, (rows, width), (room, 1)))))
+        a, b = (View(name, (rows, width), (pitch, 1), first) for first in (0, behind))
+        one = BufferStep(MAXIMUM, (a, b, View(FIRST, (rows, width), (room, 1))))
+        apart = width >= APART * lanes and width % (2 * lanes) == 0
+        steps += in_two(one, dtype) if apart else [one]
         name, pitch, keys = FIRST, room, size
     block, copies = block_lanes(dtype), result_lanes(dtype) // SIDE
     spread = (SIDE // block, rows, COPIES, copies, block)
@@ -165,12 +160,12 @@ def fold_in_place(rows: int, keys: int, dtype: str) -> BufferSteps:
     return BufferSteps(dtype, tuple(steps), {FIRST: rows * room})
 
 
-def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[BufferStep]:
+def gathered(rows: int, tiles: Sequence[int], dtype: str, machine: Machine) -> list[BufferStep]:
     """The largest score of all tiles for each key of the first, in `FIRST`; none for one tile."""
     if len(tiles) == 1:
         return []
     pitch = tiles[0] * SIDE
-    size, lanes = rows * pitch, repeat_lanes(dtype)
+    size = rows * pitch
 
     a, b = tile_name(0), tile_name(1)
 
@@ -190,14 +185,9 @@ def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[BufferStep]:
             BufferStep(MAXIMUM, tuple(place(*x, 0, width) for x in ((a, 0), (b, 1), (FIRST, 0)))),
             BufferStep(MAXIMUM, (rest, rest, place(FIRST, 0, width, pitch))),
         ]
-    elif size // lanes > WORTH:
-        # Keys of a repeat further in the second tile lie in the other half of the bank groups.
-        shape, strides = (size // lanes // 2, lanes), (2 * lanes, 1)
-        for half in (0, lanes):
-            views = [View(a, shape, strides, half), View(b, shape, strides, lanes - half)]
-            steps.append(BufferStep(MAXIMUM, (*views, View(FIRST, shape, strides, half))))
     else:
-        steps = [BufferStep(MAXIMUM, (flat(a), flat(b), flat(FIRST)))]
+        one = BufferStep(MAXIMUM, (flat(a), flat(b), flat(FIRST)))
+        steps = fastest_in_banks(one, dtype, machine)
     for tile in range(2, len(tiles)):
         if tiles[tile] == tiles[0]:
             steps.append(BufferStep(MAXIMUM, (flat(FIRST), flat(tile_name(tile)), flat(FIRST))))
@@ -206,6 +196,33 @@ def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[BufferStep]:
             source = place(tile_name(tile), tile, 0, tiles[tile] * SIDE)
             steps.append(BufferStep(MAXIMUM, (part, source, part)))
     return steps
+
+
+def in_two(step: BufferStep, dtype: str) -> list[BufferStep]:
+    """A combination of keys, [rows][an even number of repeats], as two steps. Each combines every
+    second repeat of the first source with the repeat beside it of the second one, which lies in the
+    other half of the bank groups. Other pairs of keys are combined so, of which the same is left.
+    """
+    lanes = repeat_lanes(dtype)
+
+    def every_second(view: View, first: int) -> View:
+        *outer, width = view.shape
+        shape, strides = (*outer, width // (2 * lanes), lanes), (*view.strides[:-1], 2 * lanes, 1)
+        return View(view.buffer, shape, strides, view.offset + first)
+
+    a, b, result = step.operands
+    pairs = ((0, lanes), (lanes, 0))
+    places = [((a, own), (b, other), (result, own)) for own, other in pairs]
+    return [replace(step, operands=tuple(every_second(*x) for x in each)) for each in places]
+
+
+def fastest_in_banks(step: BufferStep, dtype: str, machine: Machine) -> list[BufferStep]:
+    """A combination of keys as one step or `in_two`, whichever takes less time where both sources
+    begin in the same bank group."""
+    if step.operands[-1].shape[-1] % (2 * repeat_lanes(dtype)):
+        return [step]
+    ways = [step], in_two(step, dtype)
+    return min(ways, key=lambda way: sum(cycles_with_banks(x, dtype, machine) for x in way))
 
 
 def halves(source: str, result: str, rows: int, keys: int) -> BufferStep:

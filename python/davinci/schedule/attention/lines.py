@@ -125,7 +125,7 @@ def _units(matrix: int, start: int, size: int, most: int) -> tuple[UnitRows, ...
 
 
 def _moved(parts: tuple[UnitRows, ...], matrices: int) -> LinesOfUnits:
-    """One line, some matrices further on."""
+    """One line of these units, each so many matrices further on."""
     return LinesOfUnits(
         1, 1, 1, tuple(UnitRows(part.matrix + matrices, part.start, part.rows) for part in parts)
     )

@@ -229,10 +229,11 @@ class _VectorChooser:
 
     @cached_property
     def best(self) -> VectorSchedule | PhasedSchedule:
-        """The schedule that takes least time. Phases are weighed where tiles cannot overlap.
+        """The schedule that takes least time. Phases are weighed where tiles cannot overlap, and
+        chunks of reduced axes where neither a tile nor a phase fits.
 
         Raises:
-            NoSpace: not even the smallest tile fits UB.
+            NoSpace: none of them fits UB.
         """
         tiles = self.in_tiles
         found: VectorSchedule | PhasedSchedule | None = tiles
@@ -371,7 +372,9 @@ class _VectorChooser:
         return sorted({min(total, size) for size in found}, reverse=True)
 
     def _schedule(self, cut: int, sizes: list[int], slots: int = SLOTS) -> VectorSchedule | None:
-        """The schedule of a tile, None if it does not fit or cannot be moved."""
+        """The schedule of tiles of so many elements along each axis, cut along `cut`, on as many
+        cores as have some and with at most so many slots: of all numbers of buffers that fit the
+        one of fewest cycles. None if none fits, or the tile cannot be moved."""
         axes = self.space.axes
         movable = self.program_tiles.of(tuple(sizes))
         if movable is None:
