@@ -202,7 +202,8 @@ class Grouping:
 
     def _side_by_side(self) -> None:
         """Joins groups that wait for equally many others, and so not for each other, where one
-        launch of all takes no more time."""
+        launch of all takes no more time. Reshapes at their ends stay outside: one that reads what
+        the joined group computes must stand behind all of it."""
         levels: dict[int, list[FusedGroup]] = {}
         for group, level in self._levels().items():
             alone = self._trimmed(group)
@@ -211,15 +212,16 @@ class Grouping:
         for groups in levels.values():
             joined = groups[0]
             for group in groups[1:]:
-                ops = sorted((*joined.ops, *group.ops), key=self._place.__getitem__)
-                cycles = self._cycles(self._trimmed(FusedGroup(ops)).ops)
-                apart = [self._cycles(self._trimmed(g).ops) for g in (joined, group)]
+                both = [self._trimmed(g).ops for g in (joined, group)]
+                ops = sorted((*both[0], *both[1]), key=self._place.__getitem__)
+                cycles, apart = self._cycles(ops), map(self._cycles, both)
                 if cycles is None or cycles > sum(c or 0 for c in apart):
                     joined = group
                     continue
+                views = {*joined.ops, *group.ops}.difference(ops)
+                self._group |= {op: FusedGroup([op]) for op in views}
                 joined = FusedGroup(ops)
-                for op in ops:
-                    self._group[op] = joined
+                self._group |= dict.fromkeys(ops, joined)
 
     def _levels(self) -> dict[FusedGroup, int]:
         """How many groups that compute, one after the other, are before each candidate group:

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import davinci
+from davinci import machine as machines
+from davinci.mlir import ir, make_context
+from davinci.passes.ascend.grouping import FusedGroup, Grouping, judge_of
 
 NORM = """
   %s = stablehlo.reduce({source} init: %zero) applies stablehlo.add across dimensions = [{last}]
@@ -204,3 +207,28 @@ def test_a_maximum_joins_a_softmax_that_has_grown() -> None:
     assert count == 1
     expected = np.exp(x - x.max(1, keepdims=True))
     np.testing.assert_allclose(y, expected / expected.sum(1, keepdims=True), rtol=1e-5)
+
+
+ENDS_WITH_A_VIEW = """func.func @main(%x: tensor<900x16xf32>, %z: tensor<900x16xf32>)
+    -> (tensor<30x30x16xf32>, tensor<900x16xf32>) {
+  %e = "ascend.tanh"(%x) : (tensor<900x16xf32>) -> tensor<900x16xf32>
+  %r = "ascend.reshape"(%e) : (tensor<900x16xf32>) -> tensor<30x30x16xf32>
+  %f = "ascend.exp"(%z) : (tensor<900x16xf32>) -> tensor<900x16xf32>
+  return %r, %f : tensor<30x30x16xf32>, tensor<900x16xf32>
+}"""
+
+
+def test_a_view_at_the_end_of_one_of_two_groups_side_by_side_stands_behind_both() -> None:
+    """Groups end with views where kernels are parted, as a network may have it."""
+    module = ir.Module.parse(ENDS_WITH_A_VIEW, make_context())
+    with module.context, ir.Location.unknown():
+        block = module.body.operations[0].regions[0].blocks[0]
+        grouping = Grouping(block, judge_of(machines.load("ascend910"), 8), True, True)
+        tanh, view, exp, end = ops = [op.operation for op in block.operations]
+        parted = [FusedGroup([tanh, view]), FusedGroup([exp]), FusedGroup([end])]
+        grouping._group = {op: group for group in parted for op in group.ops}
+        grouping._side_by_side()
+        joined = next(group for group in grouping._ordered() if tanh in group.ops)
+        assert joined.ops == [tanh, exp]
+        assert [op.name for op in block.operations].index("ascend.reshape") == 2
+        assert len(ops) == len(list(block.operations))
