@@ -224,3 +224,17 @@ def test_barriers_stand_between_steps_that_wait() -> None:
     assert barriers_of([first, other]) == 1
     assert barriers_of([first, other, last]) == 2
     assert barriers_of([first, TileStep("vabs", (a,), None, b, {}), last]) == 3
+
+
+def test_a_gate_that_comes_last_divides_what_is_there_before() -> None:
+    """h = o tanh(c): with results one after the other the tanh is there before the gate, and is
+    divided by 1 + e; the chain behind the last product has one quotient."""
+    group = lstm_cell()
+    steps = group.form(CHIP, False).program.steps
+    last = group.program.loads[group.products[-1].c]
+    made = {last}
+    for step in steps:
+        if made.intersection(step.sources):
+            made.add(step.result)
+    behind = [step.name for step in steps if step.result in made]
+    assert behind.count("vdiv") == 1 and "vaxpy" not in behind[1:]

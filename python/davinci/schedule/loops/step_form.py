@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -69,8 +69,9 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     program = group.program.copied()
     _scale_early(program, group, machine)
     scaled = scale_states(program, group.following)
-    double_quotients(program, machine)
-    divide_factors(program)
+    arrivals = [] if joined else [program.loads[product.c] for product in group.products]
+    double_quotients(program, machine, arrivals)
+    divide_factors(program, arrivals)
     rows: list[Beside] = []
     if joined:
         rows = _join(program, group, machine)
@@ -198,10 +199,18 @@ def _scale_state(program: TileProgram, state: Value, new: Value) -> float | None
     return number
 
 
-def _depths(program: TileProgram) -> dict[Value, int]:
-    """For each value, the number of steps in the longest chain of them that computes it."""
+def _depths(program: TileProgram, arrivals: Collection[Value] = ()) -> dict[Value, int]:
+    """For each value, the number of steps in the longest chain of them that computes it.
+
+    Args:
+        arrivals: results of products that come one after the other, not together: the first step
+            that reads one waits until those in front of it are done.
+    """
     depths: dict[Value, int] = defaultdict(int)
     for step in program.steps:
+        for value in step.sources:
+            if value in arrivals and value not in depths:
+                depths[value] = max(depths.values(), default=0)
         depths[step.result] = 1 + max((depths[v] for v in step.sources), default=0)
     return depths
 
@@ -241,9 +250,15 @@ def _reading(step: TileStep, old: Value, new: Value) -> TileStep:
     return replace(step, sources=tuple(new if v == old else v for v in step.sources))
 
 
-def double_quotients(program: TileProgram, machine: Machine) -> None:
+def double_quotients(
+    program: TileProgram, machine: Machine, arrivals: Collection[Value] = ()
+) -> None:
     """Has a quotient y = m / e that is only multiplied by n / d - 1 be n m / e: the product is that
-    over d, less 1 / n of it. Where y takes fewer steps than d, its quotient waits for nothing."""
+    over d, less 1 / n of it. Where y takes fewer steps than d, its quotient waits for nothing.
+
+    Args:
+        arrivals: as of `_depths`.
+    """
     for product in list(program.steps):
         readers, made = _readers(program), _makers(program)
         places = {step.result: place for place, step in enumerate(program.steps)}
@@ -266,7 +281,7 @@ def double_quotients(program: TileProgram, machine: Machine) -> None:
             places_of = {(program.forms[v], v in program.packed) for v in (*inner, product.result)}
             if n is None or m is None or not _is_power_of_two(n):
                 continue
-            depths = _depths(program)
+            depths = _depths(program, arrivals)
             early = depths[y] < depths[quotient.sources[1]]
             if not early or not lonely or len(places_of) > 1:
                 continue
@@ -285,14 +300,19 @@ def double_quotients(program: TileProgram, machine: Machine) -> None:
             break
 
 
-def divide_factors(program: TileProgram) -> None:
+def divide_factors(program: TileProgram, arrivals: Collection[Value] = ()) -> None:
     """Has products of a value with a reciprocal be quotients of the value, which is there before
     the divisor. A product that is added to something else than another product is one instruction
-    with the sum, and stays."""
+    with the sum, and stays.
+
+    Args:
+        arrivals: as of `_depths`.
+    """
     for product in list(program.steps):
         if product.name != "vmul":
             continue
-        readers, made, depths = _readers(program), _makers(program), _depths(program)
+        readers, made = _readers(program), _makers(program)
+        depths = _depths(program, arrivals)
         total = _only(readers, product.result)
         if total is not None and total.name in ("vadd", "vsub"):
             others = [made.get(value) for value in total.sources if value != product.result]
