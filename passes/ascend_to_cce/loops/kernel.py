@@ -19,7 +19,6 @@ part of a left factor in global memory and meets the others before it loads all 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -60,7 +59,7 @@ from davinci.schedule.loops.schedule import (
 from davinci.schedule.loops.schedule import parts_of as units_of
 from davinci.schedule.vector.steps import copying
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
+from davinci.units import ceil_div, row_major
 
 
 def build_loops(
@@ -153,11 +152,11 @@ class LoopCore(LoopProducts):
         reads them takes fractals."""
         values = [self.program.loads[product.c] for product in self.parts[number]]
         columns, pitch = ceil_div(self.schedule.lanes, SIDE), self.schedule.pitch
-        shape = [len(values) * columns, self.height, SIDE, SIDE]
-        scratch = alloc([math.prod(shape)], ir.F32Type.get(), "UB")
-        if self.schedule.turned:
-            shape[:2] = shape[1::-1]
-        cce.copy_l0c(reshaped(self.sums[number], shape), reshaped(scratch, shape))
+        count = len(values) * columns
+        scratch = alloc([count * self.height * FRACTAL], ir.F32Type.get(), "UB")
+        turned = count - self.kept_columns[number] if self.schedule.turned else 0
+        self._to_ub(number, scratch, 0, turned)
+        self._to_ub(number, scratch, turned, count - turned)
         if self.layout.direct.issuperset(values):
             self.in_fractals |= dict.fromkeys(values, scratch)
             return
@@ -165,17 +164,28 @@ class LoopCore(LoopProducts):
         rows = restride(held, [self.rows * len(values), pitch], [pitch, 1])
         if columns * SIDE < pitch:
             fill_lanes(values[0].dtype, rows, columns * SIDE, pitch, 0)
-        if self.schedule.turned:
-            own = columns * SIDE
-            offsets = [self.layout.held_offset(value) for value in values]
-            runs = [LaneRun(place * own, own, offset) for place, offset in enumerate(offsets)]
-            turn(scratch, held, runs, self.rows, self.layout.held_shape(values[0])[-1])
-            return
+        runs = []
         for place, value in enumerate(values):
-            source = self._in_fractals(scratch, [self.rows, columns], place * columns)
-            row = self.layout.held_shape(value)[-1]
-            shape, first = [self.rows, columns, SIDE], self.layout.held_offset(value)
-            change(source, restride(held, shape, [row, SIDE, 1], first))
+            row, first = self.layout.held_shape(value)[-1], self.layout.held_offset(value)
+            low, high = place * columns, (place + 1) * columns
+            own = min(max(turned, low), high) - low
+            if own:
+                runs.append(LaneRun(low * SIDE, own * SIDE, first))
+            if own == columns:
+                continue
+            source = self._in_fractals(scratch, [self.rows, columns - own], low + own)
+            shape = [self.rows, columns - own, SIDE]
+            change(source, restride(held, shape, [row, SIDE, 1], first + own * SIDE))
+        if runs:
+            turn(scratch, held, runs, self.rows, self.layout.held_shape(values[0])[-1])
+
+    def _to_ub(self, number: int, scratch: ir.Value, first: int, columns: int) -> None:
+        """Columns of fractals of a result from L0C to UB, from one on."""
+        if columns:
+            shape = [columns, self.height, SIDE, SIDE]
+            offset = first * self.height * FRACTAL
+            sums = (self.sums[number], scratch)
+            cce.copy_l0c(*(restride(each, shape, row_major(shape), offset) for each in sums))
 
     def _in_fractals(self, scratch: ir.Value, shape: Sequence[int], first: int = 0) -> ir.Value:
         """Rows by blocks of 16 columns of a result in fractals, from a block on."""

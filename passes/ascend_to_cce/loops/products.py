@@ -30,6 +30,7 @@ from davinci.schedule.loops.schedule import (
     LoopSchedule,
     blocks_of,
     depth_of,
+    kept_of,
     layout_of,
     most_fractals,
     products_of,
@@ -80,6 +81,7 @@ class LoopProducts(TileBuilder):
         self.first: IndexLike = 0
         self.products = products_of(group, schedule, target.machine)
         self.parts = dict(zip((p.c for p in self.products), self.layout.arrivals, strict=True))
+        self.kept_columns = {product.c: product.kept for product in self.products}
         self.first_block: IndexLike = 0
         self.meeting: Meeting | None = None
         self.height = ceil_div(rows, SIDE)
@@ -91,6 +93,7 @@ class LoopProducts(TileBuilder):
         self.left: dict[int, Left] = {}
         self.right: dict[tuple[int, int], ir.Value] = {}
         self.resident: dict[tuple[int, int], list[ir.Value]] = {}
+        self.kept: dict[tuple[int, int], ir.Value] = {}
         self.ring: list[ir.Value] = []
         self.ahead: list[ir.Value] = []
 
@@ -144,7 +147,12 @@ class LoopProducts(TileBuilder):
                 room = [alloc([b.rows * b.columns * FRACTAL], f16, "L0B") for b in blocks]
                 self.resident[term.c, term.a] = room
                 for block, l0 in zip(blocks, room, strict=True):
-                    self._load_right(term, block, l0)
+                    self._load_right(term, block, l0, on_left=False)
+            elif term.kept:
+                block = kept_of(term)
+                l0 = alloc([block.rows * block.columns * FRACTAL], f16, "L0B")
+                self.kept[term.c, term.a] = l0
+                self._load_right(term, block, l0, on_left=False)
         if not all(self.schedule.stays(term.a) for term in terms):
             size = most_fractals(self.schedule, self.target.machine) * FRACTAL
             space = self.schedule.space_of_right
@@ -206,11 +214,17 @@ class LoopProducts(TileBuilder):
             return ceil_div(next(p.k for p in terms_of(self.products) if p.a == a), SIDE)
         return depth_of(self.products, a, self.schedule, self.target.machine)
 
-    def _load_right(self, product: StepProduct, block: BlockOfB, l0: ir.Value) -> None:
-        """A block of B to L0B, [k / 16][n / 16] of fractals as in L1, or to L0A as there."""
+    def _load_right(
+        self, product: StepProduct, block: BlockOfB, l0: ir.Value, on_left: bool
+    ) -> None:
+        """A block of B to L0B, [k / 16][n / 16] of fractals, or to L0A, [n / 16][k / 16].
+
+        Args:
+            on_left: whether it is the cube's left operand there.
+        """
         down, along = self._strides_in_l1(ceil_div(product.k, SIDE), ceil_div(product.n, SIDE))
         shape, strides = [block.rows, block.columns], [down, along]
-        if self.schedule.turned:
+        if on_left:
             shape, strides = shape[::-1], strides[::-1]
         shape, strides = [*shape, SIDE, SIDE], [*strides, SIDE, 1]
         offset = block.row * down + block.column * along
@@ -231,11 +245,16 @@ class LoopProducts(TileBuilder):
                 self._load_handed(time)
             if not self.schedule.is_vector(a):
                 self._to_l0(a, ceil_div(products[0].k, SIDE))
-        for product in self.products:
-            for place, term in enumerate(product.terms):
-                if term.a == a:
-                    with serving(*term.members):
-                        self._product(term, place == 0)
+        work = [
+            (term, number, block, place == 0)
+            for product in self.products
+            for place, term in enumerate(product.terms)
+            if term.a == a
+            for number, block in enumerate(self._blocks(term))
+        ]
+        self._multiply_kept(a)
+        for each in work:
+            self._product(*each)
 
     def _load_ahead(self, products: Sequence[StepProduct]) -> None:
         """The first blocks of right factors to L0B, before the cores meet for the left one."""
@@ -246,7 +265,7 @@ class LoopProducts(TileBuilder):
         """A block of a right factor to the buffer whose turn it is."""
         l0 = self.ring[self.turn % SLOTS]
         self.turn += 1
-        self._load_right(product, block, l0)
+        self._load_right(product, block, l0, self.schedule.turned)
         return l0
 
     def _load_left(self, a: int, products: Sequence[StepProduct], time: ir.Value) -> None:
@@ -370,24 +389,66 @@ class LoopProducts(TileBuilder):
             shape[:2] = shape[1::-1]
         return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
 
-    def _product(self, product: StepProduct, begins: bool) -> None:
-        """A product with a left factor in L0A, or in L0B with the right one in L0A, added to the
-        sum unless it begins that."""
+    def _product(self, term: StepProduct, number: int, block: BlockOfB, first: bool) -> None:
+        """A block of a product, by its number, with a left factor in L0A, or in L0B with the right
+        one in L0A; added to the sum unless it belongs to the first term and begins that."""
+        with serving(*term.members):
+            if self.schedule.stays(term.a):
+                held = self.resident[term.c, term.a][number]
+            else:
+                held = self.ahead.pop(0) if self.ahead else self._to_ring(term, block)
+            a = self._of_left(term.a, block.row, block.rows)
+            begins = first and block.row == 0
+            self._mad(term, block, a, held, begins, self.schedule.turned)
+
+    def _multiply_kept(self, a: int) -> None:
+        """The products of a left factor with what stays in L0B beside others: it comes to the end
+        of a buffer of blocks in L0A, which those of the same products leave free."""
+        l0: ir.Value | None = None
+        for product in self.products:
+            for place, term in enumerate(product.terms):
+                if term.a != a or not term.kept:
+                    continue
+                rows = ceil_div(term.k, SIDE)
+                if l0 is None:
+                    l0 = self._left_to_ring(a, rows)
+                with serving(*term.members):
+                    kept = self.kept[term.c, term.a]
+                    self._mad(term, kept_of(term), l0, kept, place == 0, on_left=False)
+
+    def _left_to_ring(self, a: int, rows: int) -> ir.Value:
+        """A left factor of one row of fractals to the end of the first buffer of blocks."""
+        shape, room = [1, rows, SIDE, SIDE], self.ring[0]
+        target = restride(room, shape, row_major(shape), elements_of(room) - rows * FRACTAL)
+        with serving(*self._members_of(a)):
+            cce.load2d(reshaped(self._l1_of(a), shape), target)
+        return target
+
+    def _mad(
+        self,
+        term: StepProduct,
+        block: BlockOfB,
+        left: ir.Value,
+        right: ir.Value,
+        begins: bool,
+        on_left: bool,
+    ) -> None:
+        """Multiplies a block of a right factor.
+
+        Args:
+            left: the part of the left factor, right: the block, in their memories of the cube.
+            begins: whether the sum begins with it.
+            on_left: whether the block is the cube's left operand.
+        """
         height = self.height
-        for number, block in enumerate(self._blocks(product)):
-            if self.schedule.stays(product.a):
-                held = self.resident[product.c, product.a][number]
-            else:
-                held = self.ahead.pop(0) if self.ahead else self._to_ring(product, block)
-            a = self._of_left(product.a, block.row, block.rows)
-            shape, first = [block.columns, height, SIDE, SIDE], block.column * height * FRACTAL
-            if self.schedule.turned:
-                a, b = reshaped(held, [block.columns, block.rows, SIDE, SIDE]), a
-                shape[:2] = shape[1::-1]
-            else:
-                b = reshaped(held, [block.rows, block.columns, SIDE, SIDE])
-            c = restride(self.sums[product.c], shape, row_major(shape), first)
-            cce.mad(a, b, c, flag(begins and block.row == 0))
+        shape, first = [block.columns, height, SIDE, SIDE], block.column * height * FRACTAL
+        if on_left:
+            a, b = reshaped(right, [block.columns, block.rows, SIDE, SIDE]), left
+            shape[:2] = shape[1::-1]
+        else:
+            a, b = left, reshaped(right, [block.rows, block.columns, SIDE, SIDE])
+        c = restride(self.sums[term.c], shape, row_major(shape), first)
+        cce.mad(a, b, c, flag(begins))
 
 
 def elements_of(buffer: ir.Value) -> int:

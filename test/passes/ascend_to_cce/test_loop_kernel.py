@@ -309,3 +309,18 @@ def test_a_state_of_one_row_is_a_vector(kind: str, hidden: int, more: dict[str, 
 def test_runs_of_lanes_that_follow_each_other_are_one() -> None:
     runs = [LaneRun(0, 32, 0), LaneRun(32, 32, 32), LaneRun(64, 32, 128)]
     assert runs_of(runs) == [LaneRun(0, 64, 0), LaneRun(64, 32, 128)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "hidden", "size"),
+    [("LSTM", 1, 128, 5), ("GRU", 1, 150, 5), ("RNN", 1, 300, 5), ("LSTM", 2, 256, 32)],
+)
+def test_a_part_of_the_weights_stays_in_l0b(kind: str, batch: int, hidden: int, size: int) -> None:
+    """Of those that L0B has no room for all of: whole products, and columns of one."""
+    model, inputs = layer(kind, 3, batch, hidden, size=size)
+    executable = davinci.compile(model, cores=1)
+    check.require(
+        check.compare(executable.run(inputs), check.reference_onnx(model, inputs)), "mixed"
+    )
+    schedules = [str(kernel.get("schedule")) for kernel in executable.profile["kernels"]]
+    assert any("columns on the right and in L0B" in text for text in schedules), schedules

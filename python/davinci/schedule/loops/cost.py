@@ -59,9 +59,12 @@ def _loading_and_multiplying(
         mads += prices.mad(machine, term.fractals * schedule.fractal_rows)
         if not schedule.stays(term.a):
             depth = depth_of(products, term.a, schedule, machine)
-            count = len(blocks_of(term, depth, schedule, machine))
-            size, space = term.fractals * FRACTAL_BYTES, schedule.space_of_right
-            loads += prices.load2d(machine, space, size, count)
+            blocks = blocks_of(term, depth, schedule, machine)
+            size = sum(block.columns * block.rows for block in blocks) * FRACTAL_BYTES
+            loads += prices.load2d(machine, schedule.space_of_right, size, len(blocks))
+    for a, k in {term.a: term.k for term in terms if term.kept}.items():
+        # A left factor to L0A, for what stays in L0B.
+        loads += prices.load2d(machine, "L0A", schedule.left_bytes(a, k))
     return loads, mads
 
 
@@ -82,11 +85,15 @@ def _of_step(group: LoopGroup, schedule: LoopSchedule, machine: Machine, meeting
         loads, mads = _loading_and_multiplying(products, some, schedule, machine)
         cube, early = max(loads, mads), cube
         busy = [busy[0] + loads, busy[1] + mads]
-    for part in layout.arrivals:
+    for product, part in zip(products, layout.arrivals, strict=True):
         columns = len(part) * ceil_div(schedule.lanes, SIDE)
         vector += prices.l0c_to_ub(machine, columns * height * SUM_BYTES, 0)
         if schedule.turned:
-            vector += turning_cycles(machine, columns * SIDE, schedule.rows)
+            turned = columns - product.kept
+            vector += turning_cycles(machine, turned * SIDE, schedule.rows) if turned else 0
+            if product.kept:
+                rounds = schedule.rows * product.kept
+                vector += prices.vector(machine, "vadds", "f32", rounds, 2)
             continue
         # In fractals an instruction takes 16 lanes of a repeat.
         vector += schedule.rows * columns

@@ -68,6 +68,7 @@ class StepProduct:
         members: the product, by its number in the kernel.
         first: what is summed up before it, of the row that is handed on: place of that B, and its
             k; None if nothing is.
+        kept: columns of fractals of B, the last ones, that stay in L0B, see `LoopSchedule`.
     """
 
     a: int
@@ -77,6 +78,7 @@ class StepProduct:
     n: int
     members: tuple[int, ...] = ()
     first: tuple[int, int] | None = None
+    kept: int = 0
 
     @property
     def fractals(self) -> int:

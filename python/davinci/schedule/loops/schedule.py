@@ -7,7 +7,8 @@ L1        all right factors of a core, from the beginning on
 L0B       all of them too where they fit, or those of states, which cores wait for; else blocks that
           take turns, loaded in each step
 L0A       or these blocks are the left operand of the cube: the path there is the wider one, but the
-          results are columns, which the vector unit turns (`turned_results`)
+          results are columns, which the vector unit turns (`turned_results`); what L0B has room for
+          stays there, as the right operand of the first products
 
 Where cores share lanes, right factors stay in L0B and the states have one row, that comes to L0A
 straight from global memory: the cube takes a left factor of one row as a vector, of which a fractal
@@ -55,6 +56,8 @@ class LoopSchedule:
         delay: steps that other loops have done before its first one, which hand rows on to it.
         rest: steps that other loops do behind its last one.
         apart: whether a core is a cube core with vector cores beside it, which have the states.
+        kept: where right factors are the cube's left operand, how many columns of fractals of them,
+            the first ones of a step, are not, but its right operand, and stay in L0B.
     """
 
     axis: int | None
@@ -73,6 +76,7 @@ class LoopSchedule:
     passing: bool = False
     vector: bool = False
     apart: bool = False
+    kept: int = 0
 
     slots = 1
     slots_held = 1
@@ -88,6 +92,7 @@ class LoopSchedule:
         part = f"{self.lanes} lanes" if self.shares_lanes else f"{self.rows} rows"
         joined = ", results side by side" if self.joined else ""
         joined += ", on the left of the cube" if self.turned else ""
+        joined += f", {self.kept * SIDE} columns on the right and in L0B" if self.kept else ""
         joined += ", rows as vectors" if self.vector else ""
         behind = f", {self.delay} steps behind the first loop" if self.delay else ""
         steps = f"{self.steps} steps, {part} each of {self.units} {kind}"
@@ -139,6 +144,10 @@ def products_of(
         own = schedule.lanes if len(part) == 1 else len(part) * round_up(schedule.lanes, SIDE)
         members = tuple(sorted({number for product in part for number in product.members}))
         found.append(replace(part[0], n=own, members=members))
+    left = schedule.kept
+    for place in range(len(found)):
+        kept = min(left, ceil_div(found[place].n, SIDE))
+        found[place], left = replace(found[place], kept=kept), left - kept
     return tuple(found)
 
 
@@ -172,11 +181,18 @@ def blocks_of(
     product: StepProduct, depth: int, schedule: LoopSchedule, machine: Machine
 ) -> list[BlockOfB]:
     """A right factor of one left factor in blocks, one of which fills half of its memory of the
-    cube at most, unless all of it is resident there; in the order of k."""
+    cube at most, unless all of it is resident there; in the order of k. Without the columns that
+    stay in L0B beside others (`kept_of`)."""
     most = most_fractals(schedule, machine)
     rows, columns = ceil_div(product.k, SIDE), ceil_div(product.n, SIDE)
     if schedule.stays(product.a):
         return [BlockOfB(0, columns, 0, rows)]
+    columns -= product.kept
+    if not columns:
+        return []
+    if product.kept:
+        # Beside them has the left factor a place.
+        most = max(depth, most - rows)
     # Of one size: what is loaded into a buffer waits for the product with what was there before.
     width = ceil_div(columns, ceil_div(columns, most // depth))
     return [
@@ -184,6 +200,30 @@ def blocks_of(
         for column in range(0, columns, width)
         for row in range(0, rows, depth)
     ]
+
+
+def kept_of(product: StepProduct) -> BlockOfB:
+    """The columns of a right factor that stay in L0B while others take turns."""
+    columns = ceil_div(product.n, SIDE)
+    return BlockOfB(columns - product.kept, product.kept, 0, ceil_div(product.k, SIDE))
+
+
+def most_kept(products: Sequence[StepProduct], schedule: LoopSchedule, machine: Machine) -> int:
+    """How many columns of fractals of right factors, the first ones of a step, L0B has room for
+    beside left factors; 0 if a left factor does not fit a buffer of blocks in L0A."""
+    inner = {term.a: term.k for term in terms_of(products)}
+    if any(ceil_div(k, SIDE) > most_fractals(schedule, machine) for k in inner.values()):
+        return 0
+    room = machine.buffers.L0B.bytes - sum(schedule.left_bytes(a, k) for a, k in inner.items())
+    found = 0
+    for product in products:
+        whole = ceil_div(product.n, SIDE)
+        each = sum(ceil_div(term.k, SIDE) for term in product.terms) * FRACTAL_BYTES
+        columns = min(whole, max(0, room) // each)
+        found, room = found + columns, room - columns * each
+        if columns < whole:
+            break
+    return found
 
 
 def layout_of(group: LoopGroup, schedule: LoopSchedule, rows: int, machine: Machine) -> LoopLayout:

@@ -12,6 +12,7 @@ from davinci.schedule.loops.schedule import (
     SLOTS,
     LoopSchedule,
     layout_of,
+    most_kept,
     of_vector_core,
     pitch_of,
     products_of,
@@ -79,8 +80,8 @@ def _fit_l0b(fractals: int, machine: Machine) -> bool:
 
 def _ways(group: LoopGroup, first: LoopSchedule, machine: Machine) -> list[LoopSchedule]:
     """A first schedule and others of as many rows and lanes: right factors of states alone in L0B,
-    where not all fit, results side by side, right factors on the left of the cube, and left factors
-    of one row as vectors."""
+    where not all fit, results side by side, right factors on the left of the cube, all of them or
+    but for what stays in L0B, and left factors of one row as vectors."""
     ways = [first]
     terms = terms_of(products_of(group, first, machine))
     of_states = sum(term.fractals for term in terms if term.a != HANDED)
@@ -89,7 +90,12 @@ def _ways(group: LoopGroup, first: LoopSchedule, machine: Machine) -> list[LoopS
     if group.form(machine, joined=True).rows:
         ways += [replace(way, joined=True) for way in ways]
     if _can_be_turned(group, first):
-        ways += [replace(way, turned=True) for way in ways if not way.resident]
+        turned = [replace(way, turned=True) for way in ways if not way.resident]
+        # Cores that meet load blocks before the left factor, which would take their place.
+        alone = [] if first.shares_lanes else turned
+        kept = [most_kept(products_of(group, way, machine), way, machine) for way in alone]
+        kinds = zip(alone, kept, strict=True)
+        ways += [*turned, *(replace(way, kept=count) for way, count in kinds if count)]
     vectors = first.shares_lanes and first.rows == 1
     if vectors and "f16" in machine.intrinsics.get("load_gm_to_ca", ()):
         ways += [replace(way, vector=True) for way in ways if way.resident]
