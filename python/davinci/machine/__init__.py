@@ -2,6 +2,7 @@
 
 from davinci.machine.compiled import not_compilable
 from davinci.machine.functions import VectorFunctions
+from davinci.machine.memories import OnChipMemory
 from davinci.machine.reader import (
     DIRECTORY,
     check_cores,
@@ -12,7 +13,7 @@ from davinci.machine.reader import (
     read,
     read_once,
 )
-from davinci.machine.schema import CrossCore, Machine, OnChipMemory, Vector
+from davinci.machine.schema import CrossCore, Machine, Vector
 from davinci.machine.vector_cores import SUFFIX as VECTOR_SUFFIX
 from davinci.machine.views import (
     CUBE_CORE,

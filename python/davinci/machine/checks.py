@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from davinci.errors import InputError, did_you_mean, shipped
 from davinci.isa import BY_NAME
 from davinci.machine.legality import reason_against
-from davinci.machine.schema import Machine, OnChipMemories
+from davinci.machine.memories import OnChipMemories
+from davinci.machine.schema import Machine
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE, MAX_REPEAT, REPEAT_BYTES
 
 KINDS = {"coupled": ["AICORE"], "split": ["AIC", "AIV"]}
