@@ -8,7 +8,7 @@ for tile of this core:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
@@ -19,8 +19,16 @@ from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import IndexLike, add, alloc, as_value, mul, op, restride, viewed
 from davinci.schedule.sorts.keys import MOST_RANK, PLACE, KeySteps
-from davinci.schedule.sorts.network import CONSTANT, NUMBERS, SPARE, NetworkStep
-from davinci.schedule.sorts.schedule import SortPlan
+from davinci.schedule.sorts.network import (
+    CONSTANT,
+    KEYS,
+    NUMBERS,
+    SHARED,
+    SPARE,
+    NetworkStep,
+    SortTile,
+)
+from davinci.schedule.sorts.schedule import SortPlan, TileShare
 from davinci.units import row_major
 
 KINDS = ("s32", "f32")
@@ -36,7 +44,6 @@ class SortBuilder:
     def __init__(self, plan: SortPlan, arguments: Sequence[ir.Value], target: Target) -> None:
         self.schedule, self.target = plan.schedule, target
         self.tile, self.keys = self.schedule.tile, self.schedule.keys
-        self.work = KeySteps(self.keys, self.tile, self.schedule.kept)
         self.loaded = [self._matrix(gm) for gm in arguments[:-1]]
         self.stored = self._matrix(arguments[-1])
         self.kinds = [self._kind(gm) for gm in arguments]
@@ -59,33 +66,62 @@ class SortBuilder:
             raw = alloc([4 * count], ir.IntegerType.get_signless(8), "UB")
             for kind in KINDS:
                 self.buffers[name, kind] = viewed(raw, [count], element_type(kind))
+        if self.tile.shared:
+            self._load_shared()
         self._clear()
         self._constants()
-        whole, rest = divmod(self.schedule.rows, self.tile.rows)
-        parts = [AlikeWork(whole, lambda i: self._tile(mul(i, self.tile.rows), self.tile.rows))]
-        if rest:
-            parts.append(AlikeWork(1, lambda _: self._tile(whole * self.tile.rows, rest)))
+        parts, first = list[AlikeWork](), 0
+        for share in self.schedule.shares:
+            parts += self._parts(share, first)
+            first += share.rows
         return max(1, share_blocks([part for part in parts if part.count], self.target))
 
+    def _parts(self, share: TileShare, first: int) -> Iterator[AlikeWork]:
+        """The tiles of a share of the rows, from `first` on."""
+        tile = share.tile
+        whole, rest = divmod(share.rows, tile.rows)
+        yield AlikeWork(whole, lambda i: self._tile(tile, add(first, mul(i, tile.rows)), tile.rows))
+        yield AlikeWork(int(rest > 0), lambda _: self._tile(tile, first + whole * tile.rows, rest))
+
+    def _load_shared(self) -> None:
+        """The numbers that all rows have, for all tiles."""
+        width, numbers = self.tile.width, self.buffers[SHARED, "s32"]
+        if self.schedule.columns < self.tile.lanes:
+            cce.vector_dup(scalar("s32", 0), restride(numbers, [width], [1]))
+        piece = MatrixPiece(self.loaded[PLACE], 0, 0, 0, 1, self.schedule.columns)
+        load_rows(piece, restride(self.buffers[SHARED, self.kinds[PLACE]], [1, width], [width, 1]))
+
     def _clear(self) -> None:
-        """Something is in all places that keys are loaded to: all of a plane is computed on. It
-        comes first, as keys are loaded behind it."""
-        if self.schedule.rows % self.tile.rows or self.schedule.columns < self.tile.width:
-            size = (1 + PLACE if len(self.loaded) > 1 else 1) * self.tile.elements
-            come = restride(self.buffers[self.tile.come, "s32"], [size], [1])
-            cce.vector_dup(scalar("s32", 0), come)
+        """Something is in all places that are computed on or transposed, whether keys are loaded to
+        them or not. It comes first, as keys are loaded behind it."""
+        tile, schedule = self.tile, self.schedule
+        lacking = schedule.columns < tile.lanes
+        lacking |= any(share.rows % share.tile.rows for share in schedule.shares)
+        alone = tile.lanes < tile.width
+        if lacking or (alone and tile.planes == 1):
+            loaded = 1 if tile.shared else len(self.loaded)
+            self._clear_planes(tile.come, 1 + PLACE if loaded > 1 else 1)
+        if alone and tile.planes > 1:
+            self._clear_planes(KEYS, tile.planes)
+
+    def _clear_planes(self, name: str, planes: int) -> None:
+        """The first planes of a buffer."""
+        held = restride(self.buffers[name, "s32"], [planes * self.tile.elements], [1])
+        cce.vector_dup(scalar("s32", 0), held)
 
     def _constants(self) -> None:
         for i, number in enumerate(self.keys.constants().values()):
             block = restride(self.buffers[NUMBERS, "s32"], [CONSTANT], [1], i * CONSTANT)
             cce.vector_dup(scalar("s32", number), block)
 
-    def _tile(self, first: IndexLike, rows: int) -> None:
-        """Sorts so many rows from `first` on."""
+    def _tile(self, tile: SortTile, first: IndexLike, rows: int) -> None:
+        """Sorts so many rows from `first` on, in a tile."""
+        self.tile = tile
+        work = KeySteps(self.keys, tile, self.schedule.kept)
         self._load(first, rows)
-        self._steps(self.work.coming())
+        self._steps(work.coming())
         self._fill(rows)
-        self._steps(self.work.sorting())
+        self._steps(work.sorting())
         self._store(first, rows)
 
     def _rows(
@@ -100,7 +136,7 @@ class SortBuilder:
         """Loads so many rows of keys from `first` on, and of numbers where there are any: these
         stand once for each of `groups` rows, so that row i has those of i modulo `groups`."""
         self._load_rows(0, first, 0, rows)
-        if len(self.loaded) == 1:
+        if len(self.loaded) == 1 or self.tile.shared:
             return
         groups = self.schedule.groups
         together = groups in (rows, self.schedule.rows) or groups % self.tile.rows == 0
@@ -123,8 +159,9 @@ class SortBuilder:
         last = tile.spans(self.schedule.columns)[-1]
         for plane, number in planes:
             filled = self._rows(come, plane, "s32", rows, place=last.place)
-            if last.count < tile.width - last.place:
-                fill_lanes("s32", filled, last.count, tile.width - last.place, number)
+            lanes = tile.lanes - last.place
+            if last.count < lanes:
+                fill_lanes("s32", filled, last.count, lanes, number)
             if rows < tile.rows:
                 size = (tile.rows - rows) * tile.width
                 offset = plane * tile.elements + rows * tile.width

@@ -22,7 +22,7 @@ from davinci.schedule.sorts.first_keys import (
 )
 from davinci.schedule.sorts.keys import Keys, KeySteps
 from davinci.schedule.sorts.network import SortTile
-from davinci.schedule.sorts.schedule import tiles_of
+from davinci.schedule.sorts.schedule import shares_of, tiles_of
 from random_sorts import ALIKE, PLAIN, TOTAL, Sort, differs, random_keys, random_sort, sort_of
 
 CASES = [
@@ -188,6 +188,21 @@ def test_random_sorts(seed: int) -> None:
     sort = random_sort(seed, 300)
     machine = ("ascend910", "ascend310", "ascend310p", "ascend910b")[seed % 4]
     executable = davinci.compile(sort.text, machine=machine, cores=min(1 + seed % 3, 2))
+    assert not differs(sort, list(executable.run(*sort.inputs).values()))
+
+
+@pytest.mark.parametrize("columns", [32, 20])
+@pytest.mark.parametrize("form", ["alone", "places", "others"])
+def test_rows_left_over_are_sorted_in_smaller_tiles(columns: int, form: str) -> None:
+    """Two cores sort 320 rows in two tiles of 64 and one of 32 each, not in three and two; the last
+    tile of 313 rows has a few."""
+    machine, rng = load("ascend310"), np.random.default_rng(columns)
+    found = shares_of(320, columns, 16, Keys("total", True, columns), machine, 2, True)
+    assert found is not None
+    assert [(share.tile.rows, share.rows) for share in found[0]] == [(64, 256), (32, 64)]
+    keys = rng.choice(np.array([np.nan, -0.0, 0.0, 1, 2], "f4"), (313, columns))
+    sort = sort_of(keys, 1, TOTAL, True, form, 16, rng)
+    executable = davinci.compile(sort.text, machine="ascend310", cores=2)
     assert not differs(sort, list(executable.run(*sort.inputs).values()))
 
 

@@ -94,7 +94,8 @@ def _ways(wanted: FirstKeys, keys: Keys, machine: Machine) -> Iterator[SortWay]:
     if keys.below is not None and keys.below > MOST_NUMBER:
         return
     own = replace(keys, below=wanted.columns) if wanted.placed else keys
-    whole = rows_cycles(wanted.rows, wanted.columns, wanted.kept, own, machine, machine.cores)
+    shape = wanted.rows, wanted.columns, wanted.kept
+    whole = rows_cycles(*shape, own, machine, machine.cores, wanted.placed)
     if whole is not None:
         launches = 1 if own.below is None else 2  # the other takes keys and numbers apart
         yield SortWay(ROWS, wanted.columns, whole + launches * machine.launch_cycles)

@@ -25,7 +25,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from davinci.operators.sorting import INFINITY, LARGEST, MOST_NUMBER, NAN, SIGNED
-from davinci.schedule.sorts.network import APART, KEYS, SPARE, WORK, NetworkStep, SortTile
+from davinci.schedule.sorts.network import (
+    APART,
+    KEYS,
+    SHARED,
+    SPARE,
+    WORK,
+    NetworkStep,
+    SortTile,
+)
 from davinci.schedule.sorts.places import LANES, SKEWED
 from davinci.schedule.sorts.spacing import spaced
 from davinci.schedule.vector.steps import View
@@ -133,6 +141,12 @@ class KeySteps:
         count, lanes, apart = self.rows
         return View(name, (count, lanes), (apart, 1), first)
 
+    def of_keys(self) -> KeySteps:
+        """Steps on the places that may hold keys only."""
+        tile = self.tile
+        rows = (tile.rows, tile.lanes, tile.width)
+        return self if tile.lanes == tile.width else replace(self, rows=rows)
+
     def of_results(self) -> KeySteps:
         """Steps on the places of the wanted keys only."""
         tile, spans = self.tile, self.tile.spans(self.kept)
@@ -183,18 +197,18 @@ class KeySteps:
 
     def coming(self) -> list[NetworkStep]:
         """From bits to ranks, in place, and numbers to pairs, before rows are filled up."""
-        return spaced(self._before())
+        return spaced(self.of_keys()._before())
 
     def sorting(self) -> list[NetworkStep]:
         """All that is done to full rows, up to the bits and numbers of the wanted keys."""
-        return spaced((*self._digits(), *self.tile.steps(), *self._after()))
+        return spaced((*self.of_keys()._digits(), *self.tile.steps(), *self._after()))
 
     def _before(self) -> Iterator[NetworkStep]:
         """From bits to ranks, in place; numbers to pairs."""
         keys, pair = self.keys, self.plane(SPARE, PLACE)
         rank, free = self.plane(self.tile.come), self.plane(self.tile.left)
         if keys.below is not None:
-            yield self.step("vadd", pair, pair, pair)
+            yield self._doubled(pair)
         found = rank
         if keys.order != SIGNED:
             found = free if keys.moves_ranks else rank
@@ -205,6 +219,16 @@ class KeySteps:
             yield self.taken_from(keys.origin - 1, found, rank)
         elif keys.moves_ranks:
             yield self.by("vsub", found, keys.origin, rank)
+
+    def _doubled(self, pair: View) -> NetworkStep:
+        """pair = 2 number, of numbers that lie there, or of those that all rows share."""
+        if not self.tile.shared:
+            return self.step("vadd", pair, pair, pair)
+        shape, apart = (self.tile.rows, self.tile.lanes), self.tile.width
+        numbers = View(SHARED, shape, (0, 1))
+        return self.step(
+            "vadd", numbers, numbers, View(pair.buffer, shape, (apart, 1), pair.offset)
+        )
 
     def _digits(self) -> Iterator[NetworkStep]:
         """From ranks and pairs to the planes of the network; ranks alone are one."""

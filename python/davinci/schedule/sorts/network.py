@@ -65,8 +65,9 @@ APART = float(2**25)
 SUMMED = 1
 """The plane of which the sum of two numbers is exact in f32."""
 
-KEYS, SPARE, WORK, NUMBERS = "keys", "spare", "work", "one"
-"""Names of the buffers: two for all planes, one for a plane, and constants, a block each."""
+KEYS, SPARE, WORK, NUMBERS, SHARED = "keys", "spare", "work", "one", "shared"
+"""Names of the buffers: two for all planes, one for a plane, and constants, a block each; and the
+numbers of a row's keys, if all rows have the same."""
 
 MINUS_ONE = "-1"
 """Name of the constant s32 -1."""
@@ -115,6 +116,7 @@ class SortTile:
         kept: first keys of a row that are wanted; 0: all.
         used: bits of the first places of each row, or eighth of one, that hold keys; 0: all.
         low: lowest bits of an address in the turned order that stay where they are.
+        shared: whether the keys of all rows have the same numbers, which lie in UB once.
     """
 
     elements: int
@@ -124,11 +126,17 @@ class SortTile:
     kept: int = 0
     used: int = 0
     low: int = LOW
+    shared: bool = False
 
     @property
     def width(self) -> int:
         """Places of a row."""
         return self.elements // self.rows
+
+    @property
+    def lanes(self) -> int:
+        """Places of a row that may hold keys; what is in the others is of no account."""
+        return min(self.width, 1 << self.used) if self.rows > 1 and self.used else self.width
 
     @property
     def blocks(self) -> int:
@@ -163,6 +171,7 @@ class SortTile:
             SPARE: self.planes * self.turned,
             WORK: self.turned,
             NUMBERS: CONSTANT * len(self.constants),
+            **({SHARED: self.width} if self.shared else {}),
         }
 
     @property

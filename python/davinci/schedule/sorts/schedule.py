@@ -1,6 +1,7 @@
 """The schedule of a group that sorts the rows of a matrix, see `schedule.sorts.network`.
 
-A core sorts tiles one after the other, each 8 to 64 rows or one: whichever takes less.
+A core sorts tiles one after the other, each 8 to 64 rows or one: whichever takes less. Rows that
+are no whole tiles for all cores may be sorted in smaller ones.
 """
 
 from __future__ import annotations
@@ -27,6 +28,19 @@ WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
+class TileShare:
+    """Rows of a matrix that are sorted in tiles of one size, and how many."""
+
+    tile: SortTile
+    rows: int
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles they are, of which the last one may have fewer rows."""
+        return ceil_div(self.rows, self.tile.rows)
+
+
+@dataclass(frozen=True)
 class SortSchedule:
     """How the rows of a matrix of keys are sorted.
 
@@ -35,7 +49,7 @@ class SortSchedule:
         rows, columns: of the matrix.
         kept: keys of a row that are wanted.
         groups: rows of the numbers; 0 without numbers.
-        tile: what a core sorts at a time.
+        shares: of the rows, in what cores sort them at a time: the largest tiles first.
         cores: blocks of the launch.
         cycles: estimated.
     """
@@ -45,17 +59,23 @@ class SortSchedule:
     columns: int
     kept: int
     groups: int
-    tile: SortTile
+    shares: tuple[TileShare, ...]
     cores: int
     cycles: int
 
     @property
+    def tile(self) -> SortTile:
+        """The largest tile."""
+        return self.shares[0].tile
+
+    @property
     def units(self) -> int:
         """The number of tiles, which cores share."""
-        return ceil_div(self.rows, self.tile.rows)
+        return sum(share.tiles for share in self.shares)
 
     def __str__(self) -> str:
-        rows = f"{self.tile.rows} rows" if self.tile.rows > 1 else "a row in eighths"
+        sizes = " or ".join(str(share.tile.rows) for share in self.shares)
+        rows = f"{sizes} rows" if self.tile.rows > 1 else "a row in eighths"
         return f"{rows} of {self.tile.width} a tile, {self.tile.planes} planes; {self.cores} cores"
 
 
@@ -92,46 +112,70 @@ def sort_plan(graph: Graph, machine: Machine, cores: int) -> SortPlan:
     kept, keys = graph.arrays[node.result].shape[-1], keys_of(node)
     groups = numbers[0].shape[0] if numbers else 0
     rows, columns = matrix.shape
-    found = min(
-        tiles_and_cycles(rows, columns, kept, keys, machine, cores),
-        key=lambda pair: pair[1],
-        default=None,
-    )
+    found = shares_of(rows, columns, kept, keys, machine, cores, groups == 1)
     if found is None:
         raise NoSpace(f"rows of {columns} keys of {keys.planes} planes do not fit UB")
-    tile, cycles = found
-    used = min(ceil_div(rows, tile.rows), cores)
-    schedule = SortSchedule(keys, rows, columns, kept, groups, tile, used, cycles)
+    shares, cycles = found
+    used = min(sum(share.tiles for share in shares), cores)
+    schedule = SortSchedule(keys, rows, columns, kept, groups, shares, used, cycles)
     return SortPlan(graph, schedule, machine)
 
 
-def tiles_and_cycles(
-    rows: int, columns: int, kept: int, keys: Keys, machine: Machine, cores: int
-) -> list[tuple[SortTile, int]]:
-    """The tiles that fit UB, with the estimated cycles of all rows on so many cores."""
+def shares_of(
+    rows: int, columns: int, kept: int, keys: Keys, machine: Machine, cores: int, shared: bool
+) -> tuple[tuple[TileShare, ...], int] | None:
+    """The tiles in which rows are sorted on so many cores in least time, with the estimated cycles;
+    None if a row does not fit UB.
+
+    Args:
+        shared: whether the keys of all rows have the same numbers.
+    """
+    tiles = tiles_of(columns, keys, machine, kept, rows, shared)
+    cycles_of = {tile: tile_cycles(tile, keys, columns, kept, machine) for tile in tiles}
     found = []
-    for tile in tiles_of(columns, keys, machine, kept, rows):
-        units = ceil_div(rows, tile.rows)
-        each = tile_cycles(tile, keys, columns, kept, machine)
-        found.append((tile, ceil_div(units, min(units, cores)) * each))
-    return found
+    for tile in tiles:
+        turn = tile.rows * cores
+        whole, left = rows // turn * turn, rows % turn
+        smaller = [other for other in tiles if 1 < other.rows < tile.rows and whole and left]
+        for shares in (
+            (TileShare(tile, rows),),
+            *((TileShare(tile, whole), TileShare(other, left)) for other in smaller),
+        ):
+            turns = (ceil_div(share.tiles, cores) * cycles_of[share.tile] for share in shares)
+            found.append((shares, sum(turns)))
+    return min(found, key=lambda pair: pair[1], default=None)
 
 
 def rows_cycles(
-    rows: int, columns: int, kept: int, keys: Keys, machine: Machine, cores: int
+    rows: int,
+    columns: int,
+    kept: int,
+    keys: Keys,
+    machine: Machine,
+    cores: int,
+    shared: bool = False,
 ) -> int | None:
     """Estimated cycles in which the first keys of rows are sorted; None if a row does not fit
     UB."""
-    found = tiles_and_cycles(rows, columns, kept, keys, machine, cores)
-    return min((cycles for _, cycles in found), default=None)
+    found = shares_of(rows, columns, kept, keys, machine, cores, shared)
+    return None if found is None else found[1]
 
 
 def tiles_of(
-    columns: int, keys: Keys, machine: Machine, kept: int = 0, rows: int = 1
+    columns: int,
+    keys: Keys,
+    machine: Machine,
+    kept: int = 0,
+    rows: int = 1,
+    shared: bool = False,
 ) -> list[SortTile]:
     """The tiles that fit UB: of one row, and of 8 to 64 of so many rows, of which so many keys are
     wanted, 0: all. In small ones, where an instruction has few repeats, all bits of an address may
-    move: fewer instructions, which meet in banks more often."""
+    move: fewer instructions, which meet in banks more often.
+
+    Args:
+        shared: whether the keys of all rows have the same numbers.
+    """
     constants = tuple(keys.constants())
     width = 1 << bits_of(columns)
     eights = min(LOW, bits_of(ceil_div(rows, OUTER)))
@@ -143,6 +187,7 @@ def tiles_of(
             constants,
             kept,
             bits_of(max(LANES, ceil_div(columns, OUTER if most == 1 else 1))),
+            shared=shared and most > 1,
         )
         for most in (1, *(OUTER << bits for bits in range(eights + 1)))
     )
@@ -158,8 +203,9 @@ def tile_cycles(tile: SortTile, keys: Keys, columns: int, kept: int, machine: Ma
     """Estimated cycles of a tile."""
     work = work_cycles(tile, keys.alike, kept, machine)
     arrays = 1 if keys.below is None else 1 + PLACE
+    loaded = 1 if tile.shared else arrays
     read, write = prices.reading(machine), prices.writing(machine)
-    moved = read.busy(arrays * tile.rows * columns * WORD_BYTES, arrays * tile.rows)
+    moved = read.busy(loaded * tile.rows * columns * WORD_BYTES, loaded * tile.rows)
     moved += write.busy(arrays * tile.rows * kept * WORD_BYTES, arrays * tile.rows)
     return int(work + moved + prices.ends(machine))
 
