@@ -55,6 +55,7 @@ from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_bands import expand_bands
 from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.fractal_padding import cleared_behind
+from davinci.passes.ascend.group_judge import judge_of
 from davinci.passes.ascend.group_outline import GroupOutliner
 from davinci.passes.ascend.group_preparation import (
     cast_before_broadcasts,
@@ -63,7 +64,7 @@ from davinci.passes.ascend.group_preparation import (
     round_behind_reshapes,
     sink,
 )
-from davinci.passes.ascend.grouping import FusedGroup, Grouping, judge_of
+from davinci.passes.ascend.grouping import FusedGroup, Grouping
 from davinci.passes.ascend.layout_support import takes_nz
 from davinci.passes.ascend.memory_limit import are_cut
 from davinci.passes.ascend.product_grouping import product_groups

@@ -53,7 +53,7 @@ from davinci.operators.call import Call
 from davinci.operators.conv import LENGTHS, Geometry, geometry
 from davinci.operators.tensors import ND, NZ
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
-from davinci.passes.ascend.grouping import Judge
+from davinci.passes.ascend.group_judge import Judge
 from davinci.passes.ascend.tensor_ops import (
     CONVOLUTION,
     HALF,

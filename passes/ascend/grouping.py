@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.machine import Machine
 from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.layouts import slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.group_judge import Judge
 from davinci.passes.ascend.image_parts import joins_images
 from davinci.passes.ascend.layout_support import IN_PLACE, joins_in_place, joins_rows
 from davinci.passes.ascend.overlapping_windows import parts_at_windows
 from davinci.passes.ascend.product_grouping import is_widening, outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op, merged_reshape, users_of
-from davinci.schedule.graph import Graph
-from davinci.schedule.meetings import can_meet, meeting_cycles
 from davinci.schedule.moves.piece_rules import RULES
-from davinci.schedule.side_by_side import cycles_of
-from davinci.schedule.vector.space import MOVES, NoSpace
+from davinci.schedule.vector.space import MOVES
 
 FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
 """Operators that cost nothing inside a group: a slice is a region of what it reads."""
@@ -51,50 +47,8 @@ class FusedGroup:
     ops: list[Op]
 
 
-KNOWN_KEPT = 20_000
-"""Groups of which a judge knows what they cost."""
-
-
 GROWN_PAYS = 0.9
 """What one kernel may take of the estimate of two grown groups, which overlap where phases do."""
-
-
-class Judge:
-    """Says what a group costs; equal groups are weighed once."""
-
-    def __init__(self, machine: Machine, cores: int) -> None:
-        self._machine, self._cores = machine, cores
-        self.launch = machine.launch_cycles
-        meeting = meeting_cycles(machine, cores) if can_meet(machine) else self.launch
-        self.phase = min(self.launch, round(meeting))
-        """Cycles between two kernels that may be phases of one launch."""
-        self._known: dict[Hashable, int | None] = {}
-
-    def cycles(self, graph: Graph, growing: bool) -> int | None:
-        """Estimated cycles with those of a launch, None if no kernel can hold the group.
-
-        Args:
-            growing: whether more operators may join it.
-        """
-        key = (graph.key(), growing)
-        if key not in self._known:
-            if len(self._known) == KNOWN_KEPT:
-                self._known.clear()
-            self._known[key] = self._weigh(graph, growing)
-        return self._known[key]
-
-    def _weigh(self, graph: Graph, growing: bool) -> int | None:
-        try:
-            cycles = cycles_of(graph, self._machine, self._cores, growing=growing)
-            return cycles + self.launch
-        except NoSpace:
-            return None
-
-
-@lru_cache(maxsize=4)
-def judge_of(machine: Machine, cores: int) -> Judge:
-    """The judge of a machine, which remembers what it knows from one module to the next."""
-    return Judge(machine, cores)
 
 
 class Grouping:

@@ -21,7 +21,7 @@ from davinci.mlir import Op, ir
 from davinci.operators.products import product_name
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
-from davinci.passes.ascend.grouping import judge_of
+from davinci.passes.ascend.group_judge import judge_of
 from davinci.passes.ascend.tensor_ops import (
     HALF,
     TensorOps,

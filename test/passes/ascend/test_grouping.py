@@ -8,7 +8,8 @@ import pytest
 import davinci
 from davinci import machine as machines
 from davinci.mlir import ir, make_context
-from davinci.passes.ascend.grouping import FusedGroup, Grouping, judge_of
+from davinci.passes.ascend.group_judge import judge_of
+from davinci.passes.ascend.grouping import FusedGroup, Grouping
 
 NORM = """
   %s = stablehlo.reduce({source} init: %zero) applies stablehlo.add across dimensions = [{last}]
