@@ -30,16 +30,14 @@ from typing import TYPE_CHECKING
 
 from davinci.machine import Machine
 from davinci.operators.vector_program import TileStep, Value
+from davinci.schedule.loops.joined_results import join_results, steps_by_source
 from davinci.schedule.loops.step_order import factors_first
 from davinci.schedule.vector.multiply_adds import fuse_late_products
-from davinci.schedule.vector.row_siblings import Beside, Siblings
+from davinci.schedule.vector.row_siblings import Beside
 from davinci.schedule.vector.tile_program import TileProgram
 
 if TYPE_CHECKING:
     from davinci.schedule.loops.group import LoopGroup, StepProduct
-
-FILLED = {"vmuls": "vmul", "vadds": "vadd", "vaxpy": "vmla"}
-"""Steps with a number, and what does the same with an array that holds numbers."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def step_form(group: LoopGroup, machine: Machine, joined: bool) -> StepForm:
     divide_factors(program, arrivals)
     rows: list[Beside] = []
     if joined:
-        rows = _join(program, group, machine)
+        rows = join_results(program, group, machine)
     beside = {value for row in rows for value in row}
     multiply_numerators(program, beside | fixed_values(group, program))
     fuse_late_products(program, machine, beside | fixed_values(group, program))
@@ -98,15 +96,6 @@ def fixed_values(group: LoopGroup, program: TileProgram) -> set[Value]:
     return fixed
 
 
-def _readers(program: TileProgram) -> dict[Value, list[TileStep]]:
-    """The steps that read each value."""
-    found: dict[Value, list[TileStep]] = defaultdict(list)
-    for step in program.steps:
-        for value in dict.fromkeys(step.sources):
-            found[value].append(step)
-    return found
-
-
 def _makers(program: TileProgram) -> dict[Value, TileStep]:
     """The step that computes each value."""
     return {step.result: step for step in program.steps}
@@ -120,7 +109,7 @@ def _scale_early(program: TileProgram, group: LoopGroup, machine: Machine) -> No
     for step in program.steps:
         if not late.isdisjoint(step.sources):
             late.add(step.result)
-    readers = _readers(program)
+    readers = steps_by_source(program)
     stored = set(program.stores.values())
     made = _makers(program)
     for step in list(program.steps):
@@ -167,7 +156,7 @@ def _scale_state(program: TileProgram, state: Value, new: Value) -> float | None
 
     s' = s f + a (q - 1) of q = c / d, read as n s', becomes t' = t f + a (n c / d - n) of t = n s.
     """
-    readers, made = _readers(program), _makers(program)
+    readers, made = steps_by_source(program), _makers(program)
     multiple, kept = _only(readers, new), _only(readers, state)
     total = None if kept is None else _only(readers, kept.result)
     if multiple is None or kept is None or total is None or total.result != new:
@@ -260,7 +249,7 @@ def double_quotients(
         arrivals: as of `_depths`.
     """
     for product in list(program.steps):
-        readers, made = _readers(program), _makers(program)
+        readers, made = steps_by_source(program), _makers(program)
         places = {step.result: place for place, step in enumerate(program.steps)}
         if product.name != "vmul" or product.result.dtype not in machine.intrinsics.get(
             "vaxpy", ()
@@ -311,7 +300,7 @@ def divide_factors(program: TileProgram, arrivals: Collection[Value] = ()) -> No
     for product in list(program.steps):
         if product.name != "vmul":
             continue
-        readers, made = _readers(program), _makers(program)
+        readers, made = steps_by_source(program), _makers(program)
         depths = _depths(program, arrivals)
         total = _only(readers, product.result)
         if total is not None and total.name in ("vadd", "vsub"):
@@ -344,9 +333,9 @@ def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
     Args:
         kept: values that stay as they are.
     """
-    readers = _readers(program)
+    readers = steps_by_source(program)
     made = _makers(program)
-    numbers = {value: number for number, value in _numbers(program)}
+    numbers = program.constants
     for product in list(program.steps):
         summed = any(step.name in ("vadd", "vsub") for step in readers[product.result])
         if product.name != "vmul" or summed or product.result in kept:
@@ -376,126 +365,6 @@ def multiply_numerators(program: TileProgram, kept: Set[Value]) -> None:
             program.steps.remove(less)
             program.steps.insert(places[divisor.result], early)
             break
-
-
-def _join(program: TileProgram, group: LoopGroup, machine: Machine) -> list[Beside]:
-    """Brings results of products that are used alike beside each other, and has steps that do the
-    same to them be one; the values that lie beside each other."""
-    seeds = _seeds(program, group)
-    for row in seeds:
-        _make_alike(program, row, machine)
-    first = _readers(program)
-    rows = Siblings(program, seeds).joined() if seeds else []
-    apart = [row for row in seeds if any(s.result not in program.together for s in first[row[0]])]
-    return [row for row in rows if row not in apart]
-
-
-def _seeds(program: TileProgram, group: LoopGroup) -> list[Beside]:
-    """Results of products of one left factor, of which each is read once, all in the same way."""
-    alike: dict[object, list[Value]] = defaultdict(list)
-    readers = _readers(program)
-    for product in group.products:
-        value = program.loads[product.c]
-        if len(readers[value]) != 1 or value in program.stores.values():
-            continue
-        (step,) = readers[value]
-        place = step.sources.index(value)
-        kinds = tuple(v.dtype for v in (*step.sources, step.result))
-        terms = tuple((term.a, term.k) for term in product.terms)
-        alike[(terms, step.name, place, kinds)].append(value)
-    return [tuple(values) for values in alike.values() if len(values) > 1]
-
-
-def _make_alike(program: TileProgram, row: Sequence[Value], machine: Machine) -> None:
-    """Goes along the steps on the values of a row, as long as each does what those on the others
-    do, and has numbers in which they differ be arrays."""
-    stored = set(program.stores.values())
-    first = row[0]
-    while stored.isdisjoint(row):
-        readers = _readers(program)
-        if any(len(readers[value]) != 1 for value in row):
-            return
-        steps = [readers[value][0] for value in row]
-        if len(set(map(id, steps))) < len(steps):
-            return
-        made = _with_arrays(program, row, steps, machine, first)
-        if made is None:
-            return
-        for old, new in zip(steps, made, strict=True):
-            program.steps[program.steps.index(old)] = new
-        row = [step.result for step in made]
-
-
-def _with_arrays(
-    program: TileProgram,
-    row: Sequence[Value],
-    steps: Sequence[TileStep],
-    machine: Machine,
-    first: Value,
-) -> list[TileStep] | None:
-    """Steps on the values of a row that differ in numbers at most, with arrays of these where they
-    do; None if they differ otherwise.
-
-    Args:
-        first: the result of a product that the first value is computed of.
-    """
-    names = {step.name for step in steps}
-    numbers = {number: value for value, number in _numbers(program)}
-    kinds = {(step.result.dtype, program.forms[step.result]) for step in steps}
-    if len(kinds) > 1:
-        return None
-    if names <= {"vrec", "vdiv"} and "vdiv" in names:
-        above = [_numerator(step, value, numbers) for step, value in zip(steps, row, strict=True)]
-        if None in above or all(isinstance(x, Value) for x in above):
-            return None
-        return [
-            replace(step, name="vdiv", sources=(_array_of(program, x, step.result, first), value))
-            for step, value, x in zip(steps, row, above, strict=True)
-            if x is not None
-        ]
-    if len(names) > 1 or len({step.scalar for step in steps}) == 1:
-        return list(steps) if len(names) == 1 else None
-    name = FILLED.get(steps[0].name)
-    if name is None or steps[0].result.dtype not in machine.intrinsics.get(name, ()):
-        return None
-    return [
-        replace(
-            step,
-            name=name,
-            sources=(*step.sources, program.filled(step.result.dtype, step.scalar)),
-            scalar=None,
-        )
-        for step in steps
-        if step.scalar is not None
-    ]
-
-
-def _numbers(program: TileProgram) -> Iterator[tuple[float, Value]]:
-    """The constants of a program."""
-    return ((number, value) for value, number in program.constants.items())
-
-
-def _numerator(step: TileStep, value: Value, numbers: dict[Value, float]) -> float | Value | None:
-    """What a step divides by a value, a number or a value of the same axes as its result; None if
-    it does something else."""
-    if step.name == "vrec":
-        return 1.0
-    above, below = step.sources
-    return numbers.get(above, above) if below is value else None
-
-
-def _array_of(program: TileProgram, x: float | Value, like: Value, first: Value) -> Value:
-    """A row of its own that holds a number, or a value; that is copied when it is there, but not
-    before the steps that do not wait for the product whose result is `first`: these are behind the
-    cube's left factor."""
-    if not isinstance(x, Value):
-        return program.filled(like.dtype, x)
-    copy = program.copy(x)
-    step = program.steps.pop()
-    places = {other.result: place for place, other in enumerate(program.steps)}
-    reader = next(i for i, other in enumerate(program.steps) if first in other.sources)
-    program.steps.insert(max(places.get(x, -1) + 1, reader), step)
-    return copy
 
 
 def _arrivals(group: LoopGroup, rows: Iterable[Beside]) -> Iterator[tuple[StepProduct, ...]]:
