@@ -126,8 +126,10 @@ class ElementBuilder:
         block = BLOCK_BYTES // gather.itemsize
         end = round_up(gather.rows * gather.row, block)
         last = end - round_up(elements, block)
-        if gather.row % block == 0 or last == 0:
+        if gather.row % block == 0:
             return first
+        if last == 0:
+            return 0  # the blocks that are loaded are all of the table
         if isinstance(first, int):
             return min(first, last)
         return arith.MinUIOp(first, as_value(last)).result

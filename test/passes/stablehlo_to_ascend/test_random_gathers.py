@@ -90,6 +90,15 @@ def test_tiles_of_two_sizes(dtype: type, machine: str) -> None:
     gathered(table, rng.integers(0, 119 * 17, (17, 272)).astype(np.int32), 1, machine, 2)
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_part_of_the_only_block_of_a_table(machine: str) -> None:
+    """The second core's rows of 4 bytes begin inside the block that all of the table is."""
+    rng = np.random.default_rng(8)
+    table = rng.integers(-100, 100, (8, 2)).astype(np.int16)
+    places = rng.integers(0, 2, (8, 203)).astype(np.int32)
+    gathered(table, places, 1, machine)
+
+
 def test_two_accesses_an_element() -> None:
     """Places, elements and results one by one take 56,055 cycles."""
     rng = np.random.default_rng(0)
