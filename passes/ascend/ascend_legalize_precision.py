@@ -39,6 +39,7 @@ from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
 from davinci.passes.ascend.begun_products import begun_products
 from davinci.passes.ascend.half_softmax import compute_softmax_of_halves
+from davinci.passes.ascend.integer_images import ELSEWHERE
 from davinci.passes.ascend.narrow_storage import mark_finite, round_shortcuts, store_once
 from davinci.passes.ascend.split_products import kept_dimensions, split_product
 from davinci.passes.ascend.tensor_ops import (
@@ -84,7 +85,7 @@ class AscendLegalizePrecisionPass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
-            wide = set[ir.Value]()
+            wide, exact = set[ir.Value](), exact_values(block)
             if self.precision == "fp16":
                 wide = wide_sums(block, foldable)
                 bound_roots(block, wide)
@@ -103,7 +104,7 @@ class AscendLegalizePrecisionPass(Pass):
                         narrow_product(op, constants, "mixed" if in_f32 else self.precision)
                 elif any(value in wide for value in op.results):
                     narrow_pixels(op)
-                elif self.precision == "fp16":
+                elif self.precision == "fp16" and exact.isdisjoint((*op.operands, *op.results)):
                     # It may be erased, and what is made later have its address.
                     foldable.difference_update(op.results)
                     narrow(op)
@@ -140,8 +141,6 @@ def narrow(op: Op) -> None:
     """Makes f16 what `op` takes and gives, if it is f32."""
     if not op.name.startswith("ascend.") or op.name in CONSTANTS:
         # Constants are narrowed at their uses, where casts of them are folded.
-        return
-    if counts(op) or (op.name == "ascend.cast" and counts(defining_op(op.operands[0]))):
         return
     if any(is_f32(v) for v in [*op.operands, *op.results]):
         rebuild(op)
@@ -191,13 +190,26 @@ def narrow_product(op: Op, constants: list[Array | None], precision: str) -> Non
         use.owner.operands[use.operand_number] = total
 
 
-def counts(op: Op | None) -> bool:
-    """Whether `op` is a product of f16 whose f32 result is only used as integers, so is exact."""
-    if op is None or op.name not in ON_CUBE or is_f32(op.operands[0]):
-        return False
-    users = users_of(op)
-    integers = (is_integer(tensor_of(u.results[0].type).element) for u in users)
-    return all(user.name == "ascend.cast" for user in users) and all(integers)
+def exact_values(block: ir.Block) -> set[ir.Value]:
+    """Sums of products of f16 in f32 of which only integers are made, which no rounding may change,
+    and what these become on their way there by moves of elements."""
+    exact = set[ir.Value]()
+    for op in block.operations:
+        product = op.name in ON_CUBE and is_f32(op.results[0]) and not is_f32(op.operands[0])
+        moved = op.name in ELSEWHERE and op.operands[0] in exact
+        if moved or (product and becomes_integers(op.results[0])):
+            exact.update(op.results)
+    return exact
+
+
+def becomes_integers(value: ir.Value) -> bool:
+    """Whether all that reads a value makes integers of it, some after its elements are moved."""
+    return all(
+        becomes_integers(user.results[0])
+        if user.name in ELSEWHERE
+        else user.name == "ascend.cast" and is_integer(tensor_of(user.results[0].type).element)
+        for user in users_of(value.owner)
+    )
 
 
 def rebuild(op: Op) -> None:

@@ -115,6 +115,30 @@ func.func @averages(%x: tensor<1x9x16xf32>, %y: tensor<1x9x16xf32>, %w: tensor<1
 
 // -----
 
+// Sums of which integers are made stay f32, also where their elements are moved first.
+// FP16-LABEL: func.func @counted
+// FP16: "ascend.matmul"(%arg0, %arg1) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
+// FP16: return
+// FP16-LABEL: func.func @counted_and_read
+// FP16: "ascend.matmul"(%arg0, %arg1) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf16>
+func.func @counted(%a: tensor<8x16xf16>, %b: tensor<16x4xf16>) -> (tensor<4x8xi32>, tensor<2x4xi32>) {
+  %0 = "ascend.matmul"(%a, %b) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
+  %1 = "ascend.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %2 = "ascend.cast"(%1) : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  %3 = "ascend.slice"(%0) {starts = array<i64: 2, 0>, limits = array<i64: 4, 4>, strides = array<i64: 1, 1>} : (tensor<8x4xf32>) -> tensor<2x4xf32>
+  %4 = "ascend.cast"(%3) : (tensor<2x4xf32>) -> tensor<2x4xi32>
+  return %2, %4 : tensor<4x8xi32>, tensor<2x4xi32>
+}
+func.func @counted_and_read(%a: tensor<8x16xf16>, %b: tensor<16x4xf16>) -> (tensor<4x8xi32>, tensor<2x4xf32>) {
+  %0 = "ascend.matmul"(%a, %b) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
+  %1 = "ascend.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %2 = "ascend.cast"(%1) : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  %3 = "ascend.slice"(%0) {starts = array<i64: 2, 0>, limits = array<i64: 4, 4>, strides = array<i64: 1, 1>} : (tensor<8x4xf32>) -> tensor<2x4xf32>
+  return %2, %3 : tensor<4x8xi32>, tensor<2x4xf32>
+}
+
+// -----
+
 // Integer products, and products that are f16 already, stay.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: ascend.cast

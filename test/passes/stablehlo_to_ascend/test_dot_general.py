@@ -43,29 +43,33 @@ KINDS |= {"ui32": "uint32", "i64": "int64", "ui64": "uint64"}
 
 
 @pytest.mark.parametrize(
-    ("factor", "result", "k"),
+    ("factor", "result", "m", "k", "n"),
     [
-        *((kind, kind, k) for kind in ("i32", "i64") for k in (1, 300, 520)),
-        *(("ui8", "ui8", 9), ("ui8", "i32", 530), ("i8", "i8", 40), ("i16", "i16", 40)),
-        *(("i16", "i32", 37), ("ui16", "ui32", 37), ("ui32", "ui32", 5)),
-        ("ui64", "ui64", 470),
+        *((kind, kind, 5, k, 7) for kind in ("i32", "i64") for k in (1, 300, 520)),
+        *((kind, kind, 5, k, 16) for kind in ("i32", "i64") for k in (300, 1100)),
+        *((kind, kind, 40, 24, 48) for kind in ("i32", "i64")),
+        *(("ui8", "ui8", 5, 9, 7), ("ui8", "i32", 5, 530, 7), ("i8", "i8", 5, 40, 7)),
+        ("i64", "i64", 2, 16500, 16),
+        *(("i16", "i16", 5, 40, 16), ("i16", "i32", 5, 37, 7), ("ui16", "ui32", 5, 37, 7)),
+        *(("ui32", "ui32", 5, 5, 7), ("ui64", "ui64", 5, 470, 7)),
     ],
 )
-def test_integers_wrap_around(factor: str, result: str, k: int) -> None:
+def test_integers_wrap_around(factor: str, result: str, m: int, k: int, n: int) -> None:
     """Ends of the range in all places of a row, and of a column; with few products on the vector
-    unit, with many as products of digits."""
+    unit, with many as one product of all digits, or of those of each place where results are many
+    or columns are no whole fractals."""
     random, kind = np.random.default_rng(k), np.dtype(KINDS[factor])
     limits = np.iinfo(kind)
     a, b = (
         random.integers(limits.min, limits.max, shape, kind, endpoint=True)
-        for shape in ((2, 5, k), (2, k, 7))
+        for shape in ((2, m, k), (2, k, n))
     )
-    a[0, 0], a[0, 1], b[0, :, 0], b[0, :, 1] = limits.min, limits.max, limits.min, limits.max
-    text = f"""func.func @main(%a: tensor<2x5x{k}x{factor}>, %b: tensor<2x{k}x7x{factor}>)
-        -> tensor<2x5x7x{result}> {{
+    a[0, 0], a[0, 1], b[0, :, 0], b[0, :, -1] = limits.min, limits.max, limits.min, limits.max
+    text = f"""func.func @main(%a: tensor<2x{m}x{k}x{factor}>, %b: tensor<2x{k}x{n}x{factor}>)
+        -> tensor<2x{m}x{n}x{result}> {{
       %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
-        : (tensor<2x5x{k}x{factor}>, tensor<2x{k}x7x{factor}>) -> tensor<2x5x7x{result}>
-      return %0 : tensor<2x5x7x{result}> }}"""
+        : (tensor<2x{m}x{k}x{factor}>, tensor<2x{k}x{n}x{factor}>) -> tensor<2x{m}x{n}x{result}>
+      return %0 : tensor<2x{m}x{n}x{result}> }}"""
     executable = davinci.compile(text)
     (found,) = executable.run({"arg0": a, "arg1": b}).values()
     wanted = a.astype(np.int64) @ b.astype(np.int64)
