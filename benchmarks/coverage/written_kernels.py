@@ -216,6 +216,21 @@ def table(outcomes: Sequence[WrittenOutcomes]) -> str:
     return HEAD + "\n".join(f"| {row} |" for row in cells)
 
 
+def remarks(outcomes: Sequence[WrittenOutcomes]) -> str:
+    """What the table does not show, a paragraph each: refused kernels with what has no counterpart,
+    and networks of the zoo that were not run."""
+    refused = [
+        f"`{name}` of {found.network} ({why})"
+        for found in outcomes
+        for name, why in found.refused.items()
+    ]
+    missing = set(ZOO) - {found.network for found in outcomes}
+    lines = [f"Refused: {', '.join(refused)}."] if refused else []
+    if missing:
+        lines.append(f"Not run: {'; '.join(sorted(missing, key=ZOO.index))}.")
+    return "".join(f"\n\n{line}" for line in lines)
+
+
 def place_in_zoo(network: str) -> tuple[int, str]:
     """By which networks are sorted: their order in the list of the zoo, others behind them."""
     return (ZOO.index(network) if network in ZOO else len(ZOO)), network
@@ -247,7 +262,8 @@ def main() -> int:
         if options.results:
             text = json.dumps([asdict(each) for each in outcomes.values()], indent=1)
             options.results.write_text(text, encoding="utf-8")
-    rows = table([outcomes[name] for name in sorted(outcomes, key=place_in_zoo)])
+    ordered = [outcomes[name] for name in sorted(outcomes, key=place_in_zoo)]
+    rows = table(ordered) + remarks(ordered)
     print(rows)
     if options.write:
         put_section(PAGE, SECTION, rows)
