@@ -143,12 +143,6 @@ class Vector(Section):
         fixed = entry_of(self.fixed_cycles_of, name, type_, self.fixed_cycles)
         return fixed, entry_of(self.cycles_per_repeat, name, type_, 1)
 
-    def price_in_row(self, name: str, type_: str) -> tuple[int, int]:
-        """`price` of an instruction behind another one, while whose end a part of its head passes
-        (`overlap_cycles`)."""
-        fixed, each = self.price(name, type_)
-        return fixed - min(self.overlap_cycles, fixed), each
-
 
 class Cube(Section):
     """The matrix unit, which multiplies a pair of fractals in a cycle.

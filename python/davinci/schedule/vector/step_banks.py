@@ -24,8 +24,8 @@ def cycles_with_banks(step: BufferStep, dtype: str, machine: Machine) -> int:
     banks of its own: what its sources meet in is counted, what reads and writes meet in is not.
     Masked lanes use their banks, too."""
     unit, item = machine.vector, DTYPES[dtype].itemsize
-    whole, _ = unit.price(step.name, dtype)
-    fixed, each = unit.price_in_row(step.name, dtype)
+    whole, each = unit.price(step.name, dtype)
+    fixed = whole - min(unit.overlap_cycles, whole)  # the head passes while another one ends
     layout, depth = BankLayout.of(unit), max(whole - unit.head_cycles, 1)
     limits = InstructionLimits.of(
         INSTRUCTIONS[f"{step.name}.{dtype}"], fixed, unit.bank_groups, each
