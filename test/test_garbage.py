@@ -105,7 +105,7 @@ def test_compile() -> None:
     assert gc.isenabled()
 
 
-@pytest.mark.parametrize("machine", ["ascend310", "ascend910", "ascend910b"])
+@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
 def test_memories_go_with_their_executable(machine: str) -> None:
     """Also those of cores that met, without a search: each core has dozens of mappings of the host,
     of which a process may have 65,530."""

@@ -28,7 +28,8 @@ LOADED = re.compile(
 
 
 def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command of `.ci/run` on the pages in `source`."""
+    """Builds the site of the pages in `source`: warnings, broken links and pages without a place in
+    it are errors. CI has no step of its own for that."""
     options = ["-q", "-W", "--keep-going", "-c", str(ROOT / "docs" / "site")]
     command = [sys.executable, "-m", "sphinx", *options, str(source), str(out)]
     return subprocess.run(command, capture_output=True, text=True)

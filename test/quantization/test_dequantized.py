@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 
 import davinci
 from davinci.reference import check
+from pairs import all_pairs
 
 quantize = partial(davinci.quantize, layers="all")
 """Quantizes all layers: of such small networks none would pay."""
@@ -63,12 +64,11 @@ def layers(
     return quantize(model, samples).model, samples[0]
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize(("precision", "most", "share"), [("mixed", 1, 0.05), ("fp32", 0, 0)])
-def test_neighbours_at_most(
-    precision: str, most: int, share: float, average: bool, machine: str
-) -> None:
+@pytest.mark.parametrize(
+    ("precision", "average", "machine"), all_pairs(["mixed", "fp32"], [False, True], MACHINES)
+)
+def test_neighbours_at_most(precision: str, average: bool, machine: str) -> None:
+    most, share = {"mixed": (1, 0.05), "fp32": (0, 0.0)}[precision]
     model, given = layers(average)
     wanted = check.reference_onnx(model, given)["y"]
     executable = davinci.compile(model, machine=machine, precision=precision)

@@ -251,7 +251,7 @@ def test_a_cache_knows_the_files_text(tmp_path: Path) -> None:
     assert states == ["miss", "hit", "miss"]
 
 
-NETWORKS = ("bert-tiny", "lstm,hidden=32,steps=4", "squeezenet,resolution=64")
+NETWORKS = ("bert-tiny", "lstm,hidden=32,steps=4", "squeezenet,resolution=32")
 
 
 @pytest.mark.parametrize("network", NETWORKS)

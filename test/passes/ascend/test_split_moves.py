@@ -16,6 +16,7 @@ from davinci.schedule.moves.move_steps import (
     TransposeSteps,
     cheapest_steps,
 )
+from pairs import in_turn
 
 Array = npt.NDArray[np.generic]
 Case = tuple[str, str, str, Callable[[Array], Array]]
@@ -75,8 +76,11 @@ def spread(x: Array, low: list[int], high: list[int], interior: list[int]) -> Ar
     return padded
 
 
-@pytest.mark.parametrize("machine", ["ascend910", "ascend910b", "ascend310p"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[2].split()[0]} {case[0]}")
+@pytest.mark.parametrize(
+    ("case", "machine"),
+    in_turn(CASES, ["ascend910", "ascend910b", "ascend310p"]),
+    ids=lambda given: given if isinstance(given, str) else f"{given[2].split()[0]} {given[0]}",
+)
 def test_elements_come_to_their_places(case: Case, machine: str) -> None:
     source, result, operation, expected = case
     *shape, element = source.split("x")

@@ -13,6 +13,7 @@ from convolution_support import Conv
 from davinci.schedule.products import choice
 from davinci.schedule.products.candidates import Candidates
 from davinci.schedule.products.product import Share
+from pairs import all_pairs
 from support import compile_text
 
 
@@ -61,16 +62,18 @@ def test_convolution(case: Conv, cores: int) -> None:
     assert {k["unit"] for k in kernels} == {"cube"}
 
 
-@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
-@pytest.mark.parametrize("end", ["maximum", "add"])
 @pytest.mark.parametrize(
-    "case",
-    [
-        Conv(2, 40, (5, 7), 40, (3, 3), pads=PADDED, groups=40),
-        Conv(1, 104, (12, 12), 104, (1, 1), groups=13),
-        Conv(1, 88, (8, 8), 88, (3, 3), (2, 2), pads=PADDED, groups=11),
-        Conv(1, 28, (9, 9), 56, (3, 3), pads=PADDED, groups=7),
-    ],
+    ("case", "end", "machine"),
+    all_pairs(
+        [
+            Conv(2, 40, (5, 7), 40, (3, 3), pads=PADDED, groups=40),
+            Conv(1, 104, (12, 12), 104, (1, 1), groups=13),
+            Conv(1, 88, (8, 8), 88, (3, 3), (2, 2), pads=PADDED, groups=11),
+            Conv(1, 28, (9, 9), 56, (3, 3), pads=PADDED, groups=7),
+        ],
+        ["maximum", "add"],
+        ["ascend910", "ascend910b"],
+    ),
     ids=str,
 )
 def test_groups_that_end_inside_a_block(case: Conv, end: str, machine: str) -> None:

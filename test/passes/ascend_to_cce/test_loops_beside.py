@@ -18,6 +18,7 @@ from davinci.schedule.loops.choice import cores_each, schedules_of
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 from davinci.schedule.loops.schedule import of_vector_core
 from davinci.schedule.vector.space import NoSpace
+from pairs import in_turn
 from recurrent_support import layer
 
 MACHINE = "ascend910b"
@@ -61,8 +62,7 @@ def test_blocks_without_lanes_meet_in_a_phase() -> None:
     assert "16 lanes each of 16 cube cores" in loop["schedule"] and loop["blocks"] > 16
 
 
-@pytest.mark.parametrize("batch", [1, 7, 48, 50])
-@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize(("batch", "kind"), in_turn([1, 7, 48, 50], ["LSTM", "GRU"]))
 def test_rows_are_shared(kind: str, batch: int) -> None:
     """Blocks have even or odd numbers of rows, and the last one fewer."""
     model, inputs = layer(kind, 3, batch, 24, size=16)

@@ -11,6 +11,7 @@ import pytest
 import davinci
 from davinci.isa.quantize import quantised
 from davinci.operators.quantize import words_of
+from pairs import all_pairs
 from support import compile_text
 
 MACHINE = "ascend910b"
@@ -101,9 +102,9 @@ class ScaledProduct:
 SIZES = [(64, 64, 96), (17, 96, 32), (1, 32, 64), (200, 256, 320), (33, 160, 1024), (500, 32, 224)]
 
 
-@pytest.mark.parametrize("element", ["f16", "i8"])
-@pytest.mark.parametrize("rows", [True, False], ids=["rows", "fractals"])
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "rows", "element"), all_pairs(SIZES, [True, False], ["f16", "i8"]), ids=str
+)
 def test_product(sizes: tuple[int, int, int], rows: bool, element: str) -> None:
     """Rows that end inside a fractal, and more columns than the buffer of fixpipe has words for."""
     odd = sum(sizes) % 64 < 32

@@ -23,6 +23,7 @@ from davinci.schedule.sorts.first_keys import (
 from davinci.schedule.sorts.keys import Keys, KeySteps
 from davinci.schedule.sorts.network import SortTile
 from davinci.schedule.sorts.schedule import shares_of, tiles_of
+from pairs import all_pairs
 from random_sorts import ALIKE, PLAIN, TOTAL, Sort, differs, random_keys, random_sort, sort_of
 
 CASES = [
@@ -115,12 +116,15 @@ def test_on_the_vector_unit(shape: tuple[int, ...], dim: int, form: str, kept: i
     assert bool(sorts) == (sort.inputs[0].size > 1 and not first_only)
 
 
-@pytest.mark.parametrize("compares", [ALIKE, TOTAL])
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize(("kept", "size"), [(7, 8), (2, 64)])
+@pytest.mark.parametrize(
+    ("compares", "descending", "groups"),
+    all_pairs([ALIKE, TOTAL], [False, True], [(7, 8), (2, 64)]),
+)
 def test_the_first_keys_come_from_groups(
-    monkeypatch: pytest.MonkeyPatch, compares: str, descending: bool, kept: int, size: int
+    monkeypatch: pytest.MonkeyPatch, compares: str, descending: bool, groups: tuple[int, int]
 ) -> None:
+    kept, size = groups
+
     def in_groups(wanted: FirstKeys, keys: Keys, machine: Machine) -> SortWay | None:
         long = wanted.placed and wanted.columns > 300
         return SortWay(GROUPS, size, 0) if long else way_of(wanted, keys, machine)
@@ -137,9 +141,10 @@ def test_the_first_keys_come_from_groups(
     assert any(k["op"] == "gather" for k in executable.profile["kernels"])
 
 
-@pytest.mark.parametrize("compares", [ALIKE, TOTAL])
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("form", ["places", "alone"])
+@pytest.mark.parametrize(
+    ("compares", "descending", "form"),
+    all_pairs([ALIKE, TOTAL], [False, True], ["places", "alone"]),
+)
 def test_the_first_keys_are_looked_for_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch, compares: str, descending: bool, form: str
 ) -> None:

@@ -40,7 +40,7 @@ def attention() -> Iterator[MutatedLaunch]:
 def test_other_slots_of_rings_are_reported(attention: MutatedLaunch) -> None:
     """In memories of a core, and in global memory, where cores hand tiles to each other."""
     outcomes = HivmOutcomes()
-    judge_slots(attention, outcomes, every=193)
+    judge_slots(attention, outcomes, every=389)
     assert not outcomes.wrong
     assert outcomes.total("reported") > outcomes.mutants // 3
     assert {Space.GM, Space.L1, Space.UB} <= {space for space, *_ in shifts(attention)}

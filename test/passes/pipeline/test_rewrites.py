@@ -56,9 +56,17 @@ def test_each_is_done_by_a_pass_that_its_name_switches(name: str) -> None:
     assert not off or f"rewrites={name},-{name}" in off[0]
 
 
-def test_what_was_applied_is_in_the_record_and_what_is_off_is_not() -> None:
+@pytest.fixture(scope="module")
+def whole() -> davinci.Executable:
+    """bert-tiny with all rewrites."""
+    return davinci.compile(zoo.build("bert-tiny").proto, timing_only=True)
+
+
+def test_what_was_applied_is_in_the_record_and_what_is_off_is_not(
+    whole: davinci.Executable,
+) -> None:
     model = zoo.build("bert-tiny").proto
-    counts = davinci.compile(model, timing_only=True).details["rewrites"]
+    counts = whole.details["rewrites"]
     assert {"gelu": 2, "merge-products": 4}.items() <= counts.items()
     assert counts.keys() <= REWRITES.keys()
     less = davinci.compile(model, timing_only=True, rewrites="all,-gelu").details["rewrites"]
@@ -67,9 +75,10 @@ def test_what_was_applied_is_in_the_record_and_what_is_off_is_not() -> None:
     assert davinci.compile(model, timing_only=True, rewrites="none").details["rewrites"] == {}
 
 
-def test_without_attention_its_products_and_softmax_are_kernels_of_their_own() -> None:
+def test_without_attention_its_products_and_softmax_are_kernels_of_their_own(
+    whole: davinci.Executable,
+) -> None:
     model = zoo.build("bert-tiny").proto
-    whole = davinci.compile(model, timing_only=True)
     apart = davinci.compile(model, timing_only=True, rewrites="all,-attention")
     assert whole.details["rewrites"]["attention"] == 2
     assert "attention" not in apart.details["rewrites"]

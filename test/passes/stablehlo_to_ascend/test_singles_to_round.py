@@ -10,6 +10,7 @@ import pytest
 
 import davinci
 from davinci.element_types import dtype_of
+from pairs import in_turn
 
 KEPT_BITS = 8
 """bf16 holds whole numbers of so many bits."""
@@ -21,8 +22,10 @@ def nearest(number: int) -> float:
     return float(round(Fraction(number, scale)) * scale)
 
 
-@pytest.mark.parametrize("machine", ["ascend910", "ascend910b"])
-@pytest.mark.parametrize("element", ["i64", "ui32", "i32", "i16", "ui16", "i8", "ui8"])
+@pytest.mark.parametrize(
+    ("element", "machine"),
+    in_turn(["i64", "ui32", "i32", "i16", "ui16", "i8", "ui8"], ["ascend910", "ascend910b"]),
+)
 def test_nearest_of_integers(element: str, machine: str) -> None:
     """Any magnitudes; ties, and one more and less than these; the ends of the range."""
     rng, kind, count = np.random.default_rng(0), dtype_of(element), 700

@@ -103,9 +103,9 @@ REAL: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize(
     ("name", "weaker", "seed"),
     [
-        ("barrier", barrier_of_all, 2),
+        ("barrier", barrier_of_all, 3),
         ("set_flag", set_again, 28),
-        ("_learn", learn_all, 2),
+        ("_learn", learn_all, 3),
         ("__init__", all_sequential, 2),
         ("access", reads_unnoted, 1),
     ],
@@ -143,7 +143,7 @@ REAL_SEND = Races.send
     ("owner", "name", "weaker", "seed"),
     [
         (Races, "send", all_pipes_are_done, 9),
-        (CoreRaces, "check_blocks", nothing_is_compared, 2),
+        (CoreRaces, "check_blocks", nothing_is_compared, 1),
         (CoreRaces, "check_all", nothing_is_compared, 1),
     ],
 )
