@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from pairs import in_turn
 from support import compile_text
 
 Array = npt.NDArray[Any]
@@ -115,8 +116,7 @@ def test_a_row_that_fills_ub_is_kept() -> None:
     assert kernel["gm_read_bytes"] < 1.01 * x.nbytes
 
 
-@pytest.mark.parametrize("cores", [1, 2, 7, 32])
-@pytest.mark.parametrize("n", [32768, 40003])
+@pytest.mark.parametrize(("cores", "n"), in_turn([1, 2, 7, 32], [32768, 40003]))
 def test_cores_share_a_row(cores: int, n: int) -> None:
     x = uniform(2, n)
     (found,), schedules = run(softmax(2, n), x, cores=cores)

@@ -12,6 +12,7 @@ import pytest
 
 from davinci.machine import load
 from fuzz.group_kernels import SCATTER
+from pairs import in_turn
 from random_blocks import random_program
 from support import compile_text
 
@@ -180,8 +181,13 @@ def test_rows_that_a_core_owns(machine: str, by: str, rows: int, width: int, lin
 STORED = {"f32": "f4", "i32": "i4", "f16": "f2", "i16": "i2", "ui8": "u1", "i8": "i1", "i64": "i8"}
 
 
-@pytest.mark.parametrize("machine", ["ascend910", "ascend310p"])
-@pytest.mark.parametrize(("kind", "unique"), [*((kind, False) for kind in STORED), ("f32", True)])
+WRITTEN = [*((kind, False) for kind in STORED), ("f32", True)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "unique", "machine"),
+    [(*one, machine) for one, machine in in_turn(WRITTEN, ["ascend910", "ascend310p"])],
+)
 def test_elements_are_written_as_differences(kind: str, unique: bool, machine: str) -> None:
     """The last of several for one place stays, bit for bit; those outside are left out."""
     count, size = 80, 300

@@ -11,6 +11,7 @@ from davinci.operators.conv import Geometry
 from davinci.passes.stablehlo_to_ascend.convolution import Packing
 from davinci.reference import check
 from onnx_support import node_model, run
+from pairs import in_turn
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 32, 32), (16, 3, 7, 7), {"strides": [2, 2], "pads": [3, 3, 3, 3]}),
@@ -22,8 +23,11 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("cores", [1, 32])
-@pytest.mark.parametrize(("image", "weights", "given"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("image", "weights", "given", "cores"),
+    [(*case, cores) for case, cores in in_turn(CASES, [1, 32])],
+    ids=str,
+)
 def test_whole_numbers(
     image: tuple[int, ...], weights: tuple[int, ...], given: dict[str, Any], cores: int
 ) -> None:
