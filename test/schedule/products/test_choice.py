@@ -8,11 +8,13 @@ import pytest
 
 from davinci import machine as machines
 from davinci.schedule.products.candidates import Candidates, Wanted
-from davinci.schedule.products.choice import candidates, choose
+from davinci.schedule.products.choice import PLAYED, candidates, choose
 from davinci.schedule.products.cost import ProductCosts
 from davinci.schedule.products.estimate import LeastCycles, estimate_of, least_on
 from davinci.schedule.products.footprint import footprint
+from davinci.schedule.products.play import played
 from davinci.schedule.products.product import Product, ProductOperand, ProductResult, Share, Tile
+from davinci.schedule.products.rolls import MOST_WRITTEN, count_mads
 
 ROWS = ProductOperand(False, 2, False), ProductOperand(False, 2, True)
 """Factors A and B of f16, both stored in rows and not transposed."""
@@ -100,3 +102,33 @@ def test_cores_that_meet_keep_a_flag_of_rows_that_come() -> None:
         for given in (product, replace(product, at_work=32))
     ]
     assert inboxes == [{machine.sync.event_ids}, {machine.sync.event_ids - 1}]
+
+
+def test_fastest_schedule_without_loops_where_none_repeats_itself() -> None:
+    """269 fractals of k are no whole steps, so loops are not looked for beyond the first ways."""
+    machine = machines.load("ascend910")
+    product = Product(1, 2638, 4304, 2243, *ROWS, ProductResult(False, 2))
+    best = choose(product, machine, 32, Wanted())
+    ways, count = candidates(product, machine, 32, Wanted(), PLAYED)
+    straight = [each for each in ways[:count] if count_mads(product, each) <= MOST_WRITTEN]
+    assert straight and count_mads(product, best) <= MOST_WRITTEN
+    least = min(played(product, each, machine, 32) for each in straight)
+    assert played(product, best, machine, 32) <= least
+
+
+def test_ends_of_ragged_rows_are_those_of_the_busiest_core() -> None:
+    """The core that has the last columns has the ends of all its rows, however many cores share C;
+    only parts beside each other in its own share do without."""
+    machine = machines.load("ascend910")
+    product = Product(1, 2568, 81, 1129, *ROWS, ProductResult(False, 2))
+    costs = ProductCosts(product, machine)
+    schedule = choose(product, machine, 32, Wanted())
+    columns = schedule.part[0]
+
+    def left(parts: int) -> float:
+        share = replace(schedule.share, n=columns * parts)
+        return costs.leave(replace(schedule, share=share, ragged="")).mte3
+
+    whole = replace(product, n=product.fractals.n * 16)
+    plain = ProductCosts(whole, machine).leave(schedule).mte3
+    assert left(1) - plain > 1.5 * (left(2) - plain) > 0

@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.machine.views import loads_rectangles
-from davinci.schedule.products.footprint import footprint, parting_buffers, staging_bytes
+from davinci.schedule.products.footprint import (
+    dense_rows,
+    footprint,
+    parting_buffers,
+    staging_bytes,
+)
 from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays
@@ -41,6 +46,10 @@ room; for fractals that go to L1; for what parts of C are combined with."""
 
 FEW_STEPS = 2
 """Steps of an epilogue in whose time a part does not leave."""
+
+ENDED_PARTS = 4
+"""How many times larger the parts of C may be whose rows end inside a block: the ends of each leave
+by transfers of their own, once its rows have left."""
 
 PARTS = 2, 4
 """How many times larger the parts of C are with which the fastest one is played as well."""
@@ -387,7 +396,8 @@ class Candidates:
             made = replace(made, l0a=1, l0b=1, inbox=1, outbox=1, loads=1, leaving=1, ahead=1)
         if key in self._parts:
             return made
-        self._parts[key] = self.part(made, self._most_leaving(tile))
+        ended = product.ragged and not ragged
+        self._parts[key] = self.part(made, self._most_leaving(tile, ended))
         return replace(made, part=self._parts[key])
 
     @property
@@ -404,13 +414,13 @@ class Candidates:
         leaving = max(1, self.turns - (OUTBOX + end.columns if rows else end.columns))
         return max(1, min(INBOX[long], came)), min(2, leaving) if long else leaving
 
-    def _most_leaving(self, tile: Tile) -> int:
+    def _most_leaving(self, tile: Tile, ended: bool) -> int:
         """Fractals of C that leave at once, at most: all of a tile where much is done to them, else
-        a sixteenth of UB."""
+        a sixteenth of UB, or more where rows of C end inside a block (`ended`)."""
         if self._long:
             return tile.m * tile.n
         ub, sums = self.machine.buffer("UB").bytes, DTYPES[self.product.end.sums.dtype].itemsize
-        return max(1, ub // 16 // (SIDE * SIDE * sums))
+        return max(1, ub // 16 // (SIDE * SIDE * sums)) * (ENDED_PARTS if ended else 1)
 
     def other_parts(self, schedule: ProductSchedule) -> list[ProductSchedule]:
         """Schedules that differ from one only in that larger parts of C leave at once."""
@@ -472,7 +482,7 @@ class Candidates:
         staged += sum(parting_buffers(product, (schedule.a, schedule.b)).values())
         loads, leaving = schedule.loads, schedule.leaving
         if schedule.ragged == DENSE:
-            return tile.n, self.dense_rows(tile, ub - staged, loads, leaving)
+            return tile.n, dense_rows(product, tile, ub - staged, (loads, leaving))
         room = ub - staged - end.tile_bytes(tile.n, tile.m)
         # In Nz whole columns are single runs of GM, else whole rows are.
         first, second = (tile.n, tile.m) if end.nz else (tile.m, tile.n)
@@ -488,13 +498,3 @@ class Candidates:
                 first = round_up(ceil_div(first, 2), together[0])
             else:
                 second = round_up(ceil_div(second, 2), together[1])
-
-    def dense_rows(self, tile: Tile, room: int, loads: int, leaving: int) -> int:
-        """Rows of fractals of a dense part."""
-        end, rows = self.product.end.dense(self.product.n), tile.m
-        while rows > 1:
-            size = end.part_bytes(tile.n, rows, loads, leaving) + end.tile_bytes(tile.n, rows)
-            if size <= room:
-                break
-            rows = ceil_div(rows, 2)
-        return rows

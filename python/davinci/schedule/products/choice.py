@@ -26,13 +26,16 @@ from davinci.schedule.products.memory import goes_backwards
 from davinci.schedule.products.play import by_play, fastest, played
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.refined import along_k
-from davinci.schedule.products.rolls import WRITTEN, count_mads, mads_written, may_be_short
+from davinci.schedule.products.rolls import (
+    MOST_WRITTEN,
+    WRITTEN,
+    count_mads,
+    mads_written,
+    may_be_short,
+)
 from davinci.units import FRACTAL_SIDE as SIDE
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
-
-MOST_WRITTEN = 320
-"""Mads of a share that are written out, in loops or not."""
 
 RANKED = 96
 """Schedules that are ranked for a tuner."""
@@ -48,8 +51,9 @@ a fifth of a second; the fewest, too, where the memory takes longer, whatever co
 FAR = 1.25
 """How many times as long as the fastest a schedule takes by estimate that is not played."""
 
-QUICKLY_PLAYED = 4
-"""Schedules that are played to weigh a number of cores."""
+QUICKLY_PLAYED, ENDED_PLAYED = 4, 16
+"""Schedules that are played to weigh a number of cores: of any product, and of one whose rows of C
+end inside a block, whose ends take longer or shorter by share, so that all shares are weighed."""
 
 
 class FewCandidates(Candidates):
@@ -81,8 +85,10 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     for schedule in ways[:TRIED]:
         if mads_written(product, schedule) <= MOST_WRITTEN:
             return schedule
+    # Of others loops are not looked for, which takes long where there are none.
+    straight = (each for each in ways if count_mads(product, each) <= MOST_WRITTEN)
     few = ways[:TRIED] if may_be_short(product, ways[0]) else ways
-    return min(few, key=partial(mads_written, product))
+    return next(straight, None) or min(few, key=partial(mads_written, product))
 
 
 def others_of(product: Product, ways: list[ProductSchedule], count: int) -> list[ProductSchedule]:
@@ -134,17 +140,18 @@ def quick_schedule(
     costs = ProductCosts(product, machine)
     if least_on(costs, cores) > most:
         return None
+    kind, count = (Candidates, ENDED_PLAYED) if product.ragged else (FewCandidates, QUICKLY_PLAYED)
     try:
-        ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED, most, FewCandidates)
+        ways, _ = candidates(product, machine, cores, wanted, count, most, kind)
     except CompileError:
         if most < math.inf:
             return None
         # None of the few fits, as where L1 is very small.
-        ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED)
+        ways, _ = candidates(product, machine, cores, wanted, count)
     best, least = ways[0], math.inf
-    others = others_of(product, ways, QUICKLY_PLAYED)
+    others = others_of(product, ways, count)
     alone = [schedule for schedule in others if schedule.beside == (1, 1)]
-    for schedule in (*ways[:QUICKLY_PLAYED], *alone):
+    for schedule in (*ways[:count], *alone):
         cycles = played(product, schedule, machine, cores, least, costs)
         if cycles < least:
             best, least = schedule, cycles

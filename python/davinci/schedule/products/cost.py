@@ -104,7 +104,7 @@ class ProductCosts:
         self.product, self.machine = product, machine
         self.missing, self.slower, self.shares = missing, slower, shares or {}
         self._steps_of: dict[tuple[int, bool, int, int], list[float]] = {}
-        self._left: dict[tuple[int, bool, int, int], tuple[float, float]] = {}
+        self._left: dict[tuple[int, bool, int, int, int], tuple[float, float]] = {}
         self._parted: dict[DenseRows, float] = {}
 
     def beside_others(
@@ -214,19 +214,22 @@ class ProductCosts:
         end = self.product.end_of(schedule)
         if self.product.direct:
             return Busy(mte3=direct.leaves(self.product, self.machine, columns, rows))
-        key = end.width, end.apart, columns, rows
+        across = ceil_div(schedule.share.n, columns)
+        key = end.width, end.apart, columns, rows, across
         if key not in self._left:
+            size = columns, rows, across
             v = self.from_l0c(columns, rows)
             if end.width:
                 v += self._steps(end.packing(columns, rows).packed())
             v += sum(self.steps_of(end, columns, rows)) + self._cleared(end, columns, rows)
-            mte3 = sum(self._part(end, x, columns, rows, True) for x in end.program.outputs)
+            mte3 = sum(self._part(end, x, size, True) for x in end.program.outputs)
             if self.product.ragged and not end.width:
-                ends = [self._row_ends(end, x, columns, rows) for x in end.program.outputs]
+                ends = [self._row_ends(end, x, size) for x in end.program.outputs]
                 v, mte3 = v + sum(x.v for x in ends), mte3 + sum(x.mte3 for x in ends)
             self._left[key] = v, mte3
         v, mte3 = self._left[key]
-        mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if x.apart)
+        size = columns, rows, across
+        mte2 = sum(self._part(end, x.value, size) for x in end.extras if x.apart)
         return Busy(mte2=mte2, v=v, mte3=mte3)
 
     def steps_of(self, end: Epilogue, columns: int, rows: int) -> list[float]:
@@ -342,9 +345,15 @@ class ProductCosts:
         return busy + self._mads(tile.m * tile.n)
 
     def _part(
-        self, end: Epilogue, value: Value, columns: int, rows: int, written: bool = False
+        self, end: Epilogue, value: Value, size: tuple[int, int, int], written: bool = False
     ) -> float:
-        """A part of C, or of what has its shape, from or to GM."""
+        """A part of C, or of what has its shape, from or to GM; of a share that has the last
+        columns, so what moves ends of rows is that of the busiest core.
+
+        Args:
+            size: columns and rows of the part in fractals, and parts beside each other in a share.
+        """
+        columns, rows, across = size
         height, itemsize = rows * SIDE, DTYPES[value.dtype].itemsize
         pitch = self.product.n * itemsize
         runs, run = min(height, self.product.m), columns * SIDE * itemsize
@@ -360,12 +369,14 @@ class ProductCosts:
         found = move(runs, run, 0 if run == pitch else pitch)
         if not end.nz and pitch % BLOCK_BYTES:
             # What is no whole fractal moves after the others.
-            found += move(runs, SIDE * itemsize, pitch) / ceil_div(self.product.n, columns * SIDE)
+            found += move(runs, SIDE * itemsize, pitch) / across
         return found
 
-    def _row_ends(self, end: Epilogue, value: Value, columns: int, rows: int) -> Busy:
+    def _row_ends(self, end: Epilogue, value: Value, size: tuple[int, int, int]) -> Busy:
         """Ends of ragged rows of a part become whole blocks, which leave when what they lie over
-        has left; on average over the parts of which only the last has them."""
+        has left; on average over the parts of a share beside each other, of which only the last has
+        them; `size` as of `_part`."""
+        columns, rows, across = size
         itemsize = DTYPES[value.dtype].itemsize
         width, block = self.product.n % (columns * SIDE), BLOCK_BYTES // itemsize
         if width <= block or width % block == 0:
@@ -373,7 +384,7 @@ class ProductCosts:
         pitch = end.pitch(columns, value.dtype) * itemsize // BLOCK_BYTES
         work = ended(rows * SIDE, itemsize, pitch, width)
         found = Busy(v=self._steps(work), mte3=prices.writing(self.machine).start_cycles)
-        return found * (1 / ceil_div(self.product.n, columns * SIDE))
+        return found * (1 / across)
 
     def _read(self, runs: int, run_bytes: int, pitch_bytes: int, shares: int = 1) -> float:
         """MTE2: `runs` of `run_bytes` from GM; a pitch of 0: one after another; `shares`: of a row,

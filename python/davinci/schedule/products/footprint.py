@@ -13,8 +13,14 @@ from davinci.schedule.products.dense_rows import (
     parting_of,
     scratch_bytes,
 )
-from davinci.schedule.products.product import Pieces, Product, ProductOperand, ProductSchedule
-from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, SUM_BYTES
+from davinci.schedule.products.product import (
+    Pieces,
+    Product,
+    ProductOperand,
+    ProductSchedule,
+    Tile,
+)
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, SUM_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -94,3 +100,20 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
         end.row_bytes(tile.n),
         0 if end.words is None else end.words.held_bytes(tile.n),
     )
+
+
+def dense_rows(product: Product, tile: Tile, room: int, buffers: tuple[int, int]) -> int:
+    """Rows of fractals of a part of C that leaves as dense rows: halves of those of a tile until UB
+    holds it.
+
+    Args:
+        room: bytes of UB for it.
+        buffers: of what it is combined with, and of what leaves.
+    """
+    end, rows = product.end.dense(product.n), tile.m
+    while rows > 1:
+        size = end.part_bytes(tile.n, rows, *buffers) + end.tile_bytes(tile.n, rows)
+        if size <= room:
+            break
+        rows = ceil_div(rows, 2)
+    return rows

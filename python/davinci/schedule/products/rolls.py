@@ -35,8 +35,9 @@ from davinci.schedule.products.product import Product, ProductSchedule, Share
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, round_up
 
-WRITTEN = 192
-"""Steps that are written out without a thought of loops."""
+WRITTEN, MOST_WRITTEN = 192, 320
+"""Steps of a share that are written out without a thought of loops, and the most mads that are
+written out, in loops or not."""
 
 SHORTEST, LONGEST = 8, 96
 """Steps of a loop's body."""
@@ -125,7 +126,7 @@ def may_be_short(product: Product, schedule: ProductSchedule) -> bool:
     """Whether a share is short, or so regular that loops may make it so."""
     k = product.fractals.k
     even = all(k % size == 0 for size in (schedule.tile.k, schedule.a.k, schedule.b.k))
-    return even or count_mads(product, schedule) <= WRITTEN
+    return even or count_mads(product, schedule) <= MOST_WRITTEN
 
 
 def position(event: Event, windows: bool = False) -> Position:
