@@ -170,7 +170,7 @@ class _Fusing:
             for ops in attention_groups(block, *of_both):
                 outliner.outline(FusedGroup(ops))
                 self.counts["attention"] += 1
-        for ops in product_groups(block, behind, self.chip if split else None, self.chip_cores):
+        for ops in product_groups(block, behind, self.chip, self.chip_cores):
             outliner.outline(FusedGroup(ops))
             self.counts["product-epilogues"] += len(ops) > 1
         if self.together:
@@ -182,7 +182,7 @@ class _Fusing:
             if sums:
                 self.counts["sums-by-cube"] += sums
                 erase_unused(block)
-                for ops in product_groups(block, behind):
+                for ops in product_groups(block, behind, self.chip, self.chip_cores):
                     outliner.outline(FusedGroup(ops))
 
 

@@ -6,8 +6,10 @@ A product takes what follows it as long as that is elementwise, of its result's 
 and needs nothing that is computed from the result elsewhere (`schedule.products.group`). The
 kernel's vector unit has little else to do, and the result crosses GM once.
 
-Where vector cores stand beside the cube cores, what follows may also reduce rows of the result, as
-softmax and layer norm do (`schedule.products.behind`).
+What follows may also reduce rows of the result, as softmax and layer norm do, where one kernel is
+estimated to take less time than two (`schedule.products.followed`): whole rows are then computed on
+in front of memory (`schedule.products.row_work`), or by vector cores that stand beside the cube
+cores (`schedule.products.behind`).
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.schedule.graph import Graph
 from davinci.schedule.pools.group import read_pool
-from davinci.schedule.products.followed import pays
+from davinci.schedule.products.followed import pays, rows_pay
 from davinci.schedule.products.group import ProductGroup, read_group
 from davinci.schedule.vector.space import NoSpace
 
@@ -48,22 +50,21 @@ MOST_OUTPUTS = 2
 REDUCE = "ascend.reduce"
 
 
-def product_groups(
-    block: ir.Block, fuse: bool, chip: Machine | None = None, cores: int = 0
-) -> list[list[Op]]:
+def product_groups(block: ir.Block, fuse: bool, chip: Machine, cores: int) -> list[list[Op]]:
     """For each product with followers or casts that join it, the operators in their order.
 
     A product alone is lowered on buffers; what windows of images go into, which says more than they
     show, is a group also then, and without `fuse`.
 
     Args:
-        chip: a machine whose cubes have cores of their own, which do little on the way: what else
-            follows a product is done by vector cores beside them, where that pays; None of others.
+        chip: the machine. Where its cubes have cores of their own, these do little on the way: what
+            else follows a product is done by vector cores beside them, where that pays.
         cores: of it.
     """
     places: dict[Op, int] = {op.operation: place for place, op in enumerate(block.operations)}
     products = last_makers(block, ON_CUBE)
-    waits = {} if chip is None else _last_products(block)
+    waits = _last_products(block)
+    grown = _grown_apart if chip.split else _grown_together
     taken: dict[Op, list[Op]] = {}
     found: list[list[Op]] = []
     for op in places:
@@ -72,10 +73,7 @@ def product_groups(
             group: list[Op] = [op]
             if fuse:
                 growing = partial(_Growing, op, places, taken, products)
-                if chip is None:
-                    group = growing(partial(read_group, machine=None)).grown()
-                else:
-                    group = _grown_apart(growing, waits, chip, cores)
+                group = grown(growing, waits, chip, cores)
             # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
             lies = all(full_value(value) is None for value in op.operands)
             if len(group) > 1 or ((op.name in OF_WINDOWS or width == 1) and lies):
@@ -119,6 +117,23 @@ def _grown_apart(
         if plain.pays(waits, chip, cores):
             return group
     return growing(partial(_read_alone, machine=machine)).grown()
+
+
+def _grown_together(
+    growing: Callable[..., _Growing], waits: dict[Op, int], chip: Machine, cores: int
+) -> list[Op]:
+    """The group of a product on cores that have both units: with reductions of its rows where that
+    pays, else with the elementwise operators that follow it.
+
+    Args:
+        growing, waits: as of `_grown_apart`.
+    """
+    group = growing(partial(read_group, machine=None)).grown()
+    if any(op.name == POOL for op in group):
+        return group
+    whole = growing(partial(read_group, machine=chip), reduces=True)
+    reduced = any(op.name == REDUCE for op in whole.grown())
+    return whole.grown() if reduced and whole.pays_in_rows(group, waits, chip, cores) else group
 
 
 def _readers(value: ir.Value) -> list[Op]:
@@ -190,14 +205,33 @@ class _Growing:
         found = read_group(graph, machines.for_cube(chip))
         if found.behind is None:
             return True
-        # A kernel of the vector cores that waits for no later product computes on with its results.
-        readers = (user for value in outputs for user in _readers(value) if user not in group)
-        now = (user for user in readers if waits[user] <= self._first)
-        if any(is_elementwise(user) or user.name == REDUCE for user in now):
-            return False
-        if len(outputs) > MOST_OUTPUTS:
+        if self._computed_on(outputs, waits):
             return False
         return pays(found, graph, chip, cores, self._takes_argument())
+
+    def pays_in_rows(
+        self, plain: Sequence[Op], waits: dict[Op, int], chip: Machine, cores: int
+    ) -> bool:
+        """Whether the group, which reduces rows of its product, takes less time than two kernels.
+
+        Args:
+            plain: operators of the first of these, the others are those of the second one.
+        """
+        if self._computed_on(outputs_of(self._ops), waits):
+            return False
+        rest = [op for op in self._ops if op not in plain]
+        whole, first, second = (
+            graph_of(ops, outputs_of(ops))[0] for ops in (self._ops, plain, rest)
+        )
+        return rows_pay(whole, first, second, chip, cores)
+
+    def _computed_on(self, outputs: Sequence[ir.Value], waits: dict[Op, int]) -> bool:
+        """Whether the results are left to a kernel of the vector unit: one that waits for no later
+        product computes on with them, or there are too many of them."""
+        readers = (user for value in outputs for user in _readers(value) if user not in self._ops)
+        now = (user for user in readers if waits[user] <= self._first)
+        computed = any(is_elementwise(user) or user.name == REDUCE for user in now)
+        return computed or len(outputs) > MOST_OUTPUTS
 
     def _takes_argument(self) -> bool:
         """Whether what follows the product takes an argument as large as the product's result."""

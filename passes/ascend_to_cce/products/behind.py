@@ -7,31 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import Op, ir
 from davinci.passes.ascend_to_cce import LaunchBlocks, Target
-from davinci.passes.ascend_to_cce.products.feed import expanded
 from davinci.passes.ascend_to_cce.products.group import extras_of, factor_in, matrices_in
 from davinci.passes.ascend_to_cce.products.kernel import ProductArrays, ProductKernel
 from davinci.passes.ascend_to_cce.products.paired import GmBuffers, PairedPart, build_paired
 from davinci.passes.ascend_to_cce.products.parts import ResultPlace
+from davinci.passes.ascend_to_cce.products.pieces import PieceBuilder
 from davinci.passes.ascend_to_cce.products.ring import AHEAD, PARTS, PartRing
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
 from davinci.passes.ascend_to_cce.tiles import first_blocks, share_blocks
-from davinci.passes.ascend_to_cce.vector.program import element_type
-from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder
-from davinci.passes.builder import IndexLike, add, alloc, mul, share_in_two, subview, viewed
+from davinci.passes.builder import IndexLike, mul, share_in_two
 from davinci.schedule.graph import Graph
-from davinci.schedule.products.behind import piece_sizes, plan_of_parts
+from davinci.schedule.products.behind import plan_of_parts
 from davinci.schedule.products.estimate import shares_of
 from davinci.schedule.products.events import Event, Leave
 from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.products.rolls import EventLine, RolledLoop, leaves_of
-from davinci.schedule.vector.schedule import VectorPlan
-from davinci.schedule.vector.tile_layout import TileLayout, tile_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
@@ -85,7 +81,6 @@ class FollowedPart(PairedPart):
         self.product, self.behind, self.apart = product, behind, apart
         wide, tall = (size * SIDE for size in schedule.part)
         rows, columns = min(product.m, tall), min(product.n, wide)
-        self.vectors = target.adders
         self.plan = plan_of_parts(behind, target.adders, rows, columns)
         self.units = shares_of(product, schedule)
         self.blocks = min(target.cores, self.units)
@@ -131,7 +126,7 @@ class FollowedPart(PairedPart):
             ring = self._ring(gm, handed)
             values = (*behind.inputs, *(n for n in self.graph.outputs if n != behind.made))
             buffers = [ring.array, *(gm[n] for n in values)]
-            pieces = PieceBuilder(self.plan, buffers, replace(target, machine=self.vectors))
+            pieces = PieceBuilder(self.plan, buffers)
             follows = FollowingCore(self.product, self.schedule, pieces, ring)
             share_blocks(follows.parts(), target)
 
@@ -169,7 +164,7 @@ class FollowingCore(ShareWalk):
 
         def build(first: IndexLike, rows: int) -> None:
             self.pieces.turn = turn
-            self.pieces.rows(source, first, rows, corner_of_part)
+            self.pieces.rows(source, first, (rows, place.columns), corner_of_part)
             if uneven:  # in a branch of its own
                 self.pieces.finish()
 
@@ -180,107 +175,3 @@ class FollowingCore(ShareWalk):
     def skip(self) -> None:
         with PARTS.taking():
             pass
-
-
-@dataclass(frozen=True)
-class LoadedPiece:
-    """Rows of a part that are in UB, and wait for what is computed of them.
-
-    Attributes:
-        buffers: of its values, by their number in the layout.
-        starts: where it begins along each axis of what follows.
-    """
-
-    layout: TileLayout
-    buffers: dict[int, ir.Value]
-    starts: Sequence[IndexLike]
-
-
-class PieceBuilder(TileBuilder):
-    """Builds what follows a product on some rows of a part of C.
-
-    A piece is loaded in front of what is computed of the one before it, which may be of another
-    part: the scalar unit waits where the vector unit's queue is full, and would issue it late.
-
-    Attributes:
-        turn: pieces that were built: they take turns on the buffers of what is moved.
-        loaded: the piece of which nothing is computed yet.
-    """
-
-    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
-        super().__init__(plan, arguments, target)
-        self.whole, self.turn = self.layout, 0
-        self.loaded: LoadedPiece | None = None
-        self.sums, *_ = plan.graph.inputs
-        self.held: list[list[ir.Value]] = []
-        for buffer in self.layout.buffers[0]:
-            slots = self.schedule.slots if buffer.moved and not buffer.once else 1
-            self.held.append(
-                [alloc([buffer.bytes], element_type("s8"), "UB") for _ in range(slots)]
-            )
-        self._take_buffers()
-        self._write_constants()
-        self._steps((0,) * len(self.space.axes), once=True)
-
-    def _array(self, argument: ir.Value, number: int) -> ir.Value:
-        """Parts of C come from elsewhere."""
-        first = number == self.plan.graph.inputs[0]
-        return argument if first else super()._array(argument, number)
-
-    def _take_buffers(self) -> None:
-        """Gives the values of the layout the buffers whose turn it is."""
-        for number, (buffer, places) in enumerate(
-            zip(self.layout.buffers[0], self.held, strict=True)
-        ):
-            place, element = places[self.turn % len(places)], element_type(buffer.dtype)
-            self.buffers[number] = viewed(place, buffer.shape, element)
-
-    def corner(
-        self, batch: IndexLike, height: int, row: IndexLike, column: IndexLike
-    ) -> Sequence[IndexLike]:
-        """Where a row and a column of a matrix of the batch are by the axes of what follows.
-
-        Args:
-            height: rows of each matrix.
-        """
-        if len(self.space.axes) > 2:
-            return batch, row, column
-        return add(mul(batch, height), row), column
-
-    def rows(
-        self, part: ir.Value, first: IndexLike, rows: int, corner: Sequence[IndexLike]
-    ) -> None:
-        """Rows of a part from the one numbered `first` on, a few at a time.
-
-        Args:
-            corner: of the part, see `corner`.
-        """
-        (*matrix, row, column), columns = corner, ir.MemRefType(part.type).shape[1]
-        height = self.schedule.tile.sizes[-2]
-        for start in range(0, rows, height):
-            size = min(height, rows - start)
-            sizes = piece_sizes(self.space, size, columns)
-            tile, _ = tile_of(self.space, self.program, sizes)
-            self.layout = self.plan.layout(tile, self.whole)
-            self._take_buffers()
-            at = add(first, start)
-            source = subview(part, [at, 0], [size, columns])
-            self.arrays[self.sums] = expanded(source, [1, *sizes[1:]], 0) if matrix else source
-            starts = [*matrix, add(row, at), column]
-            self._loads(starts, once=False)
-            piece = LoadedPiece(self.layout, dict(self.buffers), starts)
-            self.finish()
-            self.loaded = piece
-            self.turn += 1
-        self.layout = self.whole
-
-    def finish(self) -> None:
-        """Computes and stores the results of the piece that is loaded."""
-        piece, self.loaded = self.loaded, None
-        if piece is not None:
-            self.layout, self.buffers = piece.layout, piece.buffers
-            self._results(piece.starts, once=False)
-            self.layout = self.whole
-
-    def _load_tile(self, number: int, starts: Sequence[IndexLike]) -> None:
-        super()._load_tile(number, [0] * len(starts) if number == self.sums else starts)

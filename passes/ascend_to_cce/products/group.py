@@ -74,8 +74,13 @@ def build_product(
     a = factors.get("a") or factor_in(gm, graph, product, group.factors[0], product.batch)
     batch = product.matrices or product.batch
     b = factors.get("b") or factor_in(gm, graph, product, group.factors[1], batch)
-    outputs = [matrices_in(gm, graph, number, product.batch) for number in group.outputs]
-    buffers = ProductArrays(a, b, outputs, extras_of(group, graph, gm), diagonal)
+    if product.work is not None:
+        extras = [gm[number] for number in group.extras]
+        outputs = [gm[number] for number in group.outputs]
+    else:
+        outputs = [matrices_in(gm, graph, number, product.batch) for number in group.outputs]
+        extras = extras_of(group, graph, gm)
+    buffers = ProductArrays(a, b, outputs, extras, diagonal)
     kernel = ProductKernel(product, schedule, buffers, group.members)
     if apart:
         kernel.keep_apart()

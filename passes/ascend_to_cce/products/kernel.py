@@ -28,6 +28,7 @@ from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import FactorViews
 from davinci.passes.ascend_to_cce.products.ring import PARTS, PartRing
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, RowRing
+from davinci.passes.ascend_to_cce.products.rows_exit import RowsExit
 from davinci.passes.ascend_to_cce.products.walk import Corner, ShareWalk
 from davinci.passes.ascend_to_cce.products.words import ScaleWords
 from davinci.passes.ascend_to_cce.serving import serving
@@ -102,7 +103,7 @@ class ProductKernel(ShareWalk):
         }
         size = tile.n * tile.m * FRACTAL
         self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
-        self.exit: Exit | DirectExit
+        self.exit: Exit | RowsExit | DirectExit
         self.zeros: ir.Value | None = None
         self.bias: BiasRows | None = None
         self.words: ScaleWords | None = None
@@ -115,6 +116,8 @@ class ProductKernel(ShareWalk):
                 make_zeros(a, b, self.zeros, tile.n)
             rectified = product.end.rectified
             self.exit = DirectExit(gm.outputs[0], own, rectified, self.words, self.zeros, ring)
+        elif product.work is not None:
+            self.exit = RowsExit(gm.extras, gm.outputs, product, schedule, own)
         else:
             self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 

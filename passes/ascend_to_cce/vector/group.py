@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from davinci.mlir import ir
+from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.tiles import AlikeWork, block_index, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
 from davinci.passes.builder import (
@@ -28,6 +29,7 @@ from davinci.passes.builder import (
     mul,
 )
 from davinci.schedule.vector.chunks import TileRun
+from davinci.schedule.vector.schedule import VectorPlan
 from davinci.schedule.vector.tile_layout import tile_of
 
 UNROLLED_STEPS = 512
@@ -36,6 +38,10 @@ UNROLLED_STEPS = 512
 
 class VectorBuilder(TileBuilder):
     """Builds a kernel that goes over tiles."""
+
+    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
+        super().__init__(plan, arguments)
+        self.target = target
 
     def build(self) -> int:
         """Builds it at the insertion point; returns the blocks that it can take."""

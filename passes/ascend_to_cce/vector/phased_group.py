@@ -76,7 +76,8 @@ class PhasedBuilder(TileBuilder):
     """Builds a kernel that goes over pieces."""
 
     def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
-        super().__init__(plan, arguments, target)
+        super().__init__(plan, arguments)
+        self.target = target
         axes = {self.schedule.axis}
         self.phases = phases_of(self.program, axes, keep=self.schedule.keep)
         self.whole = self.layout

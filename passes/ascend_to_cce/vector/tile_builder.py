@@ -16,7 +16,6 @@ from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators.vector_program import JOIN, TileStep, Value, joined
-from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.serving import serving
@@ -66,8 +65,8 @@ class TileBuilder:
         ordered: whether the kernel lies in a straight line.
     """
 
-    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value], target: Target) -> None:
-        self.plan, self.target = plan, target
+    def __init__(self, plan: VectorPlan, arguments: Sequence[ir.Value]) -> None:
+        self.plan = plan
         self.program, self.space = plan.program, plan.space
         self.schedule: Any = plan.schedule
         self.lane = len(self.space.axes) - 1

@@ -8,6 +8,7 @@ import pytest
 import davinci
 from davinci import machine as machines
 from davinci.mlir import ir, make_context
+from davinci.passes.ascend import product_grouping
 from davinci.passes.ascend.group_judge import judge_of
 from davinci.passes.ascend.grouping import FusedGroup, Grouping
 
@@ -47,9 +48,13 @@ def test_a_norm_whose_parts_read_the_same_reshape() -> None:
     np.testing.assert_allclose(y, x[0] / np.sqrt((x[0] ** 2).mean(1, keepdims=True)), rtol=1e-5)
 
 
-def test_squares_behind_a_product_belong_to_the_reduction() -> None:
-    """What a product's result is made of for a reduction is computed with the reduction, as long as
-    the result leaves the kernel anyway."""
+@pytest.mark.parametrize(("together", "kernels"), [(False, 2), (True, 1)])
+def test_squares_behind_a_product_belong_to_the_reduction(
+    together: bool, kernels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a product's result is made of for a reduction is computed with the reduction, in a
+    kernel of its own as long as the result leaves that of the product anyway, or in the same."""
+    monkeypatch.setattr(product_grouping, "rows_pay", lambda *_: together)
     norm = NORM.format(source="%q", last=2, shape="1x32x64", rows="1x32", dims="[0, 1, 2]")
     text = f"""func.func @main(%x: tensor<32x48xf16>, %w: tensor<48x64xf16>,
     %o: tensor<1x32x64xf32>) -> tensor<1x32x64xf32> {{
@@ -67,7 +72,7 @@ def test_squares_behind_a_product_belong_to_the_reduction() -> None:
     random = np.random.default_rng(0)
     x, w, o = (random.standard_normal(s).astype(np.float32) for s in ((32, 48), (48, 64), (32, 64)))
     count, (y,) = launches(text, x.astype(np.float16), w.astype(np.float16), o[None])
-    assert count == 2
+    assert count == kernels
     d = x.astype(np.float16).astype(np.float32) @ w.astype(np.float16).astype(np.float32) + o
     scale = 1 / np.sqrt((d**2).mean(1, keepdims=True))
     np.testing.assert_allclose(y[0], d * scale, rtol=1e-4, atol=1e-5)

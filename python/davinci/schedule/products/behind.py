@@ -12,19 +12,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from davinci.machine import Machine, prices
-from davinci.schedule.graph import Graph, KeyedGraph, Node, Scalar
+from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.products.estimate import shares_of
 from davinci.schedule.products.product import Product, ProductSchedule
-from davinci.schedule.vector.interleaving import waiting
-from davinci.schedule.vector.prepared import PreparedProgram, prepared
+from davinci.schedule.products.row_pieces import plan_of_rows
 from davinci.schedule.vector.schedule import VectorPlan
-from davinci.schedule.vector.space import IterationSpace, NoSpace, space_of
-from davinci.schedule.vector.step_costs import filling_cycles, moving_cycles, step_cycles
-from davinci.schedule.vector.tile_layout import SLOTS, TileLayout, tile_of
-from davinci.schedule.vector.tiled_schedule import VectorSchedule
+from davinci.schedule.vector.space import NoSpace, space_of
+from davinci.schedule.vector.step_costs import moving_cycles
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
@@ -122,64 +118,8 @@ def plan_of_parts(behind: Behind, machine: Machine, rows: int, columns: int) -> 
     Raises:
         NoSpace: not even a row of a part fits UB.
     """
-    return _plan(behind.graph.keyed(), machine, ceil_div(rows, 2), columns)
-
-
-@lru_cache(maxsize=64)
-def _plan(known: KeyedGraph, machine: Machine, rows: int, columns: int) -> VectorPlan:
-    """A plan for a vector core's rows of a part."""
-    ways = [
-        plan
-        for ready in prepared(known.graph, machine)
-        if not ready.space.inside  # parts of C come to UB in rows
-        for plan in [_largest(known.graph, ready, machine, rows, columns)]
-        if plan is not None
-    ]
-    if not ways:
-        raise NoSpace(f"rows of {columns} columns that have no room in UB")
-    return min(ways, key=lambda plan: plan.schedule.cycles / plan.schedule.tile.sizes[-2])
-
-
-def piece_sizes(space: IterationSpace, rows: int, columns: int) -> tuple[int, ...]:
-    """Sizes of a piece of a part, by the axes of what follows: of one matrix, where these are
-    apart."""
-    return (*(1 for _ in space.axes[2:]), rows, columns)
-
-
-def _largest(
-    graph: Graph, ready: PreparedProgram, machine: Machine, rows: int, columns: int
-) -> VectorPlan | None:
-    """A program on the largest pieces for which UB has room; None if it has none."""
-    space, program = ready.space, ready.program
-    heights = dict.fromkeys(ceil_div(rows, count) for count in range(PIECES, max(PIECES, rows) + 1))
-    for height in heights:
-        tile, ragged = tile_of(space, program, piece_sizes(space, height, columns))
-        layout = TileLayout(space, program, tile, machine)
-        if layout.footprint(SLOTS, 1) > machine.buffers.UB.bytes or layout.moved_by_scalars:
-            continue
-        schedule = VectorSchedule(
-            cut=0,
-            whole=False,
-            tile=tile,
-            runs=(),
-            overlap=False,
-            cores=1,
-            slots=SLOTS,
-            slots_held=1,
-            tables=frozenset(),
-            beside=(),
-            ragged=ragged,
-            cycles=int(_cycles(ready, layout)),
-        )
-        return VectorPlan(graph, space, program, schedule, machine)
-    return None
-
-
-def _cycles(ready: PreparedProgram, layout: TileLayout) -> float:
-    """Cycles of the vector unit for a piece."""
-    barriers = waiting(ready.program.steps) * layout.machine.sync.barrier_cycles
-    filled = filling_cycles(ready.program.loads.values(), layout)
-    return barriers + filled + sum(n * step_cycles(step, layout) for step, n in ready.alike)
+    known, room = behind.graph.keyed(), machine.buffers.UB.bytes
+    return plan_of_rows(known, machine, (ceil_div(rows, 2), columns), room, PIECES)
 
 
 def cycles_with(

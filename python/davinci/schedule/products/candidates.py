@@ -11,10 +11,10 @@ from davinci.isa.core import DTYPES
 from davinci.machine import Machine, prices
 from davinci.machine.views import loads_rectangles
 from davinci.schedule.products.footprint import (
+    arriving_bytes,
     dense_rows,
     footprint,
-    parting_buffers,
-    staging_bytes,
+    rows_at_once,
 )
 from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.legality import faults_of_matrices
@@ -320,6 +320,8 @@ class Candidates:
         for ragged in self.ways_out(tile):
             for a, b in itertools.product(self.pieces("a", tile), self.pieces("b", tile)):
                 plain = self.schedule(share, tile, outer, beside, (a, b), ragged)
+                if self.product.work is not None and not self.has_room(plain):
+                    continue  # what is done to rows that have no room takes no time that is known
                 # It is the same with all slots for which L1 has room.
                 hopeless = self.hopeless(plain)
                 if (hopeless and self.fits) or not self.has_room(plain) or hopeless:
@@ -474,12 +476,10 @@ class Candidates:
         product, tile, share = self.product, schedule.tile, schedule.share
         if product.direct:
             return tile.n, tile.m
+        if product.work is not None:
+            return tile.n, rows_at_once(product, schedule, self.machine)
         end, ub = product.end, self.machine.buffer("UB").bytes
-        sides = (product.a, schedule.a), (product.b, schedule.b)
-        sizes = [staging_bytes(operand, pieces) for operand, pieces in sides]
-        inbox, outbox = (max(size) for size in zip(*sizes, strict=True))
-        staged = inbox * schedule.inbox + outbox * schedule.outbox
-        staged += sum(parting_buffers(product, (schedule.a, schedule.b)).values())
+        staged = arriving_bytes(product, schedule)
         loads, leaving = schedule.loads, schedule.leaving
         if schedule.ragged == DENSE:
             return tile.n, dense_rows(product, tile, ub - staged, (loads, leaving))

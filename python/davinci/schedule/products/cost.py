@@ -21,7 +21,7 @@ from davinci.schedule.products.dense_rows import (
     ended,
 )
 from davinci.schedule.products.epilogue import Epilogue
-from davinci.schedule.products.footprint import parting
+from davinci.schedule.products.footprint import parting, room_for_rows
 from davinci.schedule.products.image import windows_cycles
 from davinci.schedule.products.product import (
     Pieces,
@@ -31,6 +31,8 @@ from davinci.schedule.products.product import (
     Tile,
 )
 from davinci.schedule.products.rewrites import copied
+from davinci.schedule.products.row_costs import busy_of_rows
+from davinci.schedule.products.row_work import RowWork
 from davinci.schedule.vector.steps import BufferSteps
 from davinci.units import (
     BLOCK_BYTES,
@@ -214,6 +216,8 @@ class ProductCosts:
         end = self.product.end_of(schedule)
         if self.product.direct:
             return Busy(mte3=direct.leaves(self.product, self.machine, columns, rows))
+        if self.product.work is not None:
+            return self._rows(self.product.work, schedule, rows)
         across = ceil_div(schedule.share.n, columns)
         key = end.width, end.apart, columns, rows, across
         if key not in self._left:
@@ -231,6 +235,13 @@ class ProductCosts:
         size = columns, rows, across
         mte2 = sum(self._part(end, x.value, size) for x in end.extras if x.apart)
         return Busy(mte2=mte2, v=v, mte3=mte3)
+
+    def _rows(self, work: RowWork, schedule: ProductSchedule, rows: int) -> Busy:
+        """A part of so many rows of fractals, and what is done to its rows."""
+        height, room = schedule.part[1] * SIDE, room_for_rows(self.product, schedule)
+        found = busy_of_rows(work, height, min(rows * SIDE, self.product.m), room)
+        v = self.from_l0c(schedule.part[0], rows) + self.machine.sync.barrier_cycles + found.v
+        return Busy(mte2=found.mte2, v=v, mte3=found.mte3)
 
     def steps_of(self, end: Epilogue, columns: int, rows: int) -> list[float]:
         """V, each step of what is done to a part of C, and the barrier before it.

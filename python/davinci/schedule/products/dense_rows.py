@@ -198,24 +198,49 @@ def ended(rows: int, itemsize: int, pitch: int, width: int) -> BufferSteps:
         pitch: blocks from row to row.
         width: elements of a row, more than a block and no whole blocks.
     """
+    last, rest = divmod(width, BLOCK_BYTES // itemsize)
+    return shifted(rows, itemsize, pitch, (last - 1, last), (last,), rest)
+
+
+def shifted(
+    rows: int,
+    itemsize: int,
+    pitch: int,
+    sources: Sequence[int],
+    results: Sequence[int],
+    shift: int,
+) -> BufferSteps:
+    """Writes elements of blocks of each row of RESULT into other blocks of it, all of which may be
+    among those that are read.
+
+    Args:
+        rows: a multiple of 16.
+        pitch: blocks from row to row.
+        sources: numbers of the blocks that are read, as places from the row's first.
+        results: the same of those that are written, one less, or as many.
+        shift: elements of the first source that are left out.
+    """
     lanes, digits = BLOCK_BYTES // itemsize, Digits.of(rows, DIGITS)
-    last, rest = divmod(width, lanes)
     of_lanes = tuple(stride * pitch * lanes for stride in digits.strides)
-    shape, both = (*(2,) * DIGITS, digits.repeats, lanes), 2 * ROWS * lanes
+    shape, row = (*(2,) * DIGITS, digits.repeats, lanes), len(sources) * ROWS * lanes
 
     def block(number: int) -> View:
         return View(RESULT, shape, (*of_lanes, pitch * lanes, 1), number * lanes)
 
     def words(first: int) -> View:
-        return View(TURNED, (ROWS, digits.repeats, lanes), (lanes, both, 1), first * lanes)
+        return View(TURNED, (ROWS, digits.repeats, lanes), (lanes, row, 1), first * lanes)
 
+    left_out = shift * itemsize // WORD_BYTES
     turns = [
-        BufferStep(TRANSPOSITION, (block(last - 1), words(0))),
-        BufferStep(TRANSPOSITION, (block(last), words(ROWS))),
-        BufferStep(TRANSPOSITION, (words(rest * itemsize // WORD_BYTES), block(last))),
+        BufferStep(TRANSPOSITION, (block(number), words(place * ROWS)))
+        for place, number in enumerate(sources)
+    ]
+    turns += [
+        BufferStep(TRANSPOSITION, (words(place * ROWS + left_out), block(number)))
+        for place, number in enumerate(results)
     ]
     dtype = "f16" if itemsize == WORD_BYTES else "s32"
-    return BufferSteps(dtype, tuple(turns), {TURNED: digits.repeats * both})
+    return BufferSteps(dtype, tuple(turns), {TURNED: digits.repeats * row})
 
 
 BEGUN_BYTES = 2 * ROWS * BLOCK_BYTES

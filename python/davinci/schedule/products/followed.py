@@ -1,7 +1,8 @@
-"""Whether what follows a product shares its kernel, where cubes have cores of their own.
+"""Whether what follows a product, and is more than an epilogue, shares its kernel.
 
-It does beside the product, part by part on the vector cores (`behind`), or in the sum of partial
-products where k is split (`split_k`); else it is another phase on all vector cores.
+Where cores have both units, it is done to whole rows in front of memory (`row_work`). Where cubes
+have cores of their own, it is done beside the product, part by part on the vector cores (`behind`),
+or in the sum of partial products where k is split (`split_k`). Else it is another kernel, or phase.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from dataclasses import replace
 from davinci.errors import CompileError
 from davinci.machine import Machine, for_cube, for_vector, vector_cores_for, within_l2
 from davinci.schedule.graph import Graph
-from davinci.schedule.meetings import LaunchPrice, meeting_cycles
+from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
 from davinci.schedule.products.behind import cycles_with
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import quick_schedule
-from davinci.schedule.products.group import ProductGroup
+from davinci.schedule.products.group import ProductGroup, read_group
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.schedule.products.split_k import SplitCores, split_of
 from davinci.schedule.side_by_side import cycles_of
@@ -72,6 +73,25 @@ def pays(
     split = split_of(group, graph, SplitCores(cube, vector), cores, Wanted(), price, least)
     # A split product alone takes as long, but for what follows, and that is then another phase.
     return split is not None and split.cycles <= cycles
+
+
+def rows_pay(whole: Graph, first: Graph, second: Graph, machine: Machine, cores: int) -> bool:
+    """Whether a product and what reduces its rows take less time as one kernel than as two that
+    are phases of one launch, on cores that have both units.
+
+    Args:
+        whole: the group.
+        first: the product, with those elementwise operators that follow it.
+        second: what follows these.
+    """
+    try:
+        both = _found(read_group(whole, machine).product, machine, cores)[0]
+        alone = _found(read_group(first, machine).product, machine, cores)[0]
+        after = cycles_of(second, within_l2(machine), cores, growing=False)
+    except (CompileError, NoSpace):
+        return False
+    meeting = meeting_cycles(machine, cores) if can_meet(machine) else machine.launch_cycles
+    return both * GAIN < alone + min(meeting, machine.launch_cycles) + after
 
 
 def _found(product: Product, cube: Machine, cores: int) -> tuple[float, ProductSchedule]:

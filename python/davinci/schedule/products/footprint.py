@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.machine import Machine
 from davinci.schedule.products.dense_rows import (
@@ -20,6 +20,7 @@ from davinci.schedule.products.product import (
     ProductSchedule,
     Tile,
 )
+from davinci.schedule.products.row_costs import held_bytes
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, SUM_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -77,17 +78,51 @@ def parting_buffers(product: Product, sides: tuple[Pieces, Pieces]) -> dict[str,
     return found
 
 
+def arriving_bytes(product: Product, schedule: ProductSchedule) -> int:
+    """Bytes of UB for rows of A and B that become fractals there."""
+    sides = [staging_bytes(product.a, schedule.a), staging_bytes(product.b, schedule.b)]
+    inbox, outbox = (max(size) for size in zip(*sides, strict=True))
+    parted = sum(parting_buffers(product, (schedule.a, schedule.b)).values())
+    found: int = inbox * schedule.inbox + outbox * schedule.outbox + parted
+    return found
+
+
+def room_for_rows(product: Product, schedule: ProductSchedule) -> int:
+    """Bytes of UB that a schedule leaves for pieces of rows of C."""
+    work = product.work
+    assert work is not None, "a product whose rows are not computed on"
+    staged = work.stage_bytes(schedule.part[1] * SIDE)
+    return work.machine.buffer("UB").bytes - arriving_bytes(product, schedule) - staged
+
+
+def leaving_bytes(product: Product, schedule: ProductSchedule) -> int:
+    """Bytes of UB for parts of C, and for what they are combined with."""
+    work, rows = product.work, schedule.part[1]
+    if product.direct:
+        return 0
+    if work is not None:
+        held = held_bytes(work, rows * SIDE, room_for_rows(product, schedule))
+        return work.stage_bytes(rows * SIDE) + held
+    end = product.end_of(schedule)
+    parts = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
+    return parts + end.tile_bytes(schedule.tile.n, rows)
+
+
+def rows_at_once(product: Product, schedule: ProductSchedule, machine: Machine) -> int:
+    """Rows of fractals of a tile that leave at once to be computed on: as many as UB has room
+    for."""
+    rows, room = schedule.tile.m, machine.buffer("UB").bytes
+    while rows > 1:
+        part = replace(schedule, part=(schedule.tile.n, rows))
+        if arriving_bytes(product, part) + leaving_bytes(product, part) <= room:
+            break
+        rows = ceil_div(rows, 2)
+    return rows
+
+
 def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     """Bytes that the buffers of a schedule take."""
-    tile, a, b = schedule.tile, schedule.a, schedule.b
-    sides = [staging_bytes(product.a, a), staging_bytes(product.b, b)]
-    inbox, outbox = (max(size) for size in zip(*sides, strict=True))
-    end = product.end_of(schedule)
-    leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
-    leaving += end.tile_bytes(tile.n, schedule.part[1])
-    leaving += sum(parting_buffers(product, (a, b)).values())
-    if product.direct:
-        leaving = 0
+    tile, a, b, end = schedule.tile, schedule.a, schedule.b, product.end_of(schedule)
     l1, l0a, l0b = (
         end.taken(memory, tile.m, tile.n) + product.cleared for memory in ("L1", "L0A", "L0B")
     )
@@ -96,7 +131,7 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
         (schedule.l0a * tile.k * tile.m + l0a) * FRACTAL_BYTES,
         (schedule.l0b * tile.k * tile.n + l0b) * FRACTAL_BYTES,
         (schedule.l0c * tile.m + product.cleared) * tile.n * SUM_BYTES,
-        inbox * schedule.inbox + outbox * schedule.outbox + leaving,
+        arriving_bytes(product, schedule) + leaving_bytes(product, schedule),
         end.row_bytes(tile.n),
         0 if end.words is None else end.words.held_bytes(tile.n),
     )

@@ -38,6 +38,7 @@ from davinci.schedule.products.one_row import faster_way_round
 from davinci.schedule.products.product import Product, ProductResult
 from davinci.schedule.products.product import ProductOperand as Factor
 from davinci.schedule.products.rewrites import BYTE, only_user
+from davinci.schedule.products.row_work import RowWork
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -105,8 +106,7 @@ def read_group(graph: Graph, machine: Machine | None = None) -> ProductGroup:
     products = [node for node in graph.nodes if is_product(node)]
     if len(products) != 1:
         raise NoSpace(f"{len(products)} products")
-    beside = machine is not None and machine.cubes_apart
-    group = _ProductReader(graph, products[0], beside).read(machine)
+    group = _ProductReader(graph, products[0], machine is not None).read(machine)
     if machine is None:
         return group
     return replace(group, product=faster_way_round(group.product, machine))
@@ -139,9 +139,12 @@ def _has_room(adding: Epilogue, machine: Machine) -> bool:
 class _ProductReader(Followers):
     """Walks the operators of a group in order."""
 
-    def __init__(self, graph: Graph, node: Node, beside: bool) -> None:
-        """`beside`: whether vector cores beside the cube do what follows."""
-        self.beside = beside
+    def __init__(self, graph: Graph, node: Node, rows: bool) -> None:
+        """Args:
+        rows: whether rows of C may be computed on as in a kernel of the vector unit, by cores
+            beside the cube or by the same core.
+        """
+        self.rows = rows
         if len(node.values) != 2:
             raise NoSpace("a number as an operand of a product")
         # A convolution of groups is a product for each, with its columns of the result.
@@ -187,6 +190,8 @@ class _ProductReader(Followers):
             raise NoSpace("sums that are scaled on their way, and needed as they are")
         if machine is not None and machine.cubes_apart:
             return self._apart(factors, outputs, machine)
+        if machine is not None and self._left_to_rows(outputs):
+            return self._in_rows(factors, machine)
         extras = list(self.extras.values())
         epilogue = Epilogue.of(self.program, self.sums, extras, nz)
         product = self._product(factors[0], factors[1], epilogue)
@@ -203,29 +208,56 @@ class _ProductReader(Followers):
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs, members)
 
     def record(self, node: Node) -> Operand | Whence:
-        """What a node makes; where vector cores beside the cube do what follows, they do also what
-        takes other arrays in than rows and matrices of C's shape, and reduce rows of C."""
+        """What a node makes; where rows of C are computed on, that takes other arrays in than rows
+        and matrices of C's shape, too, and reduces rows of C."""
         try:
             return super().record(node)
         except NoSpace:
             elementwise = node.name in OPERATORS and OPERATORS[node.name].elementwise
-            if not self.beside or not (elementwise or node.name in LEFT_ALONG_ROWS):
+            if not self.rows or not (elementwise or node.name in LEFT_ALONG_ROWS):
                 raise
         result = self.graph.arrays[node.result]
         known = [self.known[value] for value in node.values]
         sources = [value for value in known if isinstance(value, Value)]
-        if not sources:
-            self._require_shape(result)
-            return self.program.input(DTYPE_OF[result.element])
         if result.layout != ND or result.element not in FACTORS:
             raise NoSpace(f"{result} of {self.c}")
+        if not sources:
+            return self.program.input(DTYPE_OF[result.element])
         return self.program.step(LEFT_TO_OTHERS, sources, DTYPE_OF[result.element])
 
     def _require_output(self, array: Tensor) -> None:
-        """What leaves vector cores beside the cube may also be a number for each row of C, which
+        """Where rows of C are computed on, a number for each of them may leave as well, which
         `behind_of` sees to."""
-        if not self.beside or array.count == self.c.count:
+        if not self.rows or array.count == self.c.count:
             super()._require_output(array)
+
+    def _left_to_rows(self, outputs: Sequence[int]) -> bool:
+        """Whether some of what follows the product is none of an epilogue."""
+        counts = [self.graph.arrays[number].count for number in outputs]
+        steps = self.program.steps
+        return any(step.name == LEFT_TO_OTHERS for step in steps) or min(counts) < self.c.count
+
+    def _in_rows(self, factors: tuple[int, ...], machine: Machine) -> ProductGroup:
+        """The group with all that follows its product done to whole rows of C, which are in UB."""
+        behind = behind_of(self.graph, self.node.result)
+        kept = [number for number in self.graph.outputs if number == behind.made]
+        if self.image is not None:
+            raise NoSpace("rows of windows of an image")
+        end = plain(DTYPE_OF[self.c.element], nz=True)
+        product = self._product(factors[0], factors[1], end)
+        if not (product.batch and product.m and product.k and product.n):
+            raise NoSpace("rows of an empty product")
+        product = replace(
+            product,
+            c=replace(product.c, nz=True),
+            whole_rows=True,
+            work=RowWork(behind.graph.keyed(), machine, product.m, product.n, bool(kept)),
+        )
+        own = self.node.members
+        ways = [joined(own, self.casts_of.get(value, ())) for value in self.node.values]
+        made = [number for number in self.graph.outputs if number != behind.made]
+        outputs, pair = (*made, *kept), (factors[0], factors[1])
+        return ProductGroup(product, pair, behind.inputs, outputs, (own, ways[0], ways[1]))
 
     def _apart(
         self, factors: tuple[int, ...], outputs: tuple[int, ...], machine: Machine

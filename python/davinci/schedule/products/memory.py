@@ -136,6 +136,8 @@ def goes_backwards(product: Product, machine: Machine) -> bool:
 
 def beside_bytes(product: Product) -> int:
     """Bytes of GM for a fractal of C: what leaves, and what of its shape comes."""
+    if product.work is not None:
+        return product.work.row_bytes * SIDE // product.fractals.n
     end = product.end
     values = [extra.value for extra in end.extras if not extra.row]
     return SIDE * SIDE * sum(DTYPES[v.dtype].itemsize for v in (*values, *end.program.outputs))

@@ -455,6 +455,9 @@ class Player:
             self.end = max(self.end, self.mte3 + self.write_latency)
             return
         ready = max(ready, self.asked.get(event.slot, 0.0), self.there.get(rows, 0.0))
+        if self.product.work is not None and cost.mte2:
+            _, came = self.read(0.0, cost.mte2, 0)
+            ready = max(ready, came + self.read_latency + self.flag)
         begin = max(self.v, ready, self.leaving.next)
         self.v = begin + cost.v
         self.left[tile.slot] = begin + self.costs.from_l0c(n, m) + self.flag

@@ -27,6 +27,7 @@ from davinci.isa.core import DTYPES
 from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.products.epilogue import Epilogue, plain
 from davinci.schedule.products.image import Image
+from davinci.schedule.products.row_work import RowWork
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -74,8 +75,9 @@ class Product:
             bits.
         at_work: cores at work at the same time, those that compute other parts of k among them,
             all of which meet behind it; 0 where the product has its kernel to itself.
-        whole_rows: whether what leaves L0C at once has whole rows of C, as what reduces them on
-            other cores needs.
+        whole_rows: whether what leaves L0C at once has whole rows of C, as what reduces them needs.
+        work: what the vector unit of the same core does to these rows; None if nothing, or if it
+            only does what the epilogue says.
     """
 
     batch: int
@@ -91,6 +93,7 @@ class Product:
     factor: str = "f16"
     at_work: int = 0
     whole_rows: bool = False
+    work: RowWork | None = None
 
     @property
     def columns_together(self) -> int:
