@@ -167,7 +167,8 @@ def page(outcomes: Sequence[Outcome], cases: int, seconds: int) -> str:
     right, able = kinds["right"], len(outcomes) - sum(kinds[kind] for kind in NOT_OURS)
     done = [o for o in outcomes if o.kind == "right"]
     quick = sum(o.seconds < QUICK_SECONDS for o in done)
-    launched = sum(o.slowest_launch < QUICK_SECONDS for o in done)
+    # Of outcomes from before launches were noted, all seconds count.
+    launched = sum((o.slowest_launch or o.seconds) < QUICK_SECONDS for o in done)
     tutorials = sum(outcome.file[:1].isdigit() for outcome in outcomes)
     what = f"{len(outcomes) - tutorials} tests of `unittest/pytest_ut`"
     if tutorials:
