@@ -20,7 +20,7 @@ from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift, constant_i64
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant
-from davinci.units import FRACTAL_BYTES
+from davinci.units import FRACTAL_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 Number = int | ir.Value
@@ -99,7 +99,8 @@ def load_rectangles(
     writes them: of 16 windows all elements, then of the next 16."""
     source, first, top, target = list(op.operands)
     record = emitter.record(op, RECTANGLE_LOADS[dst.space], src.dtype)
-    begin, above = counted(windows, number(first), number(top))
+    limit = next(field.limit for field in record.fields if field.name == "m_start")
+    begin, above = counted(windows, number(first), number(top), limit)
     emitter.set_image(
         {
             "l1_w": windows.width,
@@ -146,17 +147,22 @@ def rectangle(windows: LoadedWindows) -> tuple[int, int]:
     return (windows.windows if together else 1), deep
 
 
-def counted(windows: LoadedWindows, first: Number, top: Number) -> tuple[Number, Number]:
+def counted(
+    windows: LoadedWindows, first: Number, top: Number, limit: int
+) -> tuple[Number, Number]:
     """The number of the first window, a multiple of 16, and the rows of padding above the image in
     L1, counted from a row of windows in front of it.
 
     Args:
         first: the window, counted from the first one of the whole image.
         top: where in L1 the first row of windows of the whole image begins; 0 or less.
+        limit: the largest number of a window that an instruction can say.
     """
     rows = times(top, -1)
     if isinstance(rows, int) and rows <= MOST_ABOVE:
-        return first, rows
+        lines = ceil_div(rows + windows.height, windows.strides[0])
+        if lines * windows.of_row <= limit + 1:
+            return first, rows
     # Whole fractals of windows begin where so many rows of windows do.
     step = SIDE // math.gcd(SIDE, windows.of_row)
     line, _ = divide(first, windows.of_row)

@@ -210,6 +210,21 @@ func.func @windows() attributes {ascend.kernel, ascend.unit = "cube"} {
   return
 }
 
+// Window 120608 is more than 16 bits say: windows are counted from row 200 of them on, the first that
+// begins a fractal of windows with no more than one row of padding above the image.
+// B-LABEL: func.func @late_windows
+// B: "hivm.set_fmatrix"() {{.*}}pad_top = 1 : i64}
+// B: "hivm.img2colv2_cbuf_to_ca"{{.*}}m_start = 608 : i64
+func.func @late_windows() attributes {ascend.kernel, ascend.unit = "cube"} {
+  %l = memref.alloc() {cce.address = 0 : i64} : memref<1x4x600x16xf16, #cce.space<"L1">>
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<2x4x16x16xf16, #cce.space<"L0A">>
+  %first = arith.constant 120608 : index
+  %top = arith.constant -201 : index
+  "cce.load3d"(%l, %first, %top, %a) {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1>, element = 0 : i64}
+    : (memref<1x4x600x16xf16, #cce.space<"L1">>, index, index, memref<2x4x16x16xf16, #cce.space<"L0A">>) -> ()
+  return
+}
+
 // A compare and a select a repeat: 128 numbers are two of them.
 // CHECK-LABEL: func.func @select
 // CHECK-COUNT-2: "hivm.vcmp_ge"{{.*}} {repeat = 1 : i64, src0_blk_stride = 1 : i64, src1_blk_stride = 1 : i64, type = "f32"}
