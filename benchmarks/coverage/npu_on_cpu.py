@@ -29,8 +29,6 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import torch
-import triton
-import triton.language as tl
 from torch.overrides import TorchFunctionMode
 from triton_page import NEWER_OPTIONS
 
@@ -187,6 +185,8 @@ def ready_to_fork() -> None:
     """Compiles and runs a kernel and compares its array, so that processes forked from this one
     find modules loaded and functions of the simulator compiled, which takes longer than most
     kernels of tests; what is loaded is no work for their garbage collector."""
+    from warm_up_kernel import doubled
+
     import davinci.triton
 
     ones = torch.ones(100)
@@ -194,14 +194,6 @@ def ready_to_fork() -> None:
     torch.testing.assert_close(ones, torch.full((100,), 2.0))
     gc.collect()
     gc.freeze()
-
-
-@triton.jit
-def doubled(array, count, length: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The kernel of `ready_to_fork`: each program doubles `length` elements of an array."""
-    places = tl.program_id(0) * length + tl.arange(0, length)
-    inside = places < count
-    tl.store(array + places, tl.load(array + places, mask=inside) * 2, mask=inside)
 
 
 LAUNCH_SECONDS: list[float] = []

@@ -16,6 +16,7 @@ from davinci.machine import Machine, prices
 from davinci.mlir import make_context
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
+from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.groups import group_of, is_group
 from davinci.passes.pipeline import pipelines
 from davinci.schedule.loops.choice import schedule_of
@@ -67,7 +68,9 @@ def test_no_estimate_has_cycles_of_its_own(spec: str) -> None:
             )
         elif is_group(function):
             graph = group_of(function, machine).graph
-            (_, first), (_, second) = (estimate_of(graph, each, 8) for each in (machine, slow))
+            (_, first), (_, second) = (
+                estimate_of(graph, Target(each, 8)) for each in (machine, slow)
+            )
         else:
             continue
         weighed += 1
