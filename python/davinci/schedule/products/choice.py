@@ -85,10 +85,11 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     for schedule in ways[:TRIED]:
         if mads_written(product, schedule) <= MOST_WRITTEN:
             return schedule
+    if may_be_short(product, ways[0]):
+        return min(ways[:TRIED], key=partial(mads_written, product))
     # Of others loops are not looked for, which takes long where there are none.
     straight = (each for each in ways if count_mads(product, each) <= MOST_WRITTEN)
-    few = ways[:TRIED] if may_be_short(product, ways[0]) else ways
-    return next(straight, None) or min(few, key=partial(mads_written, product))
+    return next(straight, None) or min(ways, key=partial(mads_written, product))
 
 
 def others_of(product: Product, ways: list[ProductSchedule], count: int) -> list[ProductSchedule]:
