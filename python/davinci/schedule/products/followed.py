@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 from davinci.errors import CompileError
 from davinci.machine import Machine, for_cube, for_vector, vector_cores_for, within_l2
-from davinci.schedule.graph import Graph
+from davinci.schedule.graph import Graph, KeyedGraph
 from davinci.schedule.meetings import LaunchPrice, can_meet, meeting_cycles
 from davinci.schedule.products.behind import cycles_with
 from davinci.schedule.products.candidates import Wanted
@@ -84,14 +85,25 @@ def rows_pay(whole: Graph, first: Graph, second: Graph, machine: Machine, cores:
         first: the product, with those elementwise operators that follow it.
         second: what follows these.
     """
+    known = (KeyedGraph(graph.key(), graph) for graph in (whole, first, second))
+    return _rows_pay(*known, machine, cores)
+
+
+@lru_cache(maxsize=256)
+def _rows_pay(
+    whole: KeyedGraph, first: KeyedGraph, second: KeyedGraph, machine: Machine, cores: int
+) -> bool:
+    """`rows_pay`, found once for layers that are alike."""
     try:
-        both = _found(read_group(whole, machine).product, machine, cores)[0]
-        alone = _found(read_group(first, machine).product, machine, cores)[0]
-        after = cycles_of(second, within_l2(machine), cores, growing=False)
+        both = read_group(whole.graph, machine).product
+        alone = _found(read_group(first.graph, machine).product, machine, cores)[0]
+        after = cycles_of(second.graph, within_l2(machine), cores, growing=False)
+        meeting = meeting_cycles(machine, cores) if can_meet(machine) else machine.launch_cycles
+        most = (alone + min(meeting, machine.launch_cycles) + after) / GAIN
+        found = quick_schedule(both, machine, cores, Wanted(), most)
     except (CompileError, NoSpace):
         return False
-    meeting = meeting_cycles(machine, cores) if can_meet(machine) else machine.launch_cycles
-    return both * GAIN < alone + min(meeting, machine.launch_cycles) + after
+    return found is not None and found[0] < most
 
 
 def _found(product: Product, cube: Machine, cores: int) -> tuple[float, ProductSchedule]:
