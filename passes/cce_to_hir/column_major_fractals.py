@@ -25,6 +25,7 @@ from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import BufferView, buffer_of
 from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
+from davinci.passes.cce_to_hir.buffer_uses import BufferUse, uses_of
 from davinci.units import FRACTAL_SIDE as SIDE
 
 LOAD, FILL, PRODUCT = "cce.nd2nz", "cce.clear_l1", "cce.mad_l1"
@@ -36,23 +37,10 @@ def lay_in_columns(kernel: Op) -> None:
         buffer = alloc.results[0]
         if buffer_of(buffer).space != "L1":
             continue
-        uses = uses_of(buffer)
+        uses = uses_of(buffer, (LOAD, FILL, PRODUCT))
         order = None if uses is None else order_of(buffer, uses)
         if uses is not None and order is not None:
             lay_out(uses, order)
-
-
-@dataclass(frozen=True)
-class FractalUse:
-    """An operation that touches a buffer, and the number of its operand that is a view of it."""
-
-    op: ir.Operation
-    number: int
-
-    @property
-    def view(self) -> BufferView:
-        """What it touches."""
-        return buffer_of(self.op.operands[self.number])
 
 
 @dataclass(frozen=True)
@@ -88,21 +76,7 @@ def runs(places: Sequence[int]) -> Iterator[tuple[range, int]]:
         first += count
 
 
-def uses_of(buffer: ir.Value) -> list[FractalUse] | None:
-    """The loads, fills and products that touch a buffer by a view of it at a known place; None if
-    anything else does."""
-    found = []
-    for cast in (use.owner for use in buffer.uses):
-        if cast.name != "memref.reinterpret_cast" or buffer_of(cast.results[0]).offset is None:
-            return None
-        for use in cast.results[0].uses:
-            if use.owner.name not in (LOAD, FILL, PRODUCT):
-                return None
-            found.append(FractalUse(use.owner.operation, use.operand_number))
-    return found
-
-
-def order_of(buffer: ir.Value, uses: Sequence[FractalUse]) -> RowMajorOrder | None:
+def order_of(buffer: ir.Value, uses: Sequence[BufferUse]) -> RowMajorOrder | None:
     """The order of a buffer whose products all read it in rows of as many fractals; None if they do
     not, or a load or fill does not keep to fractals."""
     views = [use.view for use in uses if use.op.name == PRODUCT]
@@ -118,7 +92,7 @@ def order_of(buffer: ir.Value, uses: Sequence[FractalUse]) -> RowMajorOrder | No
     return order if all(keeps_to_fractals(use, order) for use in uses) else None
 
 
-def keeps_to_fractals(use: FractalUse, order: RowMajorOrder) -> bool:
+def keeps_to_fractals(use: BufferUse, order: RowMajorOrder) -> bool:
     """Whether each column that a load writes lies in one fractal, whether a fill is of one part of
     each of some fractals or of whole ones, and whether what a product reads is in rows."""
     view, fractal = use.view, order.fractal
@@ -132,7 +106,7 @@ def keeps_to_fractals(use: FractalUse, order: RowMajorOrder) -> bool:
     return apart and together and (whole or inside + size <= fractal)
 
 
-def lay_out(uses: Sequence[FractalUse], order: RowMajorOrder) -> None:
+def lay_out(uses: Sequence[BufferUse], order: RowMajorOrder) -> None:
     """Has all uses of a buffer find its fractals in columns."""
     for use in uses:
         with ir.InsertionPoint(use.op), use.op.location:
@@ -150,7 +124,7 @@ def read(view: BufferView, order: RowMajorOrder) -> ir.Value:
     return builder.restride(order.source, list(view.shape), strides, place)
 
 
-def load(use: FractalUse, order: RowMajorOrder) -> None:
+def load(use: BufferUse, order: RowMajorOrder) -> None:
     """Builds loads of the fractals that one brings, of as many columns each as lie equally far
     apart."""
     view = use.view
@@ -166,7 +140,7 @@ def load(use: FractalUse, order: RowMajorOrder) -> None:
         cce.nd2nz(source, builder.restride(order.source, shape, strides, offset))
 
 
-def fill(use: FractalUse, order: RowMajorOrder) -> None:
+def fill(use: BufferUse, order: RowMajorOrder) -> None:
     """Builds fills of the fractals, or parts of fractals, that one fills: whole ones that lie
     behind each other are one run."""
     view, fractal = use.view, order.fractal

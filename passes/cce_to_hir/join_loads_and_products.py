@@ -11,9 +11,10 @@ after:
 AscendNPU-IR has an operation for parts of products in L1, and none for loads into L0A and L0B. A
 load is done again by each product that reads what it loaded, or a part of it; a factor that several
 loads made is cut where they meet, and so is the product. Loads of windows of one pixel are loads,
-too. What was loaded has to be in L1 still: what would overwrite it before the product comes behind
-it, if it may. Fractals loaded in rows lie in columns instead (`lay_in_columns`). Kernels
-with products of other factors stay as they are.
+too, and so are windows that make fractals of rows, which come as fractals instead
+(`bring_as_fractals`). What was loaded has to be in L1 still: what would overwrite it before the
+product comes behind it, if it may. Fractals loaded in rows lie in columns instead
+(`lay_in_columns`). Kernels with products of other factors stay as they are.
 
 It comes before `multi-buffer` and `plan-memory`, which let what was loaded be overwritten.
 """
@@ -42,6 +43,7 @@ from davinci.passes.cce_to_hir.loaded_fractals import (
     see_bytes,
     written,
 )
+from davinci.passes.cce_to_hir.rows_as_fractals import bring_as_fractals
 from davinci.passes.cce_to_hir.whole_fills import fill_in_front
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -80,6 +82,7 @@ def join(kernel: Op, programs: Sequence[Op], machine: Machine) -> None:
     products = operations(kernel, "cce.mad")
     if any(buffer_of(mad.operands[0]).itemsize == 1 for mad in products):
         see_bytes(kernel)
+    bring_as_fractals(kernel)
     lines = BlockOrders(kernel, given)
     found = []
     for mad in products:

@@ -19,6 +19,7 @@ import davinci.hivm_out
 from davinci.errors import CompileError
 from davinci.frontends.hivm import Given, launch
 from davinci.hivm_out import WrittenKernel, as_hivm
+from davinci.passes.cce_to_hir import join_loads_and_products
 from davinci.runtime.executable import Executable
 from davinci.triton.toolchain import verify
 
@@ -386,15 +387,20 @@ def test_sorts(kind: str) -> None:
     assert slower(sort(*kind.rsplit("x", 1))) < 1.7
 
 
-def attention(heads: int, length: int, size: int) -> str:
-    """Softmax(Q K^T / 8) V of f16."""
+def attention(heads: int, length: int, size: int, bias: str = "") -> str:
+    """Softmax(Q K^T / 8) V of f16; a bias of this name is added to the scores."""
     kind, scores = f"tensor<{heads}x{length}x{size}xf16>", f"tensor<{heads}x{length}x{length}xf16>"
     rows = f"tensor<{heads}x{length}xf16>"
-    return f"""func.func @main(%q: {kind}, %k: {kind}, %v: {kind}) -> {kind} {{
+    given, scaled, added = "", "%t", ""
+    if bias:
+        given, scaled = f", {bias}: {scores}", "%u"
+        added = f"%t = stablehlo.add {scaled}, {bias} : {scores}"
+    return f"""func.func @main(%q: {kind}, %k: {kind}, %v: {kind}{given}) -> {kind} {{
       %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2]
         : ({kind}, {kind}) -> {scores}
       %c = stablehlo.constant dense<0.125> : {scores}
-      %t = stablehlo.multiply %s, %c : {scores}
+      {scaled} = stablehlo.multiply %s, %c : {scores}
+      {added}
       %i = stablehlo.constant dense<0xFC00> : tensor<f16>
       %m = stablehlo.reduce(%t init: %i) applies stablehlo.maximum across dimensions = [2]
         : ({scores}, tensor<f16>) -> {rows}
@@ -417,6 +423,20 @@ def test_attention(sizes: tuple[int, int, int]) -> None:
     halves of their rows. The next keys, which ours loads while products run, come behind them.
     Fractals of long rows, which ours has in L1 in rows, are in columns."""
     assert slower(attention(*sizes)) < 1.9
+
+
+@pytest.mark.parametrize("sizes", [(1, 4, 32), (12, 16, 32), (24, 7, 64)])
+def test_attention_whose_keys_are_rows(
+    sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few keys come to L1 of ours as rows, of which windows make fractals. There they are brought
+    as fractals: alone, in a loop, and with room for more keys, which is filled first."""
+    text = attention(*sizes, bias="%b")
+    found = checked(text, RANDOM)
+    assert found.kernels == found.same > 1
+    monkeypatch.setattr(join_loads_and_products, "bring_as_fractals", lambda kernel: None)
+    (reason,) = as_hivm(text).refused.values()
+    assert "cce.load3d" in reason
 
 
 def test_convolutions_are_products_of_unfolded_windows() -> None:

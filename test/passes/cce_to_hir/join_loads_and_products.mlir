@@ -180,3 +180,69 @@ func.func @columns(%x: memref<8x128xf16>) attributes {ascend.kernel, ascend.core
   "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<4x4x16x16xf16, #cce.space<"L0A">>, memref<4x1x16x16xf16, #cce.space<"L0B">>, memref<1x4x16x16xf32, #cce.space<"L0C">>, i1) -> ()
   return
 }
+
+// Rows of 32 elements, of which windows of two pixels make fractals, come as two columns of
+// fractals, in each turn of a loop. The fill of what the rows lack is in front of all of them: it
+// fills both columns.
+// CHECK-LABEL: func.func @windows
+// CHECK-NOT: L0A
+// CHECK: [[ALL:%.+]] = memref.reinterpret_cast [[L1:%.+]] to offset: [0], sizes: [1, 512], strides: [512, 1]
+// CHECK-NEXT: "cce.clear_l1"([[ALL]])
+// CHECK: scf.for
+// CHECK-NOT: "cce.copy"
+// CHECK: [[ROWS:%.+]] = memref.reinterpret_cast [[L1]] to offset: [64], sizes: [2, 5, 16], strides: [256, 16, 1]
+// CHECK-NEXT: "cce.nd2nz"(%arg0, [[ROWS]])
+// CHECK: [[A:%.+]] = memref.reinterpret_cast [[L1]] to offset: [0], sizes: [2, 1, 16, 16], strides: [256, 256, 16, 1]
+// CHECK: "cce.mad_l1"([[A]], {{.*}}) {b_transpose}
+// CHECK: return
+func.func @windows(%x: memref<5x32xf16>, %y: memref<16x16xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %true = arith.constant true
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %l1 = memref.alloc() : memref<512xf16, #cce.space<"L1">>
+  %other = memref.alloc() : !a1
+  %l0a = memref.alloc() : memref<1x2x16x16xf16, #cce.space<"L0A">>
+  %l0b = memref.alloc() : memref<2x1x16x16xf16, #cce.space<"L0B">>
+  %l0c = memref.alloc() : memref<1x1x16x16xf32, #cce.space<"L0C">>
+  %rest = memref.reinterpret_cast %l1 to offset: [256], sizes: [1, 256], strides: [256, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x256xf16, strided<[256, 1], offset: 256>, #cce.space<"L1">>
+  %rows = memref.reinterpret_cast %l1 to offset: [128], sizes: [5, 32], strides: [32, 1] : memref<512xf16, #cce.space<"L1">> to memref<5x32xf16, strided<[32, 1], offset: 128>, #cce.space<"L1">>
+  %image = memref.reinterpret_cast %l1 to offset: [0], sizes: [1, 1, 32, 16], strides: [512, 512, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x1x32x16xf16, strided<[512, 512, 16, 1]>, #cce.space<"L1">>
+  %b = memref.reinterpret_cast %other to offset: [0], sizes: [2, 1, 16, 16], strides: [256, 256, 16, 1] : !a1 to memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  "cce.clear_l1"(%rest) : (memref<1x256xf16, strided<[256, 1], offset: 256>, #cce.space<"L1">>) -> ()
+  scf.for %i = %c0 to %c3 step %c1 {
+    "cce.copy"(%x, %rows) : (memref<5x32xf16>, memref<5x32xf16, strided<[32, 1], offset: 128>, #cce.space<"L1">>) -> ()
+    "cce.load3d"(%image, %c0, %c0, %l0a) {kernel = array<i64: 1, 2>, strides = array<i64: 1, 2>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0>, element = 0 : i64} : (memref<1x1x32x16xf16, strided<[512, 512, 16, 1]>, #cce.space<"L1">>, index, index, memref<1x2x16x16xf16, #cce.space<"L0A">>) -> ()
+    "cce.load2d"(%b, %l0b) : (memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<2x1x16x16xf16, #cce.space<"L0B">>) -> ()
+    "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<1x2x16x16xf16, #cce.space<"L0A">>, memref<2x1x16x16xf16, #cce.space<"L0B">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+    "cce.fixpipe"(%l0c, %y) : (memref<1x1x16x16xf32, #cce.space<"L0C">>, memref<16x16xf16>) -> ()
+  }
+  return
+}
+
+// Rows of which a part is filled behind them stay as they are, and so does the product.
+// CHECK-LABEL: func.func @filled_behind
+// CHECK: "cce.copy"
+// CHECK: "cce.clear_l1"
+// CHECK: kernel = array<i64: 1, 2>
+// CHECK-NOT: mad_l1
+// CHECK: return
+func.func @filled_behind(%x: memref<16x32xf16>) attributes {ascend.kernel, ascend.core = "aic"} {
+  %true = arith.constant true
+  %c0 = arith.constant 0 : index
+  %l1 = memref.alloc() : memref<512xf16, #cce.space<"L1">>
+  %other = memref.alloc() : !a1
+  %l0a = memref.alloc() : memref<1x2x16x16xf16, #cce.space<"L0A">>
+  %l0b = memref.alloc() : memref<2x1x16x16xf16, #cce.space<"L0B">>
+  %l0c = memref.alloc() : memref<1x1x16x16xf32, #cce.space<"L0C">>
+  %rest = memref.reinterpret_cast %l1 to offset: [256], sizes: [1, 256], strides: [256, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x256xf16, strided<[256, 1], offset: 256>, #cce.space<"L1">>
+  %rows = memref.reinterpret_cast %l1 to offset: [0], sizes: [16, 32], strides: [32, 1] : memref<512xf16, #cce.space<"L1">> to memref<16x32xf16, strided<[32, 1]>, #cce.space<"L1">>
+  %image = memref.reinterpret_cast %l1 to offset: [0], sizes: [1, 1, 32, 16], strides: [512, 512, 16, 1] : memref<512xf16, #cce.space<"L1">> to memref<1x1x32x16xf16, strided<[512, 512, 16, 1]>, #cce.space<"L1">>
+  %b = memref.reinterpret_cast %other to offset: [0], sizes: [2, 1, 16, 16], strides: [256, 256, 16, 1] : !a1 to memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>
+  "cce.copy"(%x, %rows) : (memref<16x32xf16>, memref<16x32xf16, strided<[32, 1]>, #cce.space<"L1">>) -> ()
+  "cce.clear_l1"(%rest) : (memref<1x256xf16, strided<[256, 1], offset: 256>, #cce.space<"L1">>) -> ()
+  "cce.load3d"(%image, %c0, %c0, %l0a) {kernel = array<i64: 1, 2>, strides = array<i64: 1, 2>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0>, element = 0 : i64} : (memref<1x1x32x16xf16, strided<[512, 512, 16, 1]>, #cce.space<"L1">>, index, index, memref<1x2x16x16xf16, #cce.space<"L0A">>) -> ()
+  "cce.load2d"(%b, %l0b) : (memref<2x1x16x16xf16, strided<[256, 256, 16, 1]>, #cce.space<"L1">>, memref<2x1x16x16xf16, #cce.space<"L0B">>) -> ()
+  "cce.mad"(%l0a, %l0b, %l0c, %true) : (memref<1x2x16x16xf16, #cce.space<"L0A">>, memref<2x1x16x16xf16, #cce.space<"L0B">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
+  return
+}
