@@ -41,6 +41,8 @@ CCE = [
     ("copy", [memref("300", "f32"), ub("300")], "round_up"),
     ("copy", [ub("3x8"), memref("3x8", "f32")], "adds"),
     ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
+    ("copy_rows", [memref("300", "f32"), ub("4x64"), *["index"] * 4], ""),
+    ("copy_rows", [ub("5x1", layout="[8, 1]"), memref("300", "f32"), *["index"] * 4], ""),
     ("copy_l1", [ub("4x8", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
     ("copy_l0c", [L0C, UB4], ""),
     ("copy_l0c", [L0C, UB4], "relu"),

@@ -84,6 +84,12 @@ def make_parser() -> Parser:
         action="append",
         help="a kernel that computes the operators of the model that are called like it",
     )
+    add(
+        "--compiler",
+        choices=("vendor", "ours"),
+        default="vendor",
+        help="of a kernel of Triton: the vendor's compilers, or our passes from its adapter's text",
+    )
     add("--grid", metavar="N[,N[,N]]", help="of a kernel of Triton: numbers of programs")
     add(
         "--args",

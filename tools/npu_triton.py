@@ -23,7 +23,7 @@ MODEL = re.compile(r"(?P<file>.+\.py):(?P<kernel>[A-Za-z_]\w*)")
 ARRAY = re.compile(r"(?P<element>[a-zA-Z]+\w*)\[(?P<shape>\d+(,\d+)*)\]")
 TAKEN = frozenset(
     (
-        *("model", "grid", "args", "inputs", "seed", "instruction_limit", "timeline"),
+        *("model", "compiler", "grid", "args", "inputs", "seed", "instruction_limit", "timeline"),
         *("nodes", "outputs", "json", "trace", "report", "csv"),
     )
 )
@@ -75,7 +75,7 @@ def execute(
         progress("compiling and simulating")
         drawn = any((options.trace, options.report, options.csv, options.json, options.nodes))
         with profile(options.timeline if drawn else "none"):
-            report: LaunchReport = triton.run(kernel, sizes, **values)
+            report: LaunchReport = triton.run(kernel, sizes, compiler=options.compiler, **values)
         outputs = {name: value for name, value in values.items() if hasattr(value, "shape")}
         made = report.executable
         result = JobResult(made, outputs, made.profile, made.launches)

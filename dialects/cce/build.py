@@ -153,6 +153,12 @@ def copy(
     operation("copy", (src, dst), **some)
 
 
+def copy_rows(
+    src: Value, dst: Value, offset: Value, stride: Value, rows: Value, elements: Value
+) -> None:
+    operation("copy_rows", (src, dst, offset, stride, rows, elements))
+
+
 def load2d(src: Value, dst: Value, *, transpose: bool = False) -> None:
     operation("load2d", (src, dst), transpose=transpose or None)
 

@@ -54,6 +54,10 @@ def effects_of(op: Op) -> Effects | None:
     if not name.startswith("cce.") or name in SYNC_OPS or not operands:
         return None
     name = name.removeprefix("cce.")
+    if name == "copy_rows":
+        src, dst, *_ = operands
+        pipe = COPIES[space_name(src.type), space_name(dst.type)].pipe.name
+        return Effects(pipe, (src,), (dst,), whole=False)
     if name in ("mad", "mad_l1"):
         a, b, c, init = operands
         return Effects(pipe_of(name), (a, b) if _is_true(init) else (a, b, c), (c,))

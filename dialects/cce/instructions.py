@@ -11,6 +11,7 @@ from davinci.isa import BY_NAME, DTYPES, Instruction, Space, fixpipe, quantize
 from davinci.isa.fixpipe_tables import BIAS_UNIT, SCALE_UNIT
 
 NAMES = {
+    "copy_rows": "copy_gm_to_ubuf_align",
     "copy_l0c": "copy_matrix_cc_to_ubuf",
     "copy_l1": "copy_ubuf_to_cbuf",
     "dequantize_l0c": "copy_matrix_cc_to_ubuf",
@@ -26,8 +27,8 @@ NAMES = {
     "vconv": "vconv_f162f32",
     "vnchwconv": "scatter_vnchwconv",
 }
-"""An instruction of each operation that has none of its name; all of them take one pipe (loads of
-`mad_l1` are ordered by flags of its own)."""
+"""An instruction of each operation that has none of its name; all of them take one pipe, but
+for stores of `copy_rows` (loads of `mad_l1` are ordered by flags of its own)."""
 
 BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor")
 UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu", "vnot")

@@ -91,6 +91,39 @@ class CopyOp(Cce.Operation, name="copy"):
         check_copy(src, dst, inside)
 
 
+class CopyRowsOp(Cce.Operation, name="copy_rows"):
+    """Moves rows between GM and UB to the byte; how many, how long and where, the program computes.
+
+    C1 one side is an array of one dimension in GM, contiguous: its rows begin at element `offset`
+       and lie `stride` elements apart. The other side is a tile [r, l] in UB: of its first `rows`
+       rows the first `elements` elements are moved.
+    C2 element types are the same.
+    C3 rows of the tile are contiguous and whole blocks apart.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+    offset: Operand[ir.IndexType]
+    stride: Operand[ir.IndexType]
+    rows: Operand[ir.IndexType]
+    elements: Operand[ir.IndexType]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        path = (src.space, dst.space)
+        require({*path} == {"GM", "UB"}, "rows copied", " to ".join(path), "GM and UB")
+        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        array, tile = (src, dst) if src.space == "GM" else (dst, src)
+        require(len(array.shape) == 1, "rank of the array in GM", len(array.shape), 1)
+        require_contiguous("array in GM", array)
+        require(len(tile.shape) == 2, "rank of the tile", len(tile.shape), 2)
+        apart = tile.shape[0] == 1 or tile.strides[0] % tile.block == 0
+        legal = apart and (tile.shape[1] == 1 or tile.strides[1] == 1)
+        found = list(tile.strides)
+        require(legal, "strides of the tile", found, f"multiples of {tile.block}, and 1")
+
+
 class CopyL1Op(Cce.Operation, name="copy_l1"):
     """Moves a tile of the vector unit into L1, for the cube.
 

@@ -88,6 +88,7 @@ class Durations:
         rules: dict[str, Callable[[Op], Duration]] = {
             "cce.copy": self._copy,
             "cce.copy_l1": self._copy,
+            "cce.copy_rows": self._copy_rows,
             "cce.copy_l0c": self._copy_l0c,
             "cce.dequantize_l0c": self._copy_l0c,
             "cce.fixpipe": self._fixpipe,
@@ -130,9 +131,22 @@ class Durations:
             else:
                 busy = math.ceil(ON_CHIP[path](machine, size, instructions))
             return Duration(busy, busy, issue)
+        return self._transfer(path, runs, instructions, run_bytes)
+
+    def _copy_rows(self, op: Op) -> Duration:
+        """As long as all rows of the tile take; the program says how many there are."""
+        src, dst = (buffer_of(value) for value in list(op.operands)[:2])
+        rows, elements = (dst if src.space == "GM" else src).shape
+        return self._transfer((src.space, dst.space), rows, 1, elements * src.itemsize)
+
+    def _transfer(
+        self, path: tuple[str, str], runs: int, instructions: int, run_bytes: int
+    ) -> Duration:
+        """Runs between global memory and the chip, source and destination being of `path`."""
+        machine, issue = self._machine, self._issue(instructions)
         size = runs * (run_bytes if runs == 1 else round_up(run_bytes, machine.gm.line_bytes))
-        if src.space == "GM":
-            port, l2 = prices.reading(machine, dst.space != "UB"), self._share.l2_read
+        if path[0] == "GM":
+            port, l2 = prices.reading(machine, path[1] != "UB"), self._share.l2_read
             of_memory = ceil_div(size, self._share.read)
         else:
             port, l2, of_memory = prices.writing(machine), self._share.l2_write, 0

@@ -242,6 +242,7 @@ def ascend_to_cce(options: Options) -> list[str]:
     tiles = ("core_choice", "matmul_strategy", "m", "n", "k", "fractalize", "schedules")
     return [
         _with_launches("convert-ascend-to-cce", options, "machine", "cores", *tiles),
+        _pass("convert-linalg-to-cce", options, "machine"),
         _pass("split-cores", options, "machine"),
         *([_pass("join-launches", options, "machine")] if _launches(options) != MANY else []),
         "canonicalize",

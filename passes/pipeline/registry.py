@@ -19,6 +19,7 @@ FOLDERS = (
     "stablehlo_to_ascend",
     "ascend",
     "ascend_to_cce",
+    "linalg_to_cce",
     "cce",
     "cce_to_hivm",
     "cce_to_hir",

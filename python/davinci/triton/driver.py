@@ -17,6 +17,7 @@ from davinci import machine as machines
 from davinci.errors import DeviceFault
 from davinci.triton import launch
 from davinci.triton.toolchain import TARGET, NoRoom, tools
+from davinci.triton.ways import MACHINE
 
 
 class Last:
@@ -55,7 +56,7 @@ class Utilities:
     """What scripts ask about the device: how many cores it has."""
 
     def get_device_properties(self, device: object) -> dict[str, int]:
-        machine = machines.load(launch.MACHINE)
+        machine = machines.load(MACHINE)
         vectors = machine.core_types["AIV"].count
         return {
             "num_aicore": machine.cores,

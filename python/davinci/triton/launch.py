@@ -1,4 +1,4 @@
-"""Runs a kernel of Triton, as the vendor's compilers make it, on the simulated 910B."""
+"""Runs kernels of Triton, by the vendor's compilers or our passes, on the simulated 910B."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ import numpy.typing as npt
 
 from davinci.compiler import compile
 from davinci.errors import InputError
-from davinci.frontends.hivm import Argument, Given, kernels_of, launch, parse
-from davinci.mlir import make_context
+from davinci.frontends.hivm import Argument, Given
 from davinci.runtime.executable import Executable
 from davinci.triton import source as sources
 from davinci.triton.fitting import what_fits
 from davinci.triton.memory import ArgumentMemory, is_array, memories
 from davinci.triton.source import ArrayArgument, KernelSource
-from davinci.triton.toolchain import NoRoom, to_hivm
+from davinci.triton.toolchain import COMPILER, OURS, VENDOR, NoRoom, to_hivm, to_linalg
+from davinci.triton.ways import WAYS
 
-MACHINE = "ascend910b"
 DIMENSIONS = 3
 MOST_BYTES = 2 << 30
 """Bytes of the host's memory that executables hold together, at most, to run again."""
@@ -44,21 +43,33 @@ class LaunchReport:
     Attributes:
         kernel: its name.
         grid: numbers of programs.
+        compiler: who made it, "vendor" or "ours".
         executable: that ran it; `profile` and `launches` are those of the last launch with it.
         asm: the kernel at each step of its compilation, under Triton's names for them: "ttir",
-            "ttadapter" and "hivm".
+            "ttadapter" and, as the vendor's compilers made it, "hivm".
         profile: the record of the run, as `npu-run --json` writes it.
     """
 
     kernel: str
     grid: tuple[int, ...]
+    compiler: str
     executable: Executable
     asm: Mapping[str, str] = field(repr=False)
     profile: dict[str, Any] = field(repr=False)
 
     @property
     def hivm(self) -> str:
-        """The kernel as the vendor's compilers made it, text of AscendNPU-IR."""
+        """The kernel as the vendor's compilers made it, text of AscendNPU-IR.
+
+        Raises:
+            InputError: our passes made it.
+        """
+        if self.compiler != VENDOR:
+            raise InputError(
+                f"{self.kernel} has no text of AscendNPU-IR",
+                found=f"{COMPILER}={self.compiler}",
+                expected=f"{COMPILER}={VENDOR}",
+            )
         return self.asm["hivm"]
 
     @property
@@ -141,23 +152,34 @@ def digest(array: npt.NDArray[Any]) -> bytes:
 
 @dataclass(frozen=True)
 class MadeKernel:
-    """A kernel as the vendor's compilers made it.
+    """A kernel as the vendor's compilers made it, or as our passes take it.
 
     Attributes:
         asm: its texts, see `LaunchReport`.
         arguments: names of the parameters that are its arguments, in order.
+        compiler: who compiles it, see `toolchain.COMPILERS`.
     """
 
     asm: Mapping[str, str]
     arguments: Sequence[str]
+    compiler: str = VENDOR
+
+    @property
+    def text(self) -> str:
+        """The last of its texts, of which an executable is made."""
+        return self.asm[WAYS[self.compiler].step]
 
 
 def made_of(source: KernelSource) -> MadeKernel:
-    """Compiles a kernel by the vendor's compilers.
+    """Compiles a kernel by the vendor's compilers, as far as they are asked to.
 
     Raises:
         CompileError: one of them refuses it.
     """
+    compiler = str(source.options.get(COMPILER, VENDOR))
+    if compiler == OURS:
+        adapted = {"ttir": source.ttir, "ttadapter": to_linalg(source.ttir)}
+        return MadeKernel(adapted, source.arguments, compiler)
     texts = to_hivm(source.ttir, source.options)
     if DEVICE_PRINT in texts.hivm:
         warnings.warn(f"{source.name}: tl.device_print prints nothing here", stacklevel=2)
@@ -208,8 +230,9 @@ def run(kernel: Any, grid: Grid, *args: Any, **named: Any) -> LaunchReport:
         grid: one to three numbers of programs, or a function of the parameters that gives them.
         args: arguments: NumPy arrays, PyTorch tensors on the CPU, numbers. What the kernel stores
             is in the arrays afterwards.
-        named: arguments by name, constants (`tl.constexpr`), and options of the vendor's compiler,
-            `multibuffer=False` for example.
+        named: arguments by name, constants (`tl.constexpr`), options of the vendor's compiler,
+            `multibuffer=False` for example, and `compiler="ours"`, by which our passes compile
+            what the vendor's adapter makes.
 
     Returns:
         The report: cycles, profile, and what writes pages of them.
@@ -336,8 +359,8 @@ def launched(call: BoundLaunch, made: MadeKernel, timing_only: bool = False) -> 
         timing_only: no data are computed and nothing is checked; arrays stay as they are.
     """
     name, sizes, memory = call.name, call.sizes, call.memory
-    text, names = made.asm["hivm"], made.arguments
-    taken = arguments_taken(text, name)
+    text, names, way = made.text, made.arguments, WAYS[made.compiler]
+    taken = arguments_taken(made, name)
     given = []
     for number, argument in enumerate(names):
         if argument in memory:
@@ -349,10 +372,10 @@ def launched(call: BoundLaunch, made: MadeKernel, timing_only: bool = False) -> 
     key = (text, sizes, tuple(given), timing_only)
 
     def make() -> Executable:
-        module = launch(text, sizes, given, where=name)
-        made = compile(module, machine=MACHINE, timing_only=timing_only)
-        made.details |= {"model": name}
-        return made
+        module = way.module(text, sizes, given, name)
+        built = compile(module, machine=way.machine, timing_only=timing_only)
+        built.details |= {"model": name}
+        return built
 
     executable = COMPILED.executable(key, make)
     inputs = {}
@@ -368,7 +391,7 @@ def launched(call: BoundLaunch, made: MadeKernel, timing_only: bool = False) -> 
     given_back = {name for name, array in inputs.items() if array.shape} - read
     if timing_only:
         executable.run_in_memory(inputs, given_back)
-        return LaunchReport(name, sizes, executable, made.asm, executable.profile)
+        return LaunchReport(name, sizes, made.compiler, executable, made.asm, executable.profile)
     last = COMPILED.last
     left = None if last is None else last.repeated(executable, inputs)
     if last is None or left is None:
@@ -380,7 +403,7 @@ def launched(call: BoundLaunch, made: MadeKernel, timing_only: bool = False) -> 
     for output, array in last.outputs.items():
         if left is None or output not in left:
             np.copyto(memory[output].flat, array)
-    return LaunchReport(name, sizes, executable, made.asm, executable.profile)
+    return LaunchReport(name, sizes, made.compiler, executable, made.asm, executable.profile)
 
 
 def read_too(given: Sequence[Given], taken: Sequence[Argument]) -> set[str]:
@@ -391,11 +414,11 @@ def read_too(given: Sequence[Given], taken: Sequence[Argument]) -> set[str]:
     return {names[g] for g, argument in pairs if argument.written} & read
 
 
-def arguments_taken(text: str, name: str) -> Sequence[Argument]:
-    """The arguments that callers give to the kernel that a text of AscendNPU-IR defines."""
-    key = name, text
+def arguments_taken(made: MadeKernel, name: str) -> Sequence[Argument]:
+    """The arguments that callers give to a kernel."""
+    key = name, made.text
     if key not in COMPILED.arguments:
-        COMPILED.arguments[key] = kernels_of(parse(text, make_context(), name))[0].given
+        COMPILED.arguments[key] = WAYS[made.compiler].arguments(made.text, name)
     return COMPILED.arguments[key]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from davinci.errors import CompileError, InputError, did_you_mean
-from davinci.triton.toolchain import OPTIONS, TARGET
+from davinci.triton.toolchain import COMPILER, COMPILERS, OPTIONS, TARGET, VENDOR
 
 ALIGNED = 1 << 9
 """An address of which Triton assumes what it does of any buffer: those of devices are multiples of
@@ -70,7 +70,7 @@ def bound(kernel: Any, args: Sequence[Any], named: Mapping[str, Any]) -> dict[st
     """
     signature = inspect.signature(kernel.fn)
     names = list(signature.parameters)
-    known = [*names, *OPTIONS, *GPU_OPTIONS, *OFF_OPTIONS]
+    known = [*names, COMPILER, *OPTIONS, *GPU_OPTIONS, *OFF_OPTIONS]
     for name in named:
         if name not in known:
             raise InputError(
@@ -86,12 +86,19 @@ def bound(kernel: Any, args: Sequence[Any], named: Mapping[str, Any]) -> dict[st
                 expected=f"{name}=False",
             )
     own = {name: value for name, value in named.items() if name in names}
+    if COMPILER not in own and named.get(COMPILER, VENDOR) not in COMPILERS:
+        raise InputError(
+            f"{kernel.fn.__name__}: no such compiler",
+            found=f"{COMPILER}={named[COMPILER]}",
+            expected=" or ".join(COMPILERS),
+        )
     try:
         given = signature.bind(*args, **own)
     except TypeError as error:
         raise InputError(f"{kernel.fn.__name__}: {error}", expected=str(signature)) from None
     given.apply_defaults()
-    options = {name: value for name, value in named.items() if name in OPTIONS}
+    chosen = (COMPILER, *OPTIONS)
+    options = {name: value for name, value in named.items() if name in chosen}
     return {**given.arguments, **options}
 
 
@@ -172,7 +179,7 @@ def source_of(kernel: Any, values: Mapping[str, Any]) -> KernelSource:
     except Exception as error:  # whatever the code that a kernel runs while it is compiled raises
         raise CompileError(f"Triton does not compile {name}: {error}", where=name) from None
     arguments = tuple(param for param in signature if param not in constants)
-    own = {key: value for key, value in values.items() if key in OPTIONS}
+    own = {key: value for key, value in values.items() if key in (COMPILER, *OPTIONS)}
     return KernelSource(name, str(module), arguments, own)
 
 

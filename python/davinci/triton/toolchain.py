@@ -74,6 +74,12 @@ OPTIONS = {
 }
 """Options of a launch that triton-ascend hands to `bishengir-compile`, and their names there."""
 
+COMPILER = "compiler"
+"""The option of a launch that says who compiles a kernel."""
+
+COMPILERS = VENDOR, OURS = ("vendor", "ours")
+"""Its values: the vendor's compilers, or our passes from what the vendor's adapter makes."""
+
 DEFAULTS: Mapping[str, object] = {"multibuffer": True, "enable_auto_bind_sub_block": True}
 
 MOST_SECONDS = 300
@@ -191,6 +197,27 @@ class VendorTexts:
     hivm: str
 
 
+def to_linalg(ttir: str) -> str:
+    """Has the vendor's adapter make text of upstream dialects of a kernel.
+
+    Args:
+        ttir: text in Triton's dialect, with locations.
+
+    Raises:
+        InputError: the extra is not installed.
+        CompileError: the adapter refuses the kernel, or fails.
+    """
+    found = tools()
+    with temporary_folder() as folder:
+        source, linalg = Path(folder) / "kernel.ttir.mlir", Path(folder) / "kernel.ttadapter.mlir"
+        source.write_text(ttir)
+        command = [str(found.adapter), str(source), *ADAPTER_PASSES, "-o", str(linalg)]
+        done = run(command, "triton-adapter-opt")
+        if done.returncode or not linalg.is_file():
+            raise refusal("triton-adapter-opt", done.stderr)
+        return linalg.read_text()
+
+
 def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> VendorTexts:
     """Has the vendor's compilers compile a kernel.
 
@@ -202,15 +229,9 @@ def to_hivm(ttir: str, options: Mapping[str, object] | None = None) -> VendorTex
         InputError: the extra is not installed.
         CompileError: one of the programs refuses the kernel, or fails.
     """
-    found = tools()
+    found, adapted = tools(), to_linalg(ttir)
     with temporary_folder() as folder:
-        source, linalg = Path(folder) / "kernel.ttir.mlir", Path(folder) / "kernel.ttadapter.mlir"
-        source.write_text(ttir)
-        command = [str(found.adapter), str(source), *ADAPTER_PASSES, "-o", str(linalg)]
-        done = run(command, "triton-adapter-opt")
-        if done.returncode or not linalg.is_file():
-            raise refusal("triton-adapter-opt", done.stderr)
-        adapted = linalg.read_text()
+        linalg = Path(folder) / "kernel.ttadapter.mlir"
         linalg.write_text(MIX_MODE.sub("", adapted))
         chosen = {**DEFAULTS, **(options or {})}
         flags = [
