@@ -13,6 +13,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 OPTIONAL = {
     "hivm_mutations": "triton",
     "vendor_kernels": "triton",
+    "both_compilers": "triton",
     "nnsmith_coverage": "nnsmith",
     "op_db_coverage": "expecttest",
 }
