@@ -25,7 +25,7 @@ EPILOGUES = {
 """Nodes behind a product."""
 
 OTHERS = {"both": "c", "norm of a residual": "d"}
-"""What of these leaves beside the result of the last."""
+"""For each name, the value that leaves the kernel beside the result of the last node."""
 
 Sizes = tuple[int, ...]
 

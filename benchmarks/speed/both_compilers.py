@@ -9,13 +9,12 @@ counts. `--write` puts the table into docs/triton.md.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from page_section import put_section
+from page_section import print_table
 from vendor_kernels import CASES, MOST_APART, PAGE, Case
 
 import davinci.triton
@@ -77,18 +76,7 @@ def row(case: Case) -> str:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    words.add_argument("--only", default="", help="part of the name of a kernel")
-    words.add_argument("--write", action="store_true", help="put the table into docs/triton.md")
-    options = words.parse_args()
-    print(HEAD)
-    rows = []
-    for case in CASES:
-        if options.only in case.kernel:
-            rows.append(row(case))
-            print(rows[-1], flush=True)
-    if options.write:
-        put_section(PAGE, SECTION, "\n".join([HEAD, *rows]))
+    print_table((__doc__ or "").splitlines()[0], CASES, row, HEAD, (PAGE, SECTION))
 
 
 if __name__ == "__main__":

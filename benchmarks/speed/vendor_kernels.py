@@ -10,7 +10,6 @@ into docs/triton.md.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from onnx import parser
-from page_section import put_section
+from page_section import print_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
@@ -301,18 +300,7 @@ HEAD = (
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    words.add_argument("--only", default="", help="part of the name of a kernel")
-    words.add_argument("--write", action="store_true", help="put the table into docs/triton.md")
-    options = words.parse_args()
-    print(HEAD)
-    rows = []
-    for case in CASES:
-        if options.only in case.kernel:
-            rows.append(row(case))
-            print(rows[-1], flush=True)
-    if options.write:
-        put_section(PAGE, SECTION, "\n".join([HEAD, *rows]))
+    print_table((__doc__ or "").splitlines()[0], CASES, row, HEAD, (PAGE, SECTION))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ class BufferUse:
 
     @property
     def view(self) -> BufferView:
-        """What it touches."""
+        """The view of the buffer that the operation touches."""
         return buffer_of(self.op.operands[self.number])
 
 

@@ -38,7 +38,7 @@ from davinci.passes.linalg_to_cce.translator import KernelTranslator
 from davinci.passes.pipeline.base import Pass, option, register_pass
 
 UPSTREAM = "ascend.upstream"
-"""Of a kernel: it is of upstream dialects, on tensors, and this pass lowers it."""
+"""Attribute of a kernel of upstream dialects, on tensors, that this pass lowers."""
 
 STAY = ("scf.for", "scf.if", "scf.yield", "func.return", "linalg.yield", "linalg.index")
 SCALARS = ("arith", "math", "cce")

@@ -142,7 +142,7 @@ def product_of_digits(left: ir.Value, right: ir.Value, result: Tensor, ops: Tens
 
 
 def digit_count(element: str) -> int:
-    """How many digits `digits_of` makes of an integer."""
+    """The number of digits into which `digits_of` cuts integers of a type."""
     return width_of(element) // DIGIT_BITS
 
 

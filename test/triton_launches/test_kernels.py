@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,34 +12,14 @@ pytest.importorskip("ascendnpuir", reason="needs pip install '.[triton]'")
 
 import davinci.triton
 import triton_kernels as kernels
+from triton_references import ELEMENTWISE, Array, softmax
 
-Array = np.ndarray[Any, Any]
 RANDOM = np.random.default_rng(0)
 BLOCK = 256
 
 
 def numbers(*shape: int, kind: str = "float32") -> Array:
     return RANDOM.standard_normal(shape).astype(kind)
-
-
-def softmax(x: Array) -> Array:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-ELEMENTWISE: list[tuple[str, int, tuple[float, ...], Callable[..., Array]]] = [
-    ("add", 2, (), lambda x, y: x + y),
-    ("silu", 1, (), lambda x: x * sigmoid(x)),
-    ("scale_and_clamp", 1, (2.5, -1.0, 1.5), lambda x: np.clip(x * 2.5, -1, 1.5)),
-    ("leaky", 1, (0.1,), lambda x: np.where(x > 0, x, x * np.float32(0.1))),
-    ("swiglu", 2, (), lambda x, g: x * g * sigmoid(g)),
-    ("roots", 1, (), lambda x: np.sqrt(np.abs(x)) + np.log(np.abs(x) + 1)),
-    ("persistent_copy", 1, (), lambda x: 2 * x),
-]
 
 
 @pytest.mark.parametrize(("name", "count", "scalars", "function"), ELEMENTWISE)

@@ -15,8 +15,8 @@ import davinci.triton
 import triton_kernels as kernels
 from davinci.errors import CompileError, InputError
 from davinci.triton import LaunchReport
+from triton_references import ELEMENTWISE, Array, softmax
 
-Array = np.ndarray[Any, Any]
 RANDOM = np.random.default_rng(0)
 BLOCK = 256
 
@@ -28,26 +28,6 @@ def numbers(*shape: int, kind: str = "float32") -> Array:
 def run(name: str, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> LaunchReport:
     kernel = getattr(kernels, name)
     return davinci.triton.run(kernel, grid, *arguments, compiler="ours", **constants)
-
-
-def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-def softmax(x: Array) -> Array:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-ELEMENTWISE: list[tuple[str, int, tuple[float, ...], Callable[..., Array]]] = [
-    ("add", 2, (), lambda x, y: x + y),
-    ("silu", 1, (), lambda x: x * sigmoid(x)),
-    ("scale_and_clamp", 1, (2.5, -1.0, 1.5), lambda x: np.clip(x * 2.5, -1, 1.5)),
-    ("leaky", 1, (0.1,), lambda x: np.where(x > 0, x, x * np.float32(0.1))),
-    ("swiglu", 2, (), lambda x, g: x * g * sigmoid(g)),
-    ("roots", 1, (), lambda x: np.sqrt(np.abs(x)) + np.log(np.abs(x) + 1)),
-    ("persistent_copy", 1, (), lambda x: 2 * x),
-]
 
 
 @pytest.mark.parametrize(("name", "count", "scalars", "function"), ELEMENTWISE)

@@ -83,7 +83,7 @@ def parted(p: VectorProgram, x: Operand) -> tuple[Signed, Operand]:
 
 
 def wraps(p: VectorProgram, x: Value) -> Value:
-    """How often 2^32 is in f32 that is near a multiple of it."""
+    """The quotient of an f32 by 2^32 as s32, rounded to the nearest: how often a sum wrapped."""
     return p.convert(p.mul(x, 1 / HALF_RANGE), "s32", "rint")
 
 
@@ -144,7 +144,7 @@ class LongDivision:
         return Signed(self.p.convert(x, "s32", "rint"), 0, x)
 
     def _left(self, rest: Signed, part: Signed) -> Signed:
-        """What is left of a number without `part` times the divisor."""
+        """The remainder `rest` less `part` times the divisor."""
         p, by = self.p, self.by
         upper, lower = self.quarters
         above = p.mul(part.low, self.upper)

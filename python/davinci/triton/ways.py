@@ -43,7 +43,7 @@ def vendor_module(
 
 
 def our_module(text: str, grid: Sequence[int], arguments: Sequence[Given], name: str) -> ir.Module:
-    """All vector cores share the programs."""
+    """The module of a kernel by our passes; all vector cores of the machine share its programs."""
     machine = machines.load(MACHINE)
     blocks = machine.cores * machine.core_types["AIV"].count
     return linalg.launch(text, grid, arguments, blocks, where=name)

@@ -37,7 +37,7 @@ def test_values(
 
 
 def test_a_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of less than a fractal, so that a part has more rows than C."""
+    """C has fewer rows than a fractal, so that a part has more rows than C."""
     _check("softmax", "ascend910", (4, 48, 32), 0, monkeypatch)
 
 

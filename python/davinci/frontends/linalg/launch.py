@@ -36,7 +36,7 @@ ADDED = 2
 """Arguments in front of those of the caller: locks and a workspace, which our passes do not use."""
 
 UPSTREAM = "ascend.upstream"
-"""Of a kernel: `convert-linalg-to-cce` is to lower it."""
+"""Attribute of a kernel that `convert-linalg-to-cce` lowers."""
 
 HINT = "compile it as the vendor's compiler makes it"
 
@@ -95,7 +95,8 @@ def parameters_of(text: str, where: str = "<text>") -> list[Argument]:
 
 
 def arguments_of(function: Op) -> list[Argument]:
-    """What a caller gives of the arguments of a function."""
+    """The arguments of a function that callers give, without locks, workspace and numbers of
+    programs."""
     marks = function.attributes.get("arg_attrs", None)
     found: list[Argument] = []
     values = list(function.regions[0].blocks[0].arguments)

@@ -137,7 +137,7 @@ class _Reader:
         return self._group(output)
 
     def _read(self, node: Node) -> Known:
-        """What an operator makes of what its operands are."""
+        """Finds what the result of an operator is in attention, from what its operands are."""
         found = [x.value if isinstance(x, Scalar) else self.known[x] for x in node.operands]
         if node.name in PRODUCTS:
             return self._product(node, found)

@@ -81,7 +81,8 @@ class LoopLayout(TileLayout):
                 yield value
 
     def held_shape(self, value: Value) -> tuple[int, ...]:
-        """As of tiles; of a left factor in blocks [k / 16, rows, 16]."""
+        """The shape in which UB holds a value: [k / 16, rows, 16] for a left factor in blocks, else
+        that of a tile."""
         if value in self.in_blocks:
             return self.tile.pitch // SIDE, self.block_rows, SIDE
         return super().held_shape(value)

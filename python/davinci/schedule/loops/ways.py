@@ -74,7 +74,7 @@ def schedule_with(
 
 
 def _fit_l0b(fractals: int, machine: Machine) -> bool:
-    """Whether L0B holds so many fractals of right factors."""
+    """Whether so many fractals of right factors have room in L0B."""
     return fractals * FRACTAL_BYTES <= machine.buffers.L0B.bytes
 
 
